@@ -1,0 +1,1 @@
+"""namespace-registration: projects, their registration namespaces and hardening."""

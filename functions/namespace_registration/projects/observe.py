@@ -1,0 +1,100 @@
+"""Reads for namespace-registration: a project with its registration namespace, or one namespace.
+
+Whether a project is alive is shown by any one member.  The namespace that woke the run is looked at first,
+so the usual case needs no list.  Events of objects inside a registration namespace do not ask the
+question at all: their run repairs what is there and leaves the orphan label as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from namespace_registration.projects.plan import Member, Project, SystemNamespace
+from tenantry.engine.reader import Reader
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    NAMESPACE,
+    NETWORK_POLICY,
+    SERVICE_ACCOUNT,
+    Key,
+    Object,
+    is_terminating,
+)
+from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY
+from tenantry.model.projects import ChartFiles, is_member, is_registration, registration_name
+
+
+async def observe_member(name: str, reader: Reader) -> Member:
+    """Read one namespace."""
+    return Member(name, await reader.get(NAMESPACE, name))
+
+
+async def observe_system(name: str, charts: tuple[ChartFiles, ...], reader: Reader) -> SystemNamespace:
+    """Read the system namespace and its ConfigMaps."""
+    namespace = await reader.get(NAMESPACE, name)
+    if namespace is None:
+        return SystemNamespace(name, None)
+    return SystemNamespace(name, namespace, await _config_maps(name, charts, reader))
+
+
+async def observe_project(project: str, charts: tuple[ChartFiles, ...], config: Config, reader: Reader) -> Project:
+    """Read a project: who is in it, its registration namespace and what we keep there."""
+    name = registration_name(project)
+    registration = await reader.get(NAMESPACE, name)
+    ours = registration is not None and is_registration(registration, config)
+    alive, members = await _members(project, registration, config, reader)
+    if registration is None or not ours or is_terminating(registration):
+        return Project(project, registration, ours, alive, members)
+    hardened = config.helm_project_operator.hardened_namespaces.enabled
+    config_maps, service_account, network_policy = await asyncio.gather(
+        _config_maps(name, charts, reader),
+        reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _nothing(),
+        reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _nothing(),
+    )
+    return Project(project, registration, ours, alive, members, config_maps, service_account, network_policy)
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _config_maps(namespace: str, charts: tuple[ChartFiles, ...], reader: Reader) -> dict[str, Object | None]:
+    names = [chart.config_map_name for chart in charts]
+    found = await asyncio.gather(*(reader.get(CONFIG_MAP, name, namespace) for name in names))
+    return dict(zip(names, found, strict=True))
+
+
+async def _members(
+    project: str, registration: Object | None, config: Config, reader: Reader
+) -> tuple[bool | None, tuple[Object, ...]]:
+    if project in config.denied_project_ids:
+        return False, ()
+    woken_by = [cause.name for cause in sorted(reader.causes) if cause.kind == NAMESPACE.kind]
+    seen = [await reader.get(NAMESPACE, name) for name in woken_by if name != registration_name(project)]
+    witnesses = tuple(found for found in seen if found is not None and is_member(found, project, config))
+    if witnesses:
+        # One witness carries the decision; it must still be a member when everything is written.
+        await reader.get(
+            NAMESPACE, witnesses[0]["metadata"]["name"], verify=lambda found: is_member(found, project, config)
+        )
+        return True, witnesses
+    inside_only = bool(reader.causes) and all(_is_inside(cause, project) for cause in reader.causes)
+    if inside_only and registration is not None:
+        return None, ()
+    members = await _list_members(project, config, reader)
+
+    async def alive(fresh: Reader) -> bool:
+        return bool(await _list_members(project, config, fresh))
+
+    reader.depends_on(alive, bool(members))
+    return bool(members), members
+
+
+def _is_inside(cause: Key, project: str) -> bool:
+    return cause.kind != NAMESPACE.kind and cause.namespace == registration_name(project)
+
+
+async def _list_members(project: str, config: Config, reader: Reader) -> tuple[Object, ...]:
+    labelled = await reader.list(NAMESPACE, labels={config.project_label: project})
+    return tuple(found for found in labelled if is_member(found, project, config))

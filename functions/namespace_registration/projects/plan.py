@@ -1,0 +1,341 @@
+"""What namespace-registration wants: pure functions from what was observed to writes.
+
+Sources of the rules: hpo-1 to hpo-6 (registration namespace), hpo-7 to hpo-18 (who is in a project, and
+what cannot be served), hpo-21 (refusals are told), hpo-22 to hpo-26 (hardening), hpo-57 (single-namespace
+mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.config import Config
+from tenantry.model.difference import entries_of
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    NAMESPACE,
+    NETWORK_POLICY,
+    SERVICE_ACCOUNT,
+    Object,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import (
+    DEFAULT_SERVICE_ACCOUNT,
+    HARDENING_POLICY,
+    OPERATED,
+    ORPHANED,
+    PROJECT_ID,
+    REGISTERED_CONDITION,
+)
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, RemoveLabel, Write
+from tenantry.model.projects import (
+    REGISTRATION_MANAGER,
+    ChartFiles,
+    place_of,
+    project_annotation,
+    project_id_problem,
+    registration_name,
+    target_label,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project as it is.
+
+    ``alive`` is None when the run did not ask.  ``members`` are those that were looked at: all of them when
+    a list was needed, else the ones that woke the run.
+    """
+
+    id: str
+    registration: Object | None
+    ours: bool
+    alive: bool | None
+    members: tuple[Object, ...] = ()
+    config_maps: dict[str, Object | None] = field(default_factory=dict)
+    service_account: Object | None = None
+    network_policy: Object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One ordinary namespace, or None when it is gone."""
+
+    name: str
+    namespace: Object | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemNamespace:
+    """The registration namespace of single-namespace mode."""
+
+    name: str
+    namespace: Object | None
+    config_maps: dict[str, Object | None] = field(default_factory=dict)
+
+
+FIXES = {
+    "quota": "raise the ResourceQuota of this namespace or delete what is not needed",
+    "admission": "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels "
+    "or namespaceAnnotations",
+    "rights": "give the function's ServiceAccount this right (see knative/namespace-registration/rights.yaml)",
+    "invalid": "correct the configuration that this object is made from",
+}
+
+
+# -- a project ---------------------------------------------------------------------------------------------
+
+
+def plan_project(seen: Project, charts: tuple[ChartFiles, ...], config: Config) -> Plan:
+    """The registration namespace with its marks, then what belongs into it."""
+    registration = seen.registration
+    if registration is None:
+        if not seen.alive:
+            return NOTHING  # an orphan that somebody deleted stays deleted (hpo-16)
+    elif not seen.ours or is_terminating(registration):
+        return NOTHING
+    namespace = _registration_namespace(seen, config)
+    return Plan(((namespace,), tuple(_contents(seen, charts, config))))
+
+
+def _registration_namespace(seen: Project, config: Config) -> Apply:
+    live, operator = seen.registration, config.helm_project_operator
+    was_orphaned = ORPHANED in labels_of(live)
+    orphaned = was_orphaned if seen.alive is None else not seen.alive
+    labels = {
+        **operator.namespace_labels,
+        OPERATED: "true",
+        PROJECT_ID: seen.id,
+        config.project_label: seen.id,
+        **({ORPHANED: "true"} if orphaned else {}),
+    }
+    wanted: Object = {
+        "apiVersion": NAMESPACE.api_version,
+        "kind": NAMESPACE.kind,
+        "metadata": {
+            "name": registration_name(seen.id),
+            "labels": labels,
+            "annotations": {
+                **operator.namespace_annotations,
+                config.project_label: project_annotation(seen.id, config),
+            },
+        },
+    }
+    return Apply(NAMESPACE, wanted, live, create_only=True, notice=_registration_notice(seen, orphaned, wanted))
+
+
+def _registration_notice(seen: Project, orphaned: bool, wanted: Object) -> Notice:
+    live = seen.registration
+    if live is None:
+        return Notice(wanted, "ProjectRegistered", f"project {seen.id} has its registration namespace", "Register")
+    was_orphaned = ORPHANED in labels_of(live)
+    if orphaned and not was_orphaned:
+        note = f"project {seen.id} has no namespace any more or is not served: this namespace may be deleted"
+        return Notice(live, "ProjectOrphaned", note, "MarkOrphaned")
+    if was_orphaned and not orphaned:
+        return Notice(live, "ProjectReturned", f"project {seen.id} has a namespace again", "UnmarkOrphaned")
+    return Notice(live, "Restored", "labels and annotations of the registration namespace were put back", "Restore")
+
+
+def _contents(seen: Project, charts: tuple[ChartFiles, ...], config: Config) -> Iterable[Write]:
+    namespace = registration_name(seen.id)
+    labels = {OPERATED: "true", PROJECT_ID: seen.id}
+    for chart in charts:
+        yield from _config_map(chart, namespace, labels, seen.config_maps.get(chart.config_map_name))
+    if config.helm_project_operator.hardened_namespaces.enabled:
+        yield _service_account(namespace, seen.service_account, config)
+        yield _network_policy(namespace, seen.network_policy, config)
+
+
+def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live: Object | None) -> Iterable[Write]:
+    wanted: Object = {
+        "apiVersion": CONFIG_MAP.api_version,
+        "kind": CONFIG_MAP.kind,
+        "metadata": {"name": chart.config_map_name, "namespace": namespace, "labels": labels},
+        "data": {"values.yaml": chart.values, "questions.yaml": chart.questions},
+    }
+    if live is not None and live.get("immutable"):
+        # An immutable ConfigMap can only be replaced; the next look makes it anew (hpo-4).
+        note = f"ConfigMap {chart.config_map_name} was immutable and is made anew"
+        yield Delete(CONFIG_MAP, live, Notice(live, "Restored", note, "Recreate"))
+        return
+    yield Apply(CONFIG_MAP, wanted, live, notice=_restored(live))
+
+
+def _restored(live: Object | None) -> Notice | None:
+    if live is None:
+        return None
+    return Notice(live, "Restored", f"{live['kind']} {live['metadata']['name']} was put back as configured", "Restore")
+
+
+def _service_account(namespace: str, live: Object | None, config: Config) -> Apply:
+    spec = config.helm_project_operator.hardened_namespaces.configuration.service_account_spec
+    wanted: Object = {
+        "apiVersion": SERVICE_ACCOUNT.api_version,
+        "kind": SERVICE_ACCOUNT.kind,
+        "metadata": {"name": DEFAULT_SERVICE_ACCOUNT, "namespace": namespace, "labels": {OPERATED: "true"}},
+        "automountServiceAccountToken": spec.automount_service_account_token,
+    }
+    if spec.secrets:
+        wanted["secrets"] = [{"name": secret.name} for secret in spec.secrets]
+    if spec.image_pull_secrets:
+        wanted["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
+    hardened_before = live is not None and OPERATED in labels_of(live)
+    return Apply(SERVICE_ACCOUNT, wanted, live, notice=_restored(live) if hardened_before else None)
+
+
+def _network_policy(namespace: str, live: Object | None, config: Config) -> Apply:
+    spec = config.helm_project_operator.hardened_namespaces.configuration.network_policy_spec
+    wanted: Object = {
+        "apiVersion": NETWORK_POLICY.api_version,
+        "kind": NETWORK_POLICY.kind,
+        "metadata": {"name": HARDENING_POLICY, "namespace": namespace, "labels": {OPERATED: "true"}},
+        "spec": with_policy_defaults(spec),
+    }
+    return Apply(NETWORK_POLICY, wanted, live, notice=_restored(live))
+
+
+def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
+    """A NetworkPolicy spec with the API server's defaults filled in, so that it equals what is stored."""
+
+    def with_protocol(rule: Any) -> Any:
+        if not isinstance(rule, dict) or not isinstance(rule.get("ports"), list):
+            return rule
+        ports = [{"protocol": "TCP", **port} if isinstance(port, dict) else port for port in rule["ports"]]
+        return {**rule, "ports": ports}
+
+    made: dict[str, Any] = {"podSelector": {}, **spec}
+    for direction in ("ingress", "egress"):
+        if isinstance(made.get(direction), list):
+            made[direction] = [with_protocol(rule) for rule in made[direction]]
+    if not made.get("policyTypes"):
+        made["policyTypes"] = ["Ingress", "Egress"] if made.get("egress") else ["Ingress"]
+    return made
+
+
+def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """Conditions for what could not be done: on the registration namespace, or else on the members."""
+    del config
+    name = registration_name(seen.id)
+    writes: list[Write] = []
+    inside = next((refusal for refusal in refusals if refusal.key.namespace == name), None)
+    itself = next((refusal for refusal in refusals if refusal.key.kind == NAMESPACE.kind), None)
+    if seen.ours and seen.registration is not None and not is_terminating(seen.registration):
+        told = itself or inside
+        writes += _say(seen.registration, _refused(told) if told else None)
+    elif inside is not None:
+        writes += _say({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, _refused(inside))
+    problem = None
+    if seen.registration is not None and not seen.ours:
+        note = (
+            f"namespace {name} exists and was not made by Tenantry, so project {seen.id} is not served: delete or "
+            f"rename it, choose another project id, or let Tenantry take it over with the annotation "
+            f"tenantry.dev/adopt=true on it"
+        )
+        problem = ("NamespaceConflict", note)
+    elif itself is not None and seen.registration is None:
+        problem = _refused(itself)
+    for member in seen.members:
+        writes += _say(member, problem)
+    return Plan((tuple(writes),)) if writes else NOTHING
+
+
+def _refused(refusal: Refusal) -> tuple[str, str]:
+    reasons = {
+        "quota": "QuotaExceeded",
+        "admission": "AdmissionDenied",
+        "rights": "RightMissing",
+        "invalid": "InvalidConfiguration",
+    }
+    text = f"{refusal.key} was refused: {refusal.message[:600]}. To fix it, {FIXES[refusal.cause]}"
+    return reasons[refusal.cause], text
+
+
+def _say(namespace: Object, problem: tuple[str, str] | None) -> list[Write]:
+    """Set the condition and a Warning for a problem, or take our condition away when there is none."""
+    identity = {
+        "apiVersion": NAMESPACE.api_version,
+        "kind": NAMESPACE.kind,
+        "metadata": {"name": namespace["metadata"]["name"]},
+    }
+    known = "uid" in namespace["metadata"]
+    if problem is None:
+        if not entries_of(namespace, REGISTRATION_MANAGER, "status"):
+            return []
+        notice = Notice(namespace, "Healed", "the problem that was reported here is gone", "Report")
+        if find_condition(namespace, REGISTERED_CONDITION) is None:
+            return []
+        return [Apply(NAMESPACE, identity, namespace, subresource="status", notice=notice)]
+    reason, message = problem
+    status = {"conditions": [condition(REGISTERED_CONDITION, "False", reason, message)]}
+    notice = Notice(namespace, reason, message, "Report", "Warning")
+    live = namespace if known else None
+    return [Apply(NAMESPACE, {**identity, "status": status}, live, subresource="status", notice=notice)]
+
+
+# -- one namespace -----------------------------------------------------------------------------------------
+
+
+def plan_member(seen: Member, config: Config) -> Plan:
+    """The memory of its project on an ordinary namespace: set while it is in one, else taken off."""
+    namespace = seen.namespace
+    if namespace is None or is_terminating(namespace):
+        return NOTHING
+    place = place_of(namespace, config)
+    if place.is_a in ("registration", "release") or seen.name in config.system_namespaces:
+        return NOTHING
+    if place.is_a == "ordinary" and place.project and not project_id_problem(place.project):
+        wanted: Object = {
+            "apiVersion": NAMESPACE.api_version,
+            "kind": NAMESPACE.kind,
+            "metadata": {"name": seen.name, "labels": {PROJECT_ID: place.project}},
+        }
+        return Plan(((Apply(NAMESPACE, wanted, namespace),),))
+    if PROJECT_ID in labels_of(namespace):
+        return Plan(((RemoveLabel(NAMESPACE, namespace, PROJECT_ID),),))
+    return NOTHING
+
+
+def report_member(seen: Member, config: Config) -> Plan:
+    """A Warning for a project id that cannot be served (hpo-17), gone when it is corrected."""
+    namespace = seen.namespace
+    if namespace is None or is_terminating(namespace):
+        return NOTHING
+    place = place_of(namespace, config)
+    labelled, project = target_label(namespace, config)
+    if place.is_a == "ordinary" and labelled:
+        problem = project_id_problem(project)
+        if not problem:
+            return NOTHING  # whether the project can be served is for the project's own run to say
+        writes = _say(namespace, ("InvalidProjectID", f"label {config.project_label}: {problem}"))
+    elif place.is_a == "registration":
+        return NOTHING
+    else:
+        writes = _say(namespace, None)
+    return Plan((tuple(writes),)) if writes else NOTHING
+
+
+# -- single-namespace mode ---------------------------------------------------------------------------------
+
+
+def plan_system(seen: SystemNamespace, charts: tuple[ChartFiles, ...]) -> Plan:
+    """In single-namespace mode: the chart ConfigMaps in the system namespace, and no label anywhere."""
+    if seen.namespace is None or is_terminating(seen.namespace):
+        return NOTHING
+    writes: list[Write] = []
+    for chart in charts:
+        live = seen.config_maps.get(chart.config_map_name)
+        writes += _config_map(chart, seen.name, {OPERATED: "true"}, live)
+    return Plan((tuple(writes),))
+
+
+def report_system(seen: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
+    """A refusal is told on the system namespace."""
+    if seen.namespace is None or is_terminating(seen.namespace):
+        return NOTHING
+    writes = _say(seen.namespace, _refused(refusals[0]) if refusals else None)
+    return Plan((tuple(writes),)) if writes else NOTHING

@@ -1,0 +1,152 @@
+"""The wiring of projects: which kinds concern it, whom an event touches, and what a sweep looks at.
+
+A namespace that changes its project concerns the project that it was in, remembered in its own label
+``helm.cattle.io/projectId``, before everything else: the memory is overwritten only after the old project
+has been put right, so a crash in between loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from namespace_registration.projects import observe, plan
+from namespace_registration.projects.plan import Member, Project, SystemNamespace
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    NAMESPACE,
+    NETWORK_POLICY,
+    SERVICE_ACCOUNT,
+    Key,
+    Object,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED, PROJECT_ID
+from tenantry.model.plan import Plan, Refusal
+from tenantry.model.projects import (
+    ChartFiles,
+    place_of,
+    project_id_problem,
+    project_of_registration_name,
+)
+
+Seen = Project | Member | SystemNamespace
+
+
+class Projects:
+    """The unit ``projects`` of namespace-registration."""
+
+    name = "projects"
+    kinds = frozenset({NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY})
+
+    def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
+        self._config = config
+        self._charts = charts
+        self._inside = {
+            CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
+            SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
+            NETWORK_POLICY.kind: frozenset({HARDENING_POLICY}),
+        }
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The projects and the namespace that a key concerns; the project that was left comes first."""
+        if not self._config.project_label:
+            return self._single_namespace_owners(key)
+        if key.kind == NAMESPACE.kind:
+            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint)
+        project = project_of_registration_name(key.namespace)
+        return [[f"project/{project}"]] if project and key.name in self._inside[key.kind] else []
+
+    def _single_namespace_owners(self, key: Key) -> Sequence[Sequence[str]]:
+        system = self._config.helm_project_operator.system_namespace
+        if key.kind == NAMESPACE.kind:
+            concerned = key.name == system
+        else:
+            concerned = key.namespace == system and key.name in self._inside[CONFIG_MAP.kind]
+        return [[f"system/{system}"]] if concerned else []
+
+    def _namespace_owners(
+        self, name: str, namespace: Object | None, hint: Mapping[str, str]
+    ) -> Sequence[Sequence[str]]:
+        labels = hint if namespace is None else labels_of(namespace)
+        named = project_of_registration_name(name)
+        remembered, current = labels.get(PROJECT_ID, ""), labels.get(self._config.project_label, "")
+        if namespace is not None:
+            place = place_of(namespace, self._config)
+            if place.is_a == "registration":
+                return [[f"project/{named}"]]
+            current = place.project if place.is_a == "ordinary" else ""
+        left = [remembered] if namespace is None or remembered != current else []
+        joined = [current, named]
+        stages = [self._projects(left), self._projects(joined)]
+        if namespace is not None and not is_terminating(namespace):
+            stages[1] = [*stages[1], f"namespace/{name}"]
+        return [stage for stage in stages if stage]
+
+    def _projects(self, ids: Sequence[str]) -> list[str]:
+        return [f"project/{project}" for project in dict.fromkeys(ids) if project and not project_id_problem(project)]
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is one of ours: ``project/<id>``, ``namespace/<name>`` or ``system/<name>``."""
+        kind, _, name = owner.partition("/")
+        if not self._config.project_label:
+            return owner == f"system/{self._config.helm_project_operator.system_namespace}"
+        if kind == "project":
+            return not project_id_problem(name)
+        return kind == "namespace" and DNS_LABEL.fullmatch(name) is not None
+
+    async def observe(self, owner: str, reader: Reader) -> Seen:
+        """Read what the owner's plan needs."""
+        kind, _, name = owner.partition("/")
+        if kind == "project":
+            return await observe.observe_project(name, self._charts, self._config, reader)
+        if kind == "system":
+            return await observe.observe_system(name, self._charts, reader)
+        return await observe.observe_member(name, reader)
+
+    def plan(self, observed: Seen) -> Plan:
+        """The writes that make it as declared."""
+        match observed:
+            case Project():
+                return plan.plan_project(observed, self._charts, self._config)
+            case SystemNamespace():
+                return plan.plan_system(observed, self._charts)
+            case Member():
+                return plan.plan_member(observed, self._config)
+
+    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+        """Conditions and Events for what could not be done."""
+        match observed:
+            case Project():
+                return plan.report_project(observed, refusals, self._config)
+            case SystemNamespace():
+                return plan.report_system(observed, refusals)
+            case Member():
+                return plan.report_member(observed, self._config)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """All namespaces, and our objects in registration namespaces by name."""
+        if not self._config.project_label:
+            return []
+        ours = ((OPERATED, "true"),)
+        lists = [Prefetch(NAMESPACE)]
+        lists += [Prefetch(CONFIG_MAP, ours, chart.config_map_name) for chart in self._charts]
+        if self._config.helm_project_operator.hardened_namespaces.enabled:
+            lists.append(Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT))
+            lists.append(Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY))
+        return lists
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every project that has, had or remembers a namespace, then every namespace."""
+        if not self._config.project_label:
+            return [f"system/{self._config.helm_project_operator.system_namespace}"]
+        owners: dict[str, None] = {}
+        members: dict[str, None] = {}
+        for namespace in await reader.list(NAMESPACE):
+            name = namespace["metadata"]["name"]
+            for stage in self._namespace_owners(name, namespace, {}):
+                for owner in stage:
+                    (owners if owner.startswith("project/") else members)[owner] = None
+        return [*owners, *members]

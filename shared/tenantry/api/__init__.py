@@ -1,0 +1,10 @@
+"""The only place that talks to the API server.
+
+`Api` is the client, `tenantry.api.errors` the tree of what can go wrong.  Nothing outside this package
+imports a Kubernetes client; an import contract holds that.
+"""
+
+from tenantry.api.client import Api, Listing
+from tenantry.api.connect import ConnectError
+
+__all__ = ["Api", "ConnectError", "Listing"]

@@ -1,0 +1,356 @@
+"""The one narrow door to the API server: raw JSON in, raw JSON out, every failure typed.
+
+Built on the official client's ``ApiClient`` (connection pool, TLS, credentials) without its typed API
+classes, which cost more to import than everything else together.  Rules that hold for every request: a
+timeout, a bounded number in flight, the answer's status checked, 429 waited for as long as the server
+asks (bounded), 401 tried once more with the token read anew.  There is no client-side rate limit: the
+server's priority and fairness decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes.aio.client.api_client import ApiClient
+from pydantic_core import from_json, to_json
+
+from tenantry import __version__
+from tenantry.api.connect import TokenFile, load_configuration
+from tenantry.api.errors import (
+    ApiError,
+    ConflictError,
+    Invalid,
+    KindNotServed,
+    NotFound,
+    TooManyRequests,
+    TransientError,
+    Unauthorized,
+    error_from,
+)
+from tenantry.model.kinds import Kind, Object
+
+CONCURRENCY = 32
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+PATIENCE_S = 20.0
+"""How long one request waits in all for a server that answers 429."""
+PAGE_SIZE = 500
+
+_APPLY = "application/apply-patch+yaml"
+_JSON_PATCH = "application/json-patch+json"
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A consistent list: the items and the resource version that they are of."""
+
+    items: list[Object]
+    resource_version: str
+
+
+class Api:
+    """An asynchronous client of one API server under one identity.
+
+    ``field_manager`` names the owner of every field that it writes.  Use as an async context manager, or
+    call `close`.  All methods raise the errors of `tenantry.api.errors`.
+    """
+
+    def __init__(
+        self,
+        configuration: Any,
+        *,
+        field_manager: str,
+        token_file: TokenFile | None = None,
+        concurrency: int = CONCURRENCY,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        configuration.connection_pool_maxsize = max(concurrency * 2, 8)  # watches hold one each
+        self.field_manager = field_manager
+        self.server = str(configuration.host).rstrip("/")
+        self._configuration = configuration
+        self._token_file = token_file
+        self._client = ApiClient(configuration)
+        self._slots = asyncio.Semaphore(concurrency)
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        self._headers = {"Accept": _JSON, "User-Agent": f"tenantry/{__version__} ({field_manager})"}
+
+    @classmethod
+    async def connect(
+        cls,
+        *,
+        field_manager: str,
+        kubeconfig: Path | None = None,
+        concurrency: int = CONCURRENCY,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Self:
+        """A client for the cluster that the kubeconfig, or else the environment, names.
+
+        Raises:
+            ConnectError: there is no usable configuration.  No request is made here.
+        """
+        configuration, token_file = await load_configuration(kubeconfig)
+        return cls(
+            configuration,
+            field_manager=field_manager,
+            token_file=token_file,
+            concurrency=concurrency,
+            timeout_s=timeout_s,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.rest_client.close()
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        """The live object, or None when there is none (also when its namespace is gone)."""
+        try:
+            return await self._json("GET", kind.path(namespace, name))
+        except KindNotServed:
+            raise
+        except NotFound:
+            return None
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+    ) -> Listing:
+        """All objects, read consistently (never from a stale cache), page by page.
+
+        An expired continue token starts the list anew once, so that the result is of one moment.  With
+        ``limit`` at most that many items come back, from a single page.
+        """
+        for attempt in (1, 2):
+            try:
+                return await self._list(kind, namespace, label_selector, field_selector, limit)
+            except ApiError as error:
+                if error.status != 410 or attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _list(self, kind: Kind, namespace: str, label_selector: str, field_selector: str, limit: int) -> Listing:
+        query: dict[str, str] = {"limit": str(limit or PAGE_SIZE)}
+        if label_selector:
+            query["labelSelector"] = label_selector
+        if field_selector:
+            query["fieldSelector"] = field_selector
+        items: list[Object] = []
+        while True:
+            page = await self._json("GET", kind.path(namespace), query)
+            for item in page["items"] or ():
+                # Lists leave these out of their items; every reader of ours wants them.
+                item["apiVersion"], item["kind"] = kind.api_version, kind.kind
+                items.append(item)
+            metadata = page["metadata"]
+            query["continue"] = metadata.get("continue") or ""
+            if limit or not query["continue"]:
+                return Listing(items, metadata["resourceVersion"])
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        timeout_s: float = 300.0,
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Changes after ``resource_version`` as (``ADDED|MODIFIED|DELETED|BOOKMARK``, object).
+
+        Ends when the server ends the watch; go on from the last resource version seen.
+
+        Raises:
+            Expired: the resource version is too old; list again.
+        """
+        query = {
+            "watch": "1",
+            "resourceVersion": resource_version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(int(timeout_s)),
+        }
+        if label_selector:
+            query["labelSelector"] = label_selector
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=timeout_s + 30)
+        response = await self._send("GET", kind.path(namespace), query, None, dict(self._headers), timeout)
+        try:
+            if response.status != 200:
+                raise error_from(response.status, _decode(await response.read()))
+            async for line in response.content:
+                change = from_json(line)
+                if change["type"] == "ERROR":
+                    status = change["object"]
+                    raise error_from(int(status.get("code") or 500), status)
+                yield change["type"], change["object"]
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise TransientError(f"the watch of {kind.plural} broke off: {_describe(error)}") from error
+        finally:
+            response.close()
+
+    async def server_version(self) -> str:
+        """The server's version, such as ``v1.36.3``."""
+        return str((await self._json("GET", "/version"))["gitVersion"])
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    async def apply(
+        self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False
+    ) -> Object:
+        """Server-side apply of all fields that our field manager owns; returns the object as stored.
+
+        What is left out is given up.  A ``metadata.uid`` in the body makes sure that an object which
+        vanished meanwhile is not made again: the answer is then a `ConflictError`.
+        """
+        metadata = body["metadata"]
+        path = kind.path(metadata.get("namespace", ""), metadata["name"])
+        query = {"fieldManager": self.field_manager, "force": "true" if force else "false"}
+        if dry_run:
+            query["dryRun"] = "All"
+        return await self._json("PATCH", _sub(path, subresource), query, body, content_type=_APPLY)
+
+    async def create(self, kind: Kind, body: Object) -> Object:
+        """Create, and only create: `AlreadyExists` when somebody was faster."""
+        path = kind.path(body["metadata"].get("namespace", ""))
+        return await self._json("POST", path, {"fieldManager": self.field_manager}, body)
+
+    async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:
+        """A JSON patch (RFC 6902) of one object; a ``test`` that fails is a `ConflictError`."""
+        query = {"fieldManager": self.field_manager}
+        path = kind.path(namespace, name)
+        try:
+            return await self._json("PATCH", path, query, operations, content_type=_JSON_PATCH)
+        except Invalid as error:
+            raise ConflictError(error.message, status=error.status, reason=error.reason) from error
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
+    ) -> None:
+        """Delete under preconditions; an object that is gone already is fine.
+
+        Raises:
+            ConflictError: it is not the object (uid) or not the state (resourceVersion) that was meant.
+        """
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if given := {name: value for name, value in preconditions.items() if value}:
+            body["preconditions"] = given
+        try:
+            await self._json("DELETE", kind.path(namespace, name), None, body)
+        except KindNotServed:
+            raise
+        except NotFound:
+            return
+
+    async def request(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> Object:
+        """Any other request, for example a subresource such as a token; JSON both ways."""
+        return await self._json(method, path, query, body)
+
+    # -- the wire --------------------------------------------------------------------------------------
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = _JSON,
+    ) -> Object:
+        headers = {**self._headers, "Content-Type": content_type}
+        data = None if body is None else to_json(body)
+        give_up_at = time.monotonic() + PATIENCE_S
+        asked_again = False
+        while True:
+            async with self._slots:
+                status, answer, retry_after = await self._exchange(method, path, query, data, headers)
+            if status < 400:
+                return answer
+            error = error_from(status, answer, retry_after=retry_after, method=method)
+            if isinstance(error, Unauthorized) and self._token_file is not None and not asked_again:
+                asked_again = True
+                self._token_file.forget()
+                continue
+            if not isinstance(error, TooManyRequests) or time.monotonic() + error.retry_after > give_up_at:
+                raise error
+            await asyncio.sleep(error.retry_after)
+
+    async def _exchange(
+        self, method: str, path: str, query: Mapping[str, str] | None, data: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, Object, float | None]:
+        response = await self._send(method, path, query, data, dict(headers), self._timeout)
+        try:
+            raw = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise TransientError(f"{method} {path}: the answer broke off: {_describe(error)}") from error
+        retry_after = response.headers.get("Retry-After")
+        seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
+        return response.status, _decode(raw), seconds
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: dict[str, str],
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        rest = self._client.rest_client
+        if rest.pool_manager is None:
+            rest.pool_manager = rest._create_pool_manager()
+        auth = await self._configuration.auth_settings()
+        if "BearerToken" in auth:
+            headers["Authorization"] = auth["BearerToken"]["value"]
+        url = self.server + path + ("?" + urlencode(query) if query else "")
+        try:
+            response: aiohttp.ClientResponse = await rest.pool_manager.request(
+                method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise TransientError(f"{method} {path}: {_describe(error)}") from error
+        return response
+
+
+def _sub(path: str, subresource: str) -> str:
+    return f"{path}/{subresource}" if subresource else path
+
+
+def _decode(raw: bytes) -> Object:
+    """The JSON object of an answer; proxies answer with text, which becomes the message."""
+    try:
+        decoded = from_json(raw)
+    except ValueError:
+        return {"message": raw[:200].decode("utf-8", "replace")}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _describe(error: BaseException) -> str:
+    return "timed out" if isinstance(error, TimeoutError) else (str(error) or type(error).__name__)

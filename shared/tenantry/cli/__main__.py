@@ -1,0 +1,5 @@
+"""``python -m tenantry.cli``."""
+
+from tenantry.cli import main
+
+main()

@@ -1,0 +1,266 @@
+"""The engine of one function: events in, verdicts out.
+
+For each owner: observe, plan, write the differences, report, and look again at what the decision was
+based on.  A lost race starts over, a bounded number of times.  A fan-out above `FAN_OUT_ABOVE` owners is
+handed to the broker, one event for each owner, when there is a broker to hand it to; below, and without
+one, it is done here, in parallel and bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from tenantry.api import Api
+from tenantry.api.errors import ApiError, KindNotServed, Unauthorized
+from tenantry.engine import telemetry
+from tenantry.engine.context import running_owner
+from tenantry.engine.flight import Known, SingleFlight
+from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
+from tenantry.engine.unit import Owner, Unit
+from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, verdict_for, worst
+from tenantry.engine.write import OnWrite, Writer
+from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.kinds import Key
+
+log = logging.getLogger("tenantry")
+
+ATTEMPTS = 5
+FAN_OUT_ABOVE = 50
+PARALLEL = 16
+MAX_PENDING = 2000
+DEADLINE_S = 50.0
+
+Emit = Callable[[Event], Awaitable[None]]
+
+
+class Engine:
+    """One function's units over one API client.
+
+    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        api: Api,
+        units: Iterable[Unit[Any]],
+        *,
+        emit: Emit | None = None,
+        on_write: OnWrite | None = None,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        self.function = function
+        self._api = api
+        self._units = {unit.name: unit for unit in units}
+        self._by_kind: dict[tuple[str, str], list[Unit[Any]]] = {}
+        for unit in self._units.values():
+            for kind in unit.kinds:
+                self._by_kind.setdefault((kind.group, kind.kind), []).append(unit)
+        self._emit = emit
+        self._writer = Writer(api, function, on_write)
+        self._flight = SingleFlight()
+        self._pending = 0
+        self._deadline_s = deadline_s
+
+    async def handle(self, event: Event) -> Verdict:
+        """Do what the event asks for and say how it went.
+
+        Raises:
+            MalformedRequest: an event of ours that names nothing.
+        """
+        request = request_of(event, self.function)
+        if isinstance(request, Ignore):
+            return NOTHING_TO_DO
+        if self._pending >= MAX_PENDING:
+            return Verdict(429, "too many events at once", retry_after=1.0)
+        self._pending += 1
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                match request:
+                    case Look():
+                        return await self._look(request)
+                    case RunOwner():
+                        return await self._run_requested(request)
+                    case Sweep():
+                        return await self.sweep()
+        except TimeoutError:
+            return Verdict(503, "deadline exceeded")
+        except ApiError as error:
+            return self._failed(error)
+        finally:
+            self._pending -= 1
+
+    async def drain(self) -> None:
+        """Wait for what runs; call before closing the API client."""
+        await self._flight.drain()
+
+    # -- events ----------------------------------------------------------------------------------------
+
+    async def _look(self, request: Look) -> Verdict:
+        key = request.key
+        group = key.api_version.rpartition("/")[0]
+        verdicts = []
+        for unit in self._by_kind.get((group, key.kind), ()):
+            reader = Reader(self._api, (key,))
+            stages = await unit.owners(key, request.hint, reader)
+            verdicts.append(await self._run_stages(unit, stages, reader.known, key))
+        return worst(verdicts)
+
+    async def _run_stages(
+        self, unit: Unit[Any], stages: Sequence[Sequence[Owner]], known: Known, cause: Key
+    ) -> Verdict:
+        verdicts: list[Verdict] = []
+        for stage in stages:
+            if len(stage) > FAN_OUT_ABOVE and self._emit is not None:
+                await self._fan_out(unit, stage, cause)
+                continue
+            done = await self._run_all(unit, stage, known, cause)
+            verdicts += done
+            if worst(done).status != 204:
+                break
+        return worst(verdicts)
+
+    async def _run_all(self, unit: Unit[Any], owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
+        if len(owners) == 1:
+            return [await self._run(unit, owners[0], frozenset({cause}), known)]
+        gate = asyncio.Semaphore(PARALLEL)
+
+        async def one(owner: Owner) -> Verdict:
+            async with gate:
+                return await self._run(unit, owner, frozenset({cause}), known)
+
+        return list(await asyncio.gather(*(one(owner) for owner in owners)))
+
+    async def _fan_out(self, unit: Unit[Any], owners: Sequence[Owner], cause: Key) -> None:
+        assert self._emit is not None
+        gate = asyncio.Semaphore(PARALLEL)
+
+        async def send(owner: Owner) -> None:
+            async with gate:
+                assert self._emit is not None
+                await self._emit(requested(self.function, unit.name, owner, str(cause)))
+
+        await asyncio.gather(*(send(owner) for owner in owners))
+
+    async def _run_requested(self, request: RunOwner) -> Verdict:
+        unit = self._units.get(request.unit)
+        if unit is None or not unit.accepts(request.owner):
+            return NOTHING_TO_DO
+        return await self._run(unit, request.owner, frozenset(), {})
+
+    # -- one owner -------------------------------------------------------------------------------------
+
+    async def _run(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
+        async def work(all_causes: frozenset[Key], fresh: Known) -> Verdict:
+            return await self._reconcile(unit, owner, all_causes, fresh)
+
+        return await self._flight.run(f"{unit.name}:{owner}", causes, known, work)
+
+    async def _reconcile(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
+        begun = time.perf_counter()
+        running_owner.set(owner)
+        with telemetry.tracer.start_as_current_span(
+            "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": owner}
+        ) as span:
+            try:
+                verdict = await self._converge(unit, owner, causes, known)
+            except ApiError as error:
+                verdict = self._failed(error)
+            span.set_attribute("tenantry.verdict", verdict.status)
+            span.set_attribute("tenantry.writes", verdict.writes)
+        telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
+        return verdict
+
+    async def _converge(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
+        writes = 0
+        for _ in range(ATTEMPTS):
+            reader = Reader(self._api, causes, known)
+            known = {}
+            observed = await unit.observe(owner, reader)
+            outcome = await self._writer.write(unit.plan(observed))
+            writes += outcome.writes
+            if outcome.transient is not None:
+                return verdict_for(outcome.transient, writes)
+            if outcome.conflict or (outcome.deleted and not outcome.refusals):
+                continue  # lost a race, or something is to be made anew: look again
+            told = await self._writer.write(unit.report(observed, tuple(outcome.refusals)))
+            writes += told.writes
+            if told.transient is not None:
+                return verdict_for(told.transient, writes)
+            if told.conflict:
+                continue
+            if any(refusal.cause == "rights" for refusal in (*outcome.refusals, *told.refusals)):
+                return Verdict(503, "a right is missing", writes=writes)
+            if not writes:
+                return NOTHING_TO_DO
+            if await reader.unchanged():
+                return Verdict(204, DONE.reason, writes=writes)
+        return Verdict(409, BUSY.reason, writes=writes)
+
+    # -- sweep -----------------------------------------------------------------------------------------
+
+    async def sweep(self) -> Verdict:
+        """Run every owner of every unit; owners that a snapshot shows to be as declared cost no request.
+
+        One owner's failure stops no other.  A sweep without transient failure counts as complete.
+        """
+        verdicts = list(await asyncio.gather(*(self._sweep_unit(unit) for unit in self._units.values())))
+        verdict = worst(verdicts)
+        if verdict.status == 204:
+            telemetry.sweep_completed(self.function)
+        log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)
+        return verdict
+
+    async def _sweep_unit(self, unit: Unit[Any]) -> Verdict:
+        snapshot = await Snapshot.take(self._api, unit.prefetch())
+        owners = list(await unit.sweep(snapshot))
+        due: list[Owner] = []
+        for count, owner in enumerate(owners):
+            if count % 100 == 99:
+                await asyncio.sleep(0)  # planning from a snapshot never waits: let events through
+            observed = await unit.observe(owner, snapshot)
+            plans = (unit.plan(observed), unit.report(observed, ()))
+            if any(plan.changes(self._api.field_manager) for plan in plans):
+                due.append(owner)
+        log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
+        if not due:
+            return NOTHING_TO_DO
+        gate = asyncio.Semaphore(PARALLEL)
+
+        async def one(owner: Owner) -> Verdict:
+            async with gate:
+                return await self._run(unit, owner, frozenset(), {})
+
+        return worst(await asyncio.gather(*(one(owner) for owner in due)))
+
+    async def plan(self, unit_name: str, owner: Owner) -> str:
+        """What a run for this owner would write, as text, without writing it."""
+        unit = self._units[unit_name]
+        observed = await unit.observe(owner, Reader(self._api))
+        plans = (unit.plan(observed), unit.report(observed, ()))
+        lines = [str(change) for plan in plans for change in plan.changes(self._api.field_manager)]
+        return "\n".join(lines) or "no changes"
+
+    def _failed(self, error: ApiError) -> Verdict:
+        if isinstance(error, KindNotServed | Unauthorized):
+            log.error("%s: %s", type(error).__name__, error.message)
+        else:
+            log.warning("%s: %s", type(error).__name__, error.message)
+        return verdict_for(error)
+
+
+def requested(function: str, unit: str, owner: Owner, cause: str) -> Event:
+    """The event that asks for one owner: the second level of a fan-out (partition key = owner)."""
+    return Event(
+        id=str(uuid.uuid4()),
+        source=f"/tenantry/{function}",
+        type=RECONCILE_REQUESTED_TYPE,
+        subject=owner,
+        extensions={"function": function, "unit": unit, "owner": owner, "partitionkey": owner, "cause": cause},
+    )

@@ -1,0 +1,94 @@
+"""Single flight: one run at a time for an owner, and one trailing run for all that arrives meanwhile.
+
+Who arrives during a run may have seen something that the run did not, so it waits for one further run,
+shared with everybody else who waits.  Nobody is answered before a run that began after their arrival has
+ended: an acknowledgement always means that the work is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from tenantry.engine.verdict import Verdict
+from tenantry.model.kinds import Key, Object
+
+Known = Mapping[Key, Object | None]
+Work = Callable[[frozenset[Key], Known], Awaitable[Verdict]]
+
+
+@dataclass(slots=True)
+class _Lane:
+    causes: set[Key] = field(default_factory=set)
+    work: Work | None = None
+    trailing: asyncio.Future[Verdict] | None = None
+
+
+class SingleFlight:
+    """Runs by owner.  Runs go on when the one who asked for them goes away."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, _Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, owner: str, causes: frozenset[Key], known: Known, work: Work) -> Verdict:
+        """The verdict of a run for ``owner`` that begins now or later.
+
+        ``causes`` are the keys that ask for it; ``known`` are objects as they were read just now, which a
+        run that begins now may use.  A trailing run begins later and reads everything itself.
+        """
+        lane = self._lanes.get(owner)
+        if lane is None:
+            self._lanes[owner] = lane = _Lane()
+            future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+            self._start(owner, lane, future, work, causes, known)
+            return await asyncio.shield(future)
+        lane.causes |= causes
+        lane.work = work
+        if lane.trailing is None:
+            lane.trailing = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(lane.trailing)
+
+    def _start(
+        self,
+        owner: str,
+        lane: _Lane,
+        future: asyncio.Future[Verdict],
+        work: Work,
+        causes: frozenset[Key],
+        known: Known,
+    ) -> None:
+        task = asyncio.create_task(self._fly(owner, lane, future, work, causes, known))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _fly(
+        self,
+        owner: str,
+        lane: _Lane,
+        future: asyncio.Future[Verdict],
+        work: Work,
+        causes: frozenset[Key],
+        known: Known,
+    ) -> None:
+        try:
+            verdict = await work(causes, known)
+        except BaseException as error:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # a waiter that went away is no reason for a warning
+        else:
+            if not future.done():
+                future.set_result(verdict)
+        if lane.trailing is None or lane.work is None:
+            del self._lanes[owner]
+            return
+        trailing, waiting, next_work = lane.trailing, frozenset(lane.causes), lane.work
+        lane.trailing, lane.causes, lane.work = None, set(), None
+        self._start(owner, lane, trailing, next_work, waiting, {})
+
+    async def drain(self) -> None:
+        """Wait until nothing runs and nothing waits."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))

@@ -1,0 +1,70 @@
+"""Kubernetes Events (events.k8s.io/v1) for notices.
+
+The name of an Event is derived from the object's uid and resource version and from what is said, so that
+a run that is repeated after a crash finds its Event there already, while the same thing happening again
+later makes a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime
+
+from tenantry.api import Api
+from tenantry.api.errors import AlreadyExists
+from tenantry.model.kinds import EVENT, Object
+from tenantry.model.plan import Notice
+
+NOTE_LIMIT = 1024
+_INSTANCE = os.environ.get("HOSTNAME") or "local"
+
+
+def now_micro() -> str:
+    """The time now as ``metav1.MicroTime``."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def now_seconds() -> str:
+    """The time now as ``metav1.Time``."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def reference(obj: Object) -> Object:
+    """The ``v1.ObjectReference`` of an object."""
+    metadata = obj["metadata"]
+    made = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    optional = {field: metadata.get(field) for field in ("namespace", "uid", "resourceVersion")}
+    return {**made, **{field: value for field, value in optional.items() if value}}
+
+
+async def record(api: Api, notice: Notice) -> None:
+    """Record a notice; one that is recorded already is left as it is.
+
+    Events on cluster-scoped objects live in namespace ``default``, as the API demands.
+    """
+    regarding = reference(notice.regarding)
+    said = "\n".join(
+        (regarding.get("uid", ""), regarding.get("resourceVersion", ""), regarding["kind"], notice.reason, notice.note)
+    )
+    digest = hashlib.sha256(f"{api.field_manager}\n{said}".encode()).hexdigest()[:16]
+    body: Object = {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.kind,
+        "metadata": {
+            "name": f"{regarding['name'][:200]}.{digest}",
+            "namespace": regarding.get("namespace") or "default",
+        },
+        "eventTime": now_micro(),
+        "reportingController": f"tenantry.dev/{api.field_manager.removeprefix('tenantry-')}",
+        "reportingInstance": _INSTANCE[:128],
+        "action": notice.action,
+        "reason": notice.reason,
+        "regarding": regarding,
+        "note": notice.note[:NOTE_LIMIT],
+        "type": notice.type,
+    }
+    try:
+        await api.create(EVENT, body)
+    except AlreadyExists:
+        return

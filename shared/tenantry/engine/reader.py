@@ -1,0 +1,144 @@
+"""Live reads of one run: each object is read at most once, and optimistic inputs are looked at again.
+
+A `Reader` lives for one attempt.  What the run was woken by (`causes`) is known to it; objects that were
+read live a moment ago to find the owner are handed on instead of being read twice.  With ``verify`` a
+unit marks a read whose change would make its decision wrong; `Reader.unchanged` reads those again after
+the writes.
+
+A `Snapshot` answers from whole lists instead, for the sweep: its answers only decide whether a live run
+is needed, never a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tenantry.api import Api
+from tenantry.model.kinds import Key, Kind, Object, labels_of
+
+Fingerprint = Callable[[Object | None], Hashable]
+Compute = Callable[["Reader"], Awaitable[Hashable]]
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """The equality label selector for a mapping; an empty value selects by presence of the key."""
+    return ",".join(f"{name}={value}" if value else name for name, value in sorted(labels.items()))
+
+
+def matches(obj: Object, labels: Mapping[str, str]) -> bool:
+    """Whether an object has these labels; an empty value asks for presence only."""
+    found = labels_of(obj)
+    return all(name in found and (not value or found[name] == value) for name, value in labels.items())
+
+
+def _key(kind: Kind, name: str, namespace: str) -> Key:
+    return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
+
+
+class Reader:
+    """Memoised live reads of one attempt of one run."""
+
+    def __init__(
+        self,
+        api: Api,
+        causes: Iterable[Key] = (),
+        known: Mapping[Key, Object | None] | None = None,
+    ) -> None:
+        self.causes = frozenset(causes)
+        self._api = api
+        self.known: dict[Key, Object | None] = dict(known or {})
+        self._inputs: builtins.list[tuple[Compute, Hashable]] = []
+
+    async def get(
+        self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None
+    ) -> Object | None:
+        """The live object or None; with ``verify`` its fingerprint is an input of the decision."""
+        key = _key(kind, name, namespace)
+        if key not in self.known:
+            self.known[key] = await self._fetch(kind, name, namespace)
+        found = self.known[key]
+        if verify is not None:
+            fingerprint = verify
+
+            async def again(reader: Reader) -> Hashable:
+                return fingerprint(await reader.get(kind, name, namespace))
+
+            self._inputs.append((again, fingerprint(found)))
+        return found
+
+    async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
+        return await self._api.get(kind, name, namespace)
+
+    async def list(
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+    ) -> builtins.list[Object]:
+        """All objects with these labels, read consistently."""
+        listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}))
+        return listing.items
+
+    def depends_on(self, compute: Compute, value: Hashable) -> None:
+        """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
+        self._inputs.append((compute, value))
+
+    async def unchanged(self) -> bool:
+        """Read the optimistic inputs again; False when one of them is not what it was."""
+        if not self._inputs:
+            return True
+        fresh = Reader(self._api, self.causes)
+        now = await asyncio.gather(*(compute(fresh) for compute, _ in self._inputs))
+        return all(value == before for value, (_, before) in zip(now, self._inputs, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """A list that a sweep reads once: the kind, and labels or a name to narrow it by.
+
+    A list without labels and name is complete: what is not in it does not exist.
+    """
+
+    kind: Kind
+    labels: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+
+
+class Snapshot(Reader):
+    """A reader that answers from prefetched lists where it can, and live where it cannot."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self._complete: dict[Kind, builtins.list[Object]] = {}
+
+    @classmethod
+    async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
+        """Read all lists, in parallel."""
+        snapshot = cls(api)
+
+        async def read(wanted: Prefetch) -> None:
+            field = f"metadata.name={wanted.name}" if wanted.name else ""
+            listing = await api.list(wanted.kind, label_selector=selector(dict(wanted.labels)), field_selector=field)
+            for item in listing.items:
+                metadata = item["metadata"]
+                snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
+            if not wanted.labels and not wanted.name:
+                snapshot._complete[wanted.kind] = listing.items
+
+        await asyncio.gather(*(read(wanted) for wanted in lists))
+        return snapshot
+
+    async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
+        if kind in self._complete:
+            return None
+        return await super()._fetch(kind, name, namespace)
+
+    async def list(
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+    ) -> builtins.list[Object]:
+        """From the complete list of the kind when there is one, else live."""
+        complete = self._complete.get(kind)
+        if complete is None:
+            return await super().list(kind, namespace, labels=labels)
+        inside = (item for item in complete if not namespace or item["metadata"].get("namespace") == namespace)
+        return [item for item in inside if matches(item, labels or {})]

@@ -1,0 +1,98 @@
+"""What an event asks for: a key to look at, an owner to run, a sweep, or nothing of ours.
+
+Type, source and subject decide nothing beyond "is this an event of ours".  Names are taken from the
+payload's metadata, else from the payload as a reference, else from the extension attributes, because
+header values cannot carry every legal name unharmed.  Missing and empty namespace are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.kinds import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look at this key.  ``hint``: labels that the payload had, for objects that are gone."""
+
+    key: Key
+    hint: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOwner:
+    """Run one owner of one unit: the second level of a fan-out."""
+
+    unit: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Look at every owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Nothing of ours."""
+
+
+class MalformedRequest(ValueError):
+    """An event of ours that names nothing usable; the message has no payload in it."""
+
+
+Request = Look | RunOwner | Sweep | Ignore
+
+
+def request_of(event: Event, function: str) -> Request:
+    """Interpret an event for a function.
+
+    Raises:
+        MalformedRequest: the type is ours but neither data nor attributes name an object (A4, R11).
+    """
+    if event.type.startswith(APISERVER_TYPE_PREFIX):
+        return _look(event)
+    if event.type == PING_TYPE:
+        target = event.extensions.get("resync", function)
+        return Sweep() if target in (function, "all") else Ignore()
+    if event.type == RECONCILE_REQUESTED_TYPE:
+        if event.extensions.get("function") != function:
+            return Ignore()
+        unit, owner = event.extensions.get("unit", ""), event.extensions.get("owner", "")
+        if not unit or not owner:
+            raise MalformedRequest("unit or owner missing")
+        return RunOwner(unit, owner)
+    return Ignore()
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _look(event: Event) -> Look:
+    data = event.data
+    if data is not None and not isinstance(data, dict):
+        raise MalformedRequest("data is not an object")
+    body: dict[str, Any] = data or {}
+    raw_metadata = body.get("metadata")
+    metadata: dict[str, Any] = raw_metadata if isinstance(raw_metadata, dict) else {}
+    attributes = event.extensions
+    named = metadata if _text(metadata.get("name")) else body
+    if _text(named.get("name")):
+        name, namespace = _text(named.get("name")), _text(named.get("namespace"))
+    else:
+        name, namespace = attributes.get("name", ""), attributes.get("namespace", "")
+    api_version = _text(body.get("apiVersion")) or attributes.get("apiversion", "")
+    kind = _text(body.get("kind")) or attributes.get("kind", "")
+    if not name or not kind or not api_version:
+        raise MalformedRequest("no apiVersion, kind and name")
+    raw_labels = metadata.get("labels")
+    labels = raw_labels if isinstance(raw_labels, dict) else {}
+    return Look(
+        Key(api_version, kind, namespace, name),
+        {label: value for label, value in labels.items() if isinstance(value, str)},
+    )

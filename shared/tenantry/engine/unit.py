@@ -1,0 +1,57 @@
+"""What a unit of work is: the only thing that a new feature has to write.
+
+An *owner* is what a run is for, written ``<type>/<name>`` (``project/p-a``).  The engine maps a key to
+owners through `Unit.owners`, observes one owner, lets the pure plan decide, and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.kinds import Key, Kind
+from tenantry.model.plan import Plan, Refusal
+
+Observed = TypeVar("Observed")
+Owner = str
+
+
+class Unit(Protocol[Observed]):
+    """A unit: five methods, of which ``plan`` and ``report`` are pure."""
+
+    name: str
+    kinds: frozenset[Kind]
+    """The kinds whose events concern this unit."""
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[Owner]]:
+        """The owners that a key concerns, in stages: a stage starts when the one before has succeeded.
+
+        ``hint`` holds the labels of the event's payload, if it had any.  They may add owners to look at
+        when the object is gone, and decide nothing.
+        """
+        ...
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether this is a well-formed owner of this unit; requests by event may name any."""
+        ...
+
+    async def observe(self, owner: Owner, reader: Reader) -> Observed:
+        """Read what the decision needs."""
+        ...
+
+    def plan(self, observed: Observed) -> Plan:
+        """The writes that make the cluster as declared."""
+        ...
+
+    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
+        """Conditions and Events that tell the user what is wrong, or that it no longer is."""
+        ...
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """The lists that a sweep reads once instead of reading objects one by one."""
+        ...
+
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
+        """Every owner there is, those whose declaration is gone included."""
+        ...

@@ -1,0 +1,188 @@
+"""Executing a plan: only differences, never a resurrection, deletions only of what was observed.
+
+Every update carries the uid of the object that the decision was made on, so that one which vanished is
+not made again; creations that must not take over somebody else's object are plain creates; deletions
+carry uid and resourceVersion.  Refusals are collected, not raised: what else the plan wants still
+happens, except in later stages, which need the stage before them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tenantry.api import Api
+from tenantry.api.errors import (
+    AdmissionDenied,
+    ApiError,
+    ConflictError,
+    Forbidden,
+    KindNotServed,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NotFound,
+    QuotaExceeded,
+    RefusedError,
+    TransientError,
+)
+from tenantry.engine import notices, telemetry
+from tenantry.model.conditions import stamped
+from tenantry.model.difference import as_apply_entries
+from tenantry.model.kinds import Object
+from tenantry.model.plan import Apply, Cause, Change, Delete, Notice, Plan, Refusal, RemoveLabel, change_of
+
+log = logging.getLogger("tenantry")
+
+OnWrite = Callable[[Change], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan."""
+
+    writes: int = 0
+    refusals: list[Refusal] = field(default_factory=list)
+    conflict: bool = False
+    deleted: bool = False
+    transient: ApiError | None = None
+
+
+class Writer:
+    """Writes plans under one identity; ``on_write`` sees every change that was made."""
+
+    def __init__(self, api: Api, function: str, on_write: OnWrite | None = None) -> None:
+        self._api = api
+        self._function = function
+        self._on_write = on_write
+
+    async def write(self, plan: Plan) -> Outcome:
+        """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole."""
+        outcome = Outcome()
+        for stage in plan.stages:
+            changes = [change for item in stage if (change := change_of(item, self._api.field_manager)) is not None]
+            if len(changes) == 1:
+                await self._attempt(changes[0], outcome)
+            elif changes:
+                await asyncio.gather(*(self._attempt(change, outcome) for change in changes))
+            if outcome.conflict or outcome.transient or outcome.refusals:
+                break
+        return outcome
+
+    async def _attempt(self, change: Change, outcome: Outcome) -> None:
+        try:
+            await self._make(change)
+        except (ConflictError, NamespaceTerminating, NamespaceNotFound):
+            outcome.conflict = True
+        except KindNotServed as error:
+            outcome.transient = error
+        except NotFound:
+            outcome.conflict = True  # the object vanished: look again
+        except RefusedError as error:
+            refusal = Refusal(change.key, _cause(error), error.message)
+            outcome.refusals.append(refusal)
+            telemetry.refusals.add(1, {"function": self._function, "cause": refusal.cause})
+            log.warning("refused: %s: %s", change, error.message)
+        except ApiError as error:
+            outcome.transient = error
+        else:
+            outcome.writes += 1
+            outcome.deleted = outcome.deleted or change.verb == "delete"
+
+    async def _make(self, change: Change) -> None:
+        write = change.write
+        early = isinstance(write, Apply) and bool(write.subresource)
+        if early and write.notice is not None:
+            await self._announce(write.notice)
+        if isinstance(write, Delete):
+            metadata = write.live["metadata"]
+            await self._api.delete(
+                write.kind,
+                metadata["name"],
+                metadata.get("namespace", ""),
+                uid=metadata["uid"],
+                resource_version=metadata["resourceVersion"],
+            )
+            stored = write.live
+        elif isinstance(write, RemoveLabel):
+            stored = await self._remove_label(write)
+        else:
+            stored = await self._apply(write, change)
+        telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
+        log.info("%s", change)
+        if self._on_write is not None:
+            self._on_write(change)
+        if not early and write.notice is not None:
+            notice = write.notice
+            same = notice.regarding["metadata"].get("name") == stored["metadata"]["name"]
+            if same and notice.regarding["kind"] == stored["kind"]:
+                notice = Notice(stored, notice.reason, notice.note, notice.action, notice.type)
+            await self._announce(notice)
+
+    async def _apply(self, write: Apply, change: Change) -> Object:
+        live = write.live
+        if live is None and write.create_only:
+            return await self._api.create(write.kind, write.wanted)
+        if change.why is not None and change.why.migrate and live is not None:
+            live = await self._own_by_apply(write, live)
+        body = stamped(write.wanted, live, notices.now_seconds())
+        if live is not None:
+            body = {**body, "metadata": {**body["metadata"], "uid": live["metadata"]["uid"]}}
+        stored = await self._api.apply(write.kind, body, subresource=write.subresource)
+        if live is not None and stored["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
+            telemetry.futile_writes.add(1, {"function": self._function, "kind": change.key.kind})
+            log.warning("the write changed nothing: %s", change)
+        return stored
+
+    async def _remove_label(self, write: RemoveLabel) -> Object:
+        metadata = write.live["metadata"]
+        path = "/metadata/labels/" + write.label.replace("~", "~0").replace("/", "~1")
+        return await self._api.json_patch(
+            write.kind,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            [
+                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+                {"op": "test", "path": path, "value": metadata["labels"][write.label]},
+                {"op": "remove", "path": path},
+            ],
+        )
+
+    async def _own_by_apply(self, write: Apply, live: Object) -> Object:
+        """Turn our plain updates of an object that we created into an apply, so that fields can be given up."""
+        metadata = live["metadata"]
+        return await self._api.json_patch(
+            write.kind,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+                {
+                    "op": "replace",
+                    "path": "/metadata/managedFields",
+                    "value": as_apply_entries(live, self._api.field_manager),
+                },
+            ],
+        )
+
+    async def _announce(self, notice: Notice) -> None:
+        """Record a notice; only a transient failure matters to the run, since trying again helps then."""
+        try:
+            await notices.record(self._api, notice)
+        except TransientError:
+            raise
+        except ApiError as error:
+            log.warning("could not record the Event %s: %s", notice.reason, error.message)
+
+
+def _cause(error: RefusedError) -> Cause:
+    match error:
+        case QuotaExceeded():
+            return "quota"
+        case AdmissionDenied():
+            return "admission"
+        case Forbidden():
+            return "rights"
+        case _:
+            return "invalid"

@@ -1,0 +1,30 @@
+"""The control plane of one machine: real etcd, kube-apiserver and kube-controller-manager, without containers.
+
+``binaries`` finds the programs or has them built once from pinned Go modules (``catalogue``, ``toolchain``,
+``build``); ``plane`` runs them, through ``supervisor``, so that none outlives its purpose; ``state`` tells
+what runs.
+"""
+
+from tenantry.local.control_plane.binaries import Binaries, ensure_binaries
+from tenantry.local.control_plane.errors import AlreadyRunning, BinariesError, ControlPlaneError, StartFailed
+from tenantry.local.control_plane.places import cluster_folder, home
+from tenantry.local.control_plane.plane import ControlPlane
+from tenantry.local.control_plane.progress import Lines, Progress
+from tenantry.local.control_plane.state import Status, status, take_down
+
+__all__ = [
+    "AlreadyRunning",
+    "Binaries",
+    "BinariesError",
+    "ControlPlane",
+    "ControlPlaneError",
+    "Lines",
+    "Progress",
+    "StartFailed",
+    "Status",
+    "cluster_folder",
+    "ensure_binaries",
+    "home",
+    "status",
+    "take_down",
+]

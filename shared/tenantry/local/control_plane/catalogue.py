@@ -1,0 +1,86 @@
+"""The table of programs that are built from pinned Go modules, and where they are kept.
+
+One row of :data:`MODULES` is one folder below ``gomod/`` with its own ``go.mod`` and ``go.sum``, because
+Kubernetes and etcd pin different versions of shared modules.  A program is a package of such a module.
+A new program is a new row and, where it needs one, a new folder; nothing else changes.
+
+The key of a module is its version and a digest of everything that decides the bytes of the result
+(``go.mod``, ``go.sum``, linker flags).  It names the folder in the cache, so a changed pin never meets
+an old binary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+_GOMOD = Path(__file__).parent / "gomod"
+
+
+@dataclass(frozen=True)
+class Program:
+    """One executable: its name, the Go package with its ``main``, and the seconds it takes on two cores."""
+
+    name: str
+    package: str
+    expected_seconds: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """One pinned Go module and the programs that are built from it.
+
+    All programs of a module are taken from the same place, so that kube-apiserver and
+    kube-controller-manager never differ in version.
+    """
+
+    name: str
+    version: str
+    minimum: tuple[int, int]
+    programs: tuple[Program, ...]
+    linker_flags: tuple[str, ...] = ("-s", "-w")
+
+    @property
+    def folder(self) -> Path:
+        """The folder with ``go.mod`` and ``go.sum``."""
+        return _GOMOD / self.name
+
+    @cached_property
+    def key(self) -> str:
+        """Name of the module's folder in the cache, for example ``etcd-3.7.3-1a2b3c4d``."""
+        digest = hashlib.sha256(" ".join(self.linker_flags).encode())
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.folder / name).read_bytes())
+        return f"{self.name}-{self.version}-{digest.hexdigest()[:8]}"
+
+
+def _kubernetes_version_flags(version: str) -> tuple[str, ...]:
+    major, minor, _ = version.split(".")
+    release = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    values = {**release, "gitTreeState": "clean", "gitCommit": ""}
+    packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    return tuple(f"-X={package}.{name}={value}" for package in packages for name, value in values.items())
+
+
+ETCD = Module(
+    name="etcd",
+    version="3.7.3",
+    minimum=(3, 5),
+    programs=(Program("etcd", "go.etcd.io/etcd/server/v3", 40),),
+)
+
+KUBERNETES = Module(
+    name="kubernetes",
+    version="1.36.3",
+    minimum=(1, 34),
+    programs=(
+        Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", 300),
+        Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", 80),
+    ),
+    linker_flags=("-s", "-w", *_kubernetes_version_flags("1.36.3")),
+)
+
+#: What a control plane needs, in the order of building.
+MODULES: tuple[Module, ...] = (ETCD, KUBERNETES)

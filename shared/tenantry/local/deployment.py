@@ -1,0 +1,49 @@
+"""The files in ``knative/`` and ``triggers/``: where they are, and what of them one machine needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import tenantry
+from tenantry.model.kinds import Object
+
+
+class DeploymentFilesMissing(RuntimeError):
+    """The installation lacks ``knative/`` or ``triggers/``."""
+
+
+def deployment_folder(name: str) -> Path:
+    """``knative`` or ``triggers``: packed into an installed distribution, or in the source tree.
+
+    Raises:
+        DeploymentFilesMissing: it is in neither place.
+    """
+    package = Path(tenantry.__file__).parent
+    for folder in (package / "_deploy" / name, package.parents[1] / name):
+        if folder.is_dir():
+            return folder
+    raise DeploymentFilesMissing(f"the folder {name}/ is not part of this installation; install tenantry again")
+
+
+def documents(*paths: Path) -> list[Object]:
+    """All YAML documents of these files and folders (not of their kustomizations), in order."""
+    found: list[Object] = []
+    for path in paths:
+        files = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
+        for file in files:
+            if file.name != "kustomization.yaml":
+                found += [document for document in yaml.safe_load_all(file.read_text()) if isinstance(document, dict)]
+    return found
+
+
+def function_documents(function: str) -> list[Object]:
+    """What ``knative/`` has for one function."""
+    return documents(deployment_folder("knative") / function)
+
+
+def names_of(items: list[dict[str, Any]]) -> list[str]:
+    """The names of objects."""
+    return [item["metadata"]["name"] for item in items]

@@ -1,0 +1,30 @@
+"""From kind to resource name: our constants first, then the guess that Knative makes.
+
+Knative's source never asks the server how a kind is served, it pluralises.  A CRD whose plural differs from the guess is
+not watched there, so the twin on one machine guesses too, and says so when the server knows the kind by another name.
+"""
+
+from __future__ import annotations
+
+from tenantry.model import kinds
+from tenantry.model.kinds import Kind
+
+KNOWN = {(kind.api_version, kind.kind): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
+
+
+def guess_plural(kind: str) -> str:
+    """The plural that Knative guesses: ``s`` to ``ses``, ``y`` to ``ies``, else ``s``; endpoints stay."""
+    name = kind.lower()
+    if name == "endpoints":
+        return name
+    if name.endswith("s"):
+        return name + "es"
+    return name[:-1] + "ies" if name.endswith("y") else name + "s"
+
+
+def kind_of(api_version: str, kind: str) -> tuple[Kind, bool]:
+    """The kind as it is served, and whether its scope is known; an unknown one counts as namespaced until asked."""
+    known = KNOWN.get((api_version, kind))
+    if known is not None:
+        return known, True
+    return Kind(api_version, kind, guess_plural(kind)), False

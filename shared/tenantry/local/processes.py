@@ -1,0 +1,152 @@
+"""Functions as processes, each behind its real HTTP entry.
+
+A function is started as ``tenantry serve`` and watched: one that ends by itself is started again after a
+pause, and what it had in hand is delivered anew by the broker.  A process dies with its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+_RESTART_AFTER_S = 1.0
+
+Say = Callable[[str], None]
+
+
+class FunctionFailed(RuntimeError):
+    """A function did not start; the message has what it said last."""
+
+
+def free_port() -> int:
+    """A TCP port on loopback that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class FunctionProcess:
+    """One function on a port of its own; ``url`` is where events go."""
+
+    def __init__(
+        self,
+        name: str,
+        kubeconfig: Path,
+        *,
+        say: Say,
+        environment: Mapping[str, str] | None = None,
+        on_log: Callable[[dict[str, str]], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self.pid = 0
+        self._kubeconfig = kubeconfig
+        self._say = say
+        self._environment = dict(environment or {})
+        self._on_log = on_log
+        self._process: asyncio.subprocess.Process | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self._last_lines: list[str] = []
+        self._ready = asyncio.Event()
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Start and wait until it answers.
+
+        Raises:
+            FunctionFailed: it ended or did not answer in time.
+        """
+        await self._spawn()
+        self._watch = asyncio.create_task(self._keep_running())
+        try:
+            await asyncio.wait_for(self._answers(), START_TIMEOUT_S)
+        except (TimeoutError, FunctionFailed):
+            said = "\n".join(self._last_lines[-10:])
+            await self.stop()
+            raise FunctionFailed(f"{self.name} did not start:\n{said}") from None
+
+    async def _spawn(self) -> None:
+        command = [sys.executable, "-m", "tenantry.cli", "serve", self.name, "--port", str(self.port)]
+        self._process = await asyncio.create_subprocess_exec(
+            *command,
+            "--kubeconfig",
+            str(self._kubeconfig),
+            "--end-with-parent",
+            stdin=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **self._environment},
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    async def _answers(self) -> None:
+        while True:
+            process = self._process
+            if process is None or process.returncode is not None:
+                raise FunctionFailed(self.name)
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, IndexError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.write(b"GET /health/readiness HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n")
+                status = (await reader.readline()).split()[1]
+                writer.close()
+                if status == b"200":
+                    return
+            await asyncio.sleep(0.02)
+
+    async def _keep_running(self) -> None:
+        while not self._stopping:
+            process = self._process
+            assert process is not None
+            assert process.stderr is not None
+            async for line in process.stderr:
+                self._heard(line.decode("utf-8", "replace").rstrip())
+            code = await process.wait()
+            if self._stopping or not self._watch_restarts():
+                return
+            self._say(f"{self.name} ended with code {code}; starting it again")
+            await asyncio.sleep(_RESTART_AFTER_S)
+            await self._spawn()
+
+    def _watch_restarts(self) -> bool:
+        return bool(self._process and self._process.returncode != 2)  # 2: it cannot start as configured
+
+    def _heard(self, line: str) -> None:
+        self._last_lines = [*self._last_lines[-50:], line]
+        if self._on_log is None:
+            return
+        try:
+            self._on_log(json.loads(line))
+        except ValueError:
+            self._on_log({"level": "info", "message": line})
+
+    def kill(self) -> None:
+        """Kill it at once, as a crash would; it is started again."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """End it: finish what runs, then go."""
+        self._stopping = True
+        process = self._process
+        if process is not None and process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if self._watch is not None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        if process is not None and process.stdin is not None:
+            process.stdin.close()

@@ -1,0 +1,233 @@
+"""The configuration file, typed: the value names of the Helm Project Operator's chart are kept.
+
+Unknown keys and wrong types are errors with the key's path; nothing is guessed.  What a setting means is
+written beside it, and `tenantry config show` prints the values in force.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+class Section(BaseModel):
+    """A part of the file: frozen, and closed to unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Cattle(Section):
+    """``global.cattle``: how projects are recognised."""
+
+    project_label: str = Field("field.cattle.io/projectId", alias="projectLabel")
+    """Label key whose value is the project id; empty turns on single-namespace mode."""
+    cluster_id: str = Field("", alias="clusterId")
+    """Prefix in the project annotation: ``<clusterId>:<projectId>``."""
+    system_project_id: str = Field("", alias="systemProjectId")
+    """The system project; also the default of ``projectReleaseNamespaces.labelValue``."""
+    system_default_registry: str = Field("", alias="systemDefaultRegistry")
+    url: str = ""
+
+    @field_validator("project_label")
+    @classmethod
+    def _label_key(cls, value: str) -> str:
+        if value and not _LABEL_KEY.fullmatch(value):
+            raise ValueError(f"{value!r} is not a label key such as field.cattle.io/projectId")
+        return value
+
+    @field_validator("system_project_id")
+    @classmethod
+    def _label_value(cls, value: str) -> str:
+        if not _LABEL_VALUE.fullmatch(value):
+            raise ValueError(f"{value!r} is not a label value")
+        return value
+
+
+class Global(Section):
+    """``global``."""
+
+    cattle: Cattle = Field(default_factory=Cattle)
+
+
+class RepoChart(Section):
+    """A chart in a repository: all three or none (hpo-54)."""
+
+    repo: str
+    name: str
+    version: str
+
+
+class Chart(Section):
+    """One chart that projects may ask for: the operator identity of upstream, as configuration."""
+
+    helm_api_version: str = Field(alias="helmApiVersion")
+    """``spec.helmApiVersion`` of the ProjectHelmCharts that ask for it, such as ``dummy.cattle.io/v1alpha1``."""
+    release_name: str = Field(alias="releaseName")
+    chart: PurePosixPath | RepoChart | None = None
+    """A folder or .tgz, or ``{repo, name, version}``; without it the built-in example chart."""
+    singleton: bool = False
+    """At most one ProjectHelmChart per registration namespace."""
+    values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
+
+    @field_validator("helm_api_version")
+    @classmethod
+    def _group_version(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+", value):
+            raise ValueError(f"{value!r} is not a group and version such as dummy.cattle.io/v1alpha1")
+        return value
+
+    @field_validator("release_name")
+    @classmethod
+    def _dns_label(cls, value: str) -> str:
+        if not DNS_LABEL.fullmatch(value):
+            raise ValueError(f"{value!r} is not a DNS label (lower-case letters, digits and dashes)")
+        return value
+
+    @property
+    def config_map_name(self) -> str:
+        """Name of the ConfigMap with the chart's values and questions in registration namespaces."""
+        return self.helm_api_version.replace("/", ".")
+
+
+class ProjectReleaseNamespaces(Section):
+    """Dedicated namespaces for releases, and the project that they are put into."""
+
+    enabled: bool = True
+    label_value: str = Field("", alias="labelValue")
+
+
+class ClusterRoleRefs(Section):
+    """The ClusterRoles whose bindings are aggregated; an empty name turns a level off."""
+
+    admin: str = "admin"
+    edit: str = "edit"
+    view: str = "view"
+
+
+class ReleaseRoleBindings(Section):
+    """Aggregation of rights into release namespaces."""
+
+    aggregate: bool = True
+    cluster_role_refs: ClusterRoleRefs = Field(default_factory=ClusterRoleRefs, alias="clusterRoleRefs")
+
+
+class LocalObjectReference(Section):
+    """A Secret by name."""
+
+    name: str
+
+
+class ServiceAccountSpec(Section):
+    """What the ``default`` ServiceAccount of a hardened namespace gets."""
+
+    automount_service_account_token: bool = Field(False, alias="automountServiceAccountToken")
+    secrets: tuple[LocalObjectReference, ...] = ()
+    image_pull_secrets: tuple[LocalObjectReference, ...] = Field((), alias="imagePullSecrets")
+
+
+def _deny_all() -> dict[str, Any]:
+    return {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [], "egress": []}
+
+
+class HardeningConfiguration(Section):
+    """The hardening objects."""
+
+    service_account_spec: ServiceAccountSpec = Field(default_factory=ServiceAccountSpec, alias="serviceAccountSpec")
+    network_policy_spec: dict[str, Any] = Field(default_factory=_deny_all, alias="networkPolicySpec")
+    """A whole NetworkPolicy spec; it replaces the default, which denies all ingress and egress."""
+
+
+class HardenedNamespaces(Section):
+    """Hardening of the namespaces that Tenantry makes."""
+
+    enabled: bool = True
+    configuration: HardeningConfiguration = Field(default_factory=HardeningConfiguration)
+
+
+class Enabled(Section):
+    """A part that can be switched off."""
+
+    enabled: bool = True
+
+
+class HelmProjectOperator(Section):
+    """``helmProjectOperator``: projects, their charts and their namespaces."""
+
+    system_namespace: Annotated[str, Field(pattern=DNS_LABEL.pattern)] = Field(
+        "cattle-helm-system", alias="systemNamespace"
+    )
+    """Where HelmCharts and HelmReleases live; the registration namespace in single-namespace mode."""
+    system_namespaces: tuple[str, ...] = Field(("kube-system",), alias="systemNamespaces")
+    """Further namespaces that never belong to a project."""
+    controller_name: str = Field("helm-project-operator", alias="controllerName")
+    charts: tuple[Chart, ...] = Field(
+        default=(Chart(helm_api_version="dummy.cattle.io/v1alpha1", release_name="dummy"),), min_length=1
+    )
+    project_release_namespaces: ProjectReleaseNamespaces = Field(
+        default_factory=ProjectReleaseNamespaces, alias="projectReleaseNamespaces"
+    )
+    other_system_project_label_values: tuple[str, ...] = Field((), alias="otherSystemProjectLabelValues")
+    """Deny list of project ids."""
+    release_role_bindings: ReleaseRoleBindings = Field(default_factory=ReleaseRoleBindings, alias="releaseRoleBindings")
+    hardened_namespaces: HardenedNamespaces = Field(default_factory=HardenedNamespaces, alias="hardenedNamespaces")
+    helm_controller: Enabled = Field(default_factory=Enabled, alias="helmController")
+    helm_locker: Enabled = Field(default_factory=Enabled, alias="helmLocker")
+    values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
+    namespace_labels: dict[str, str] = Field(default_factory=dict, alias="namespaceLabels")
+    """Extra labels on namespaces that Tenantry makes, for clusters whose policies ask for an owner."""
+    namespace_annotations: dict[str, str] = Field(default_factory=dict, alias="namespaceAnnotations")
+
+    @field_validator("charts")
+    @classmethod
+    def _distinct(cls, value: tuple[Chart, ...]) -> tuple[Chart, ...]:
+        names = [chart.config_map_name for chart in value]
+        if len(set(names)) != len(names):
+            raise ValueError("two charts have the same helmApiVersion: each needs its own")
+        return value
+
+
+class Config(Section):
+    """The whole file."""
+
+    global_: Global = Field(default_factory=Global, alias="global")
+    helm_project_operator: HelmProjectOperator = Field(default_factory=HelmProjectOperator, alias="helmProjectOperator")
+
+    @model_validator(mode="after")
+    def _labels_are_not_ours(self) -> Self:
+        reserved = {"helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId", self.project_label}
+        if clash := reserved & set(self.helm_project_operator.namespace_labels):
+            raise ValueError(f"helmProjectOperator.namespaceLabels may not set {sorted(clash)[0]}")
+        return self
+
+    @property
+    def project_label(self) -> str:
+        """The label key that defines projects; empty in single-namespace mode."""
+        return self.global_.cattle.project_label
+
+    @property
+    def release_project_id(self) -> str:
+        """Project id that dedicated release namespaces get; empty when there are none."""
+        release = self.helm_project_operator.project_release_namespaces
+        if not release.enabled or not self.project_label:
+            return ""
+        return release.label_value or self.global_.cattle.system_project_id
+
+    @property
+    def denied_project_ids(self) -> frozenset[str]:
+        """Project ids whose namespaces are system namespaces."""
+        cattle, operator = self.global_.cattle, self.helm_project_operator
+        ids = {cattle.system_project_id, self.release_project_id, *operator.other_system_project_label_values}
+        return frozenset(ids - {""})
+
+    @property
+    def system_namespaces(self) -> frozenset[str]:
+        """Namespaces that never belong to a project, by name."""
+        operator = self.helm_project_operator
+        return frozenset({operator.system_namespace, *operator.system_namespaces})

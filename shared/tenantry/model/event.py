@@ -1,0 +1,32 @@
+"""A CloudEvent as the core sees it: attributes, extensions and data, free of any SDK and transport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+APISERVER_TYPE_PREFIX = "dev.knative.apiserver."
+PING_TYPE = "dev.knative.sources.ping"
+RECONCILE_REQUESTED_TYPE = "dev.tenantry.reconcile.requested"
+
+NO_EXTENSIONS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One CloudEvent, version 1.0.
+
+    ``extensions`` has lower-case names and may hold ``traceparent``.  ``data`` is decoded JSON when the
+    content type says JSON, bytes for any other content type, and None when the event has no data.
+    """
+
+    id: str
+    source: str
+    type: str
+    subject: str | None = None
+    time: str | None = None
+    datacontenttype: str | None = None
+    dataschema: str | None = None
+    extensions: Mapping[str, str] = field(default_factory=lambda: NO_EXTENSIONS)
+    data: object | bytes | None = None

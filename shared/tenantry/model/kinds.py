@@ -1,0 +1,93 @@
+"""Kinds and keys: how an object is named.
+
+A `Kind` says how the API server serves a kind (plural and scope are constants of ours: no discovery for
+kinds that we know).  A `Key` names one object.  Keys are all that an event may tell a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+Object = dict[str, Any]
+"""A Kubernetes object as decoded JSON.  Foreign objects stay dictionaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one kind is served: group, version, kind, plural resource name and scope."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """The URL path of a collection or, with a name, of one object; names from events are quoted."""
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        scope = f"/namespaces/{quote(namespace, safe=':')}" if self.namespaced and namespace else ""
+        return f"{root}{scope}/{self.plural}" + (f"/{quote(name, safe=':')}" if name else "")
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.api_version}"
+
+
+NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+SECRET = Kind("v1", "Secret", "secrets")
+SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+RESOURCE_QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
+NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+EVENT = Kind("events.k8s.io/v1", "Event", "events")
+ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDING = Kind(
+    "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """The name of one object: apiVersion, kind, namespace (empty when cluster-scoped) and name."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {where}"
+
+
+def key_of(obj: Mapping[str, Any]) -> Key:
+    """The key of an object that has apiVersion, kind and metadata."""
+    metadata = obj["metadata"]
+    return Key(obj["apiVersion"], obj["kind"], metadata.get("namespace") or "", metadata["name"])
+
+
+def labels_of(obj: Mapping[str, Any] | None) -> Mapping[str, str]:
+    """The labels of an object; empty when there are none or no object."""
+    return ((obj or {}).get("metadata") or {}).get("labels") or {}
+
+
+def annotations_of(obj: Mapping[str, Any] | None) -> Mapping[str, str]:
+    """The annotations of an object; empty when there are none or no object."""
+    return ((obj or {}).get("metadata") or {}).get("annotations") or {}
+
+
+def is_terminating(obj: Mapping[str, Any] | None) -> bool:
+    """True when deletion of the object was asked for."""
+    return bool(((obj or {}).get("metadata") or {}).get("deletionTimestamp"))

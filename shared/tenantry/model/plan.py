@@ -1,0 +1,153 @@
+"""A plan: what one run wants to write, as a value that can be printed, diffed and tested.
+
+A plan holds wanted objects beside what was observed.  `Plan.changes` says what would really be written;
+over a converged cluster it is empty.  Stages run one after the other, the writes of a stage together: a
+namespace comes before what lives in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tenantry.model.difference import Difference, difference
+from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A Kubernetes Event (events.k8s.io/v1) to record on an object, at most 1 KiB of note."""
+
+    regarding: Object
+    reason: str
+    note: str
+    action: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Make the object have these fields, and give up those that we own and no longer want.
+
+    ``wanted`` is the complete set of fields of ours.  ``live`` is the object as observed; None means that
+    it is to be made, with ``create_only`` never taking over what somebody else makes meanwhile.
+    ``notice`` is recorded when the apply is really needed: after it, or before it for a status, so that a
+    condition never stands without its Event.
+    """
+
+    kind: Kind
+    wanted: Object
+    live: Object | None
+    create_only: bool = False
+    subresource: str = ""
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete exactly the object and state that was observed (uid and resourceVersion)."""
+
+    kind: Kind
+    live: Object
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveLabel:
+    """Take one label off somebody's object, whoever put it there; nothing when it is not there."""
+
+    kind: Kind
+    live: Object
+    label: str
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+Write = Apply | Delete | RemoveLabel
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write that is really needed: the verb, the object and why."""
+
+    verb: Literal["create", "update", "status", "delete"]
+    write: Write
+    why: Difference | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return self.write.key
+
+    def __str__(self) -> str:
+        why = f": {self.why}" if self.why is not None and not self.why.created else ""
+        return f"{self.verb} {self.key}{why}"
+
+
+Cause = Literal["quota", "admission", "rights", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A write that the API server refused: which, and in its words why.
+
+    ``cause`` is ``quota``, ``admission``, ``rights`` or ``invalid``.
+    """
+
+    key: Key
+    cause: Cause
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Stages of writes.  An empty plan wants nothing."""
+
+    stages: tuple[tuple[Write, ...], ...] = ()
+
+    def writes(self) -> Iterator[Write]:
+        """All writes in order."""
+        for stage in self.stages:
+            yield from stage
+
+    def changes(self, manager: str) -> list[Change]:
+        """What would really be written under this field manager, in order."""
+        return [change for write in self.writes() if (change := change_of(write, manager)) is not None]
+
+    def render(self, manager: str) -> str:
+        """The changes, a line each; ``no changes`` when there are none."""
+        return "\n".join(str(change) for change in self.changes(manager)) or "no changes"
+
+
+NOTHING = Plan()
+
+
+def change_of(write: Write, manager: str) -> Change | None:
+    """The change that a write makes, or None when the object is as it should be."""
+    if isinstance(write, Delete):
+        return Change("delete", write)
+    if isinstance(write, RemoveLabel):
+        if write.label not in labels_of(write.live):
+            return None
+        return Change("update", write, Difference(given_up=(f"metadata.labels[{write.label}]",)))
+    why = difference(write.wanted, write.live, manager=manager, subresource=write.subresource)
+    if why is None:
+        return None
+    if write.subresource:
+        return Change("status", write, why)
+    return Change("create" if why.created else "update", write, why)

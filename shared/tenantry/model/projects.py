@@ -1,0 +1,127 @@
+"""Projects and the classes of namespaces: which namespace is what, from its own labels alone.
+
+=============  ================================================================================
+registration   ``cattle-project-<id>`` and ours: where project owners ask for releases
+release        carries our mark and the system project's label: where releases live
+system         by name, or by the label of the system project or of a denied one: left alone
+ordinary       everything else; a member of project ``<id>`` when it carries the project label
+=============  ================================================================================
+
+A registration namespace is ours when it has our mark for that very project, when our field manager
+still owns its project annotation (so that removing labels by hand does not orphan it), or when an
+administrator opted in by annotation.  A name alone never makes it ours (hpo-18).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.difference import owns
+from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
+from tenantry.model.names import (
+    ADOPT,
+    OPERATED,
+    PROJECT_ID,
+    PROJECT_ID_LIMIT,
+    REGISTRATION_PREFIX,
+    field_manager,
+)
+
+REGISTRATION_MANAGER = field_manager("namespace-registration")
+
+PlaceClass = Literal["registration", "release", "system", "ordinary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The class of a namespace and the project that it is of (empty: none; not checked for validity)."""
+
+    is_a: PlaceClass
+    project: str = ""
+
+
+def project_id_problem(project: str) -> str:
+    """Why a project id cannot be served, with the fix; empty when it can (hpo-17)."""
+    if not project:
+        return "the project id is empty: set the label to a project id, or remove it"
+    if len(project) > PROJECT_ID_LIMIT:
+        return (
+            f"the project id has {len(project)} characters and at most {PROJECT_ID_LIMIT} fit into the name of a "
+            "namespace: use a shorter project id"
+        )
+    if not DNS_LABEL.fullmatch(project):
+        return (
+            f"the project id {project!r} cannot be part of a namespace name: use lower-case letters, digits and "
+            "dashes, beginning and ending with a letter or digit"
+        )
+    return ""
+
+
+def registration_name(project: str) -> str:
+    """The name of a project's registration namespace."""
+    return REGISTRATION_PREFIX + project
+
+
+def project_of_registration_name(name: str) -> str:
+    """The project id in a registration namespace's name; empty for any other name."""
+    project = name.removeprefix(REGISTRATION_PREFIX)
+    return project if project != name and not project_id_problem(project) else ""
+
+
+def is_registration(namespace: Object, config: Config) -> bool:
+    """Whether an existing namespace is a registration namespace of ours."""
+    project = project_of_registration_name(namespace["metadata"]["name"])
+    if not project or not config.project_label:
+        return False
+    labels = labels_of(namespace)
+    return (
+        (OPERATED in labels and labels.get(PROJECT_ID, project) == project)
+        or annotations_of(namespace).get(ADOPT) == "true"
+        or owns(namespace, REGISTRATION_MANAGER, "metadata", "annotations", config.project_label)
+    )
+
+
+def place_of(namespace: Object, config: Config) -> Place:
+    """The class of a namespace."""
+    name = namespace["metadata"]["name"]
+    labels = labels_of(namespace)
+    project = labels.get(config.project_label, "") if config.project_label else ""
+    if is_registration(namespace, config):
+        return Place("registration", project_of_registration_name(name))
+    if name in config.system_namespaces:
+        return Place("system")
+    if project and project == config.release_project_id and OPERATED in labels:
+        return Place("release", labels.get(PROJECT_ID, ""))
+    if project in config.denied_project_ids:
+        return Place("system")
+    return Place("ordinary", project)
+
+
+def is_member(namespace: Object | None, project: str, config: Config) -> bool:
+    """Whether a namespace counts for a project: ordinary, in it, and not on its way out."""
+    if namespace is None or is_terminating(namespace):
+        return False
+    return place_of(namespace, config) == Place("ordinary", project)
+
+
+def project_annotation(project: str, config: Config) -> str:
+    """The value of the project annotation: ``<clusterId>:<id>``, or the id alone (hpo-1, hpo-6)."""
+    cluster_id = config.global_.cattle.cluster_id
+    return f"{cluster_id}:{project}" if cluster_id else project
+
+
+def target_label(namespace: Object, config: Config) -> tuple[bool, str]:
+    """Whether the namespace carries the project label at all, and its value."""
+    labels = labels_of(namespace)
+    return config.project_label in labels, labels.get(config.project_label, "")
+
+
+@dataclass(frozen=True, slots=True)
+class ChartFiles:
+    """What a registration namespace shows of a chart: its values and its questions (hpo-3)."""
+
+    config_map_name: str
+    values: str = ""
+    questions: str = ""

@@ -1,0 +1,136 @@
+"""Reading the configuration file, with errors that name the key's path and what is allowed there.
+
+The path comes from ``TENANTRY_CONFIG``; without it the defaults are in force.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from tenantry.model.config import Config
+
+CONFIG_VARIABLE = "TENANTRY_CONFIG"
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; the message has one line for each problem."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """A YAML loader that refuses a key given twice, which plain YAML silently drops."""
+
+
+def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if key in seen:
+            raise ConfigError(f"line {key_node.start_mark.line + 1}: key {key!r} is given twice")
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def load_config(path: Path | None = None) -> Config:
+    """The configuration from a file, or from the one that ``TENANTRY_CONFIG`` names, or the defaults.
+
+    Raises:
+        ConfigError: the file cannot be read, is not YAML, or has unknown keys or wrong values.
+    """
+    if path is None:
+        named = os.environ.get(CONFIG_VARIABLE, "")
+        if not named:
+            return Config()
+        path = Path(named)
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the configuration {path}: {error.strerror}; correct {CONFIG_VARIABLE}"
+        ) from error
+    return parse_config(text, str(path))
+
+
+def parse_config(text: str, name: str = "configuration") -> Config:
+    """The configuration from YAML text.
+
+    Raises:
+        ConfigError: see `load_config`.
+    """
+    try:
+        document = yaml.load(text, _StrictLoader)  # noqa: S506 - a SafeLoader underneath
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{name}: the file must be a mapping with the keys global and helmProjectOperator")
+    try:
+        return Config.model_validate(document)
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{name}: {line}" for line in _explain(error))) from None
+
+
+def _explain(error: ValidationError) -> list[str]:
+    lines = []
+    for problem in error.errors():
+        path = _path(problem["loc"])
+        match problem["type"]:
+            case "extra_forbidden":
+                allowed = _allowed(problem["loc"][:-1])
+                line = f"{path}: unknown key"
+                near = difflib.get_close_matches(str(problem["loc"][-1]), allowed, 1, 0.6)
+                line += f"; did you mean {near[0]}?" if near else ""
+                line += f" (allowed here: {', '.join(allowed)})" if allowed else ""
+            case "missing":
+                line = f"{path}: required, and not given"
+            case _:
+                message = problem["msg"].removeprefix("Value error, ")
+                line = f"{path}: {message}" if path else message
+                if not isinstance(problem.get("input"), dict | list):
+                    line += f" (given: {problem.get('input')!r})" if "given" not in line else ""
+        if line not in lines:
+            lines.append(line)
+    return lines
+
+
+def _path(loc: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in loc:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step not in ("RepoChart", "function-plain[_path]", "pure-posix-path"):
+            path += f".{step}" if path else step
+    return path
+
+
+def _allowed(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys that a section knows, by walking the JSON schema along the path."""
+    schema = Config.model_json_schema(by_alias=True)
+    here: dict[str, Any] = schema
+
+    def resolve(node: dict[str, Any]) -> dict[str, Any]:
+        while "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        return node
+
+    for step in loc:
+        here = resolve(here)
+        if isinstance(step, int):
+            here = here.get("items") or {}
+        elif step in here.get("properties", {}):
+            here = here["properties"][step]
+        else:
+            options = [resolve(option) for option in here.get("anyOf", [])]
+            here = next((option for option in options if option.get("title") == step), {})
+    return list(resolve(here).get("properties", {}))

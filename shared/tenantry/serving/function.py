@@ -1,0 +1,181 @@
+"""One function behind HTTP: what every ``main.py`` hands to functions-framework.
+
+The answer is the verdict's status with an empty body on success and a few words on failure, never a
+``ce-*`` header, never anything of the payload: a broker takes a non-empty answer for a reply event, and an
+error text of more than 768 bytes can bring the in-memory dispatcher down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opentelemetry import trace
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+
+from tenantry.api import Api
+from tenantry.engine import Engine, Unit, Verdict, telemetry
+from tenantry.engine.context import event_id
+from tenantry.engine.request import MalformedRequest
+from tenantry.engine.write import OnWrite
+from tenantry.model.config import Config
+from tenantry.model.event import Event
+from tenantry.model.names import field_manager
+from tenantry.model.projects import ChartFiles
+from tenantry.serving.charts import chart_files
+from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
+from tenantry.serving.config import load_config
+from tenantry.serving.telemetry import start_event_span
+
+log = logging.getLogger("tenantry")
+
+SINK_VARIABLE = "K_SINK"
+CONCURRENCY_VARIABLE = "TENANTRY_API_CONCURRENCY"
+_ALLOW = {"Allow": "POST, OPTIONS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a function's units are made from."""
+
+    config: Config
+    charts: tuple[ChartFiles, ...]
+
+
+class Function:
+    """A function by name and units.  Configuration and client are made at the first use, in its loop."""
+
+    def __init__(self, name: str, units: Callable[[Settings], Iterable[Unit[Any]]]) -> None:
+        self.name = name
+        self.on_write: OnWrite | None = None
+        self._units = units
+        self._settings: Settings | None = None
+        self._api: Api | None = None
+        self._engine: Engine | None = None
+        self._starting = asyncio.Lock()
+        self._emitter: Any = None
+
+    def configure(self, config: Config | None = None) -> Settings:
+        """Read the configuration now.
+
+        Raises:
+            ConfigError: it cannot be used; the process must not start.
+        """
+        if self._settings is None:
+            config = config or load_config()
+            self._settings = Settings(config, chart_files(config))
+        return self._settings
+
+    async def start(self, kubeconfig: Path | None = None) -> Engine:
+        """Connect and make the engine; a second call returns the same."""
+        async with self._starting:
+            if self._engine is None:
+                settings = self.configure()
+                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, "32"))
+                self._api = await Api.connect(
+                    field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency
+                )
+                self._engine = Engine(
+                    self.name,
+                    self._api,
+                    self._units(settings),
+                    emit=await self._make_emit(),
+                    on_write=self._written,
+                )
+        return self._engine
+
+    def _written(self, change: Any) -> None:
+        if self.on_write is not None:
+            self.on_write(change)
+
+    async def _make_emit(self) -> Callable[[Event], Any] | None:
+        if not os.environ.get(SINK_VARIABLE):
+            return None
+        from tenantry.serving.emit import Emitter
+
+        self._emitter = Emitter(os.environ[SINK_VARIABLE])
+        emit: Callable[[Event], Any] = self._emitter.emit
+        return emit
+
+    async def stop(self) -> None:
+        """Finish what runs, then close the connections."""
+        if self._engine is not None:
+            await self._engine.drain()
+        if self._emitter is not None:
+            await self._emitter.close()
+        if self._api is not None:
+            await self._api.close()
+        self._engine = self._api = self._emitter = None
+
+    async def respond(self, request: Request) -> Response:
+        """Answer one HTTP request: an event by POST, a probe by GET, the handshake by OPTIONS."""
+        match request.method:
+            case "POST":
+                return await self._event(request)
+            case "GET" | "HEAD" if request.url.path in ("/health/liveness", "/health/readiness"):
+                return await self._health(request.url.path)
+            case "OPTIONS":
+                return Response(status_code=200, headers=_ALLOW)
+            case _:
+                return PlainTextResponse("method not allowed", 405, _ALLOW)
+
+    async def _health(self, path: str) -> Response:
+        if path.endswith("readiness"):
+            try:
+                await self.start()
+            except Exception:
+                log.exception("not ready")
+                return PlainTextResponse("not ready", 503)
+        return PlainTextResponse("ok")
+
+    async def _event(self, request: Request) -> Response:
+        verdict = Verdict(400, "bad event")
+        kind = ""
+        try:
+            event = parse_event(request.headers.raw, await read_body(request))
+            kind = event.type
+            event_id.set(event.id)
+            verdict = await self._process(event, request)
+        except BadEvent as error:
+            verdict = Verdict(error.status, error.reason)
+        except MalformedRequest as error:
+            verdict = Verdict(400, str(error))
+        except ClientDisconnect:
+            verdict = Verdict(400, "the sender went away")
+        except Exception:
+            log.exception("a bug: the event could not be handled")
+            verdict = Verdict(500, "internal error")
+        telemetry.events.add(1, {"function": self.name, "status": verdict.status, "type": kind})
+        if verdict.status >= 400:
+            log.warning("%d %s", verdict.status, verdict.reason)
+        return answer(verdict)
+
+    async def _process(self, event: Event, request: Request) -> Verdict:
+        engine = self._engine or await self.start()
+        span = start_event_span(self.name, request.headers, event.extensions)
+        with trace.use_span(span, end_on_exit=True):
+            verdict = await engine.handle(event)
+            if span.is_recording():
+                span.set_attribute("cloudevents.event_id", event.id)
+                span.set_attribute("cloudevents.event_type", event.type)
+                span.set_attribute("cloudevents.event_source", event.source)
+                span.set_attribute("http.response.status_code", verdict.status)
+        if verdict.writes:
+            log.info("%d %s, %d writes", verdict.status, verdict.reason, verdict.writes)
+        else:
+            log.debug("%d %s", verdict.status, verdict.reason)
+        return verdict
+
+
+def answer(verdict: Verdict) -> Response:
+    """The HTTP response for a verdict: empty on success, a few words otherwise."""
+    headers = {} if verdict.retry_after is None else {"Retry-After": str(max(1, round(verdict.retry_after)))}
+    if verdict.status < 300:
+        return Response(status_code=verdict.status)
+    return PlainTextResponse(verdict.reason[:150], verdict.status, headers)

@@ -1,0 +1,71 @@
+"""The function under test: a process that serves namespace-registration in front of a real API server."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from wire import Entry
+
+FUNCTION = "namespace-registration"
+READY_WITHIN = 60.0
+STOPS_WITHIN = 20.0
+
+
+class ControlPlane(Protocol):
+    """What the entry needs of the ``control_plane`` fixture."""
+
+    kubeconfig: Path
+
+
+@pytest.fixture(scope="session")
+def entry(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entry]:
+    """Serve the function on a free port until the session ends."""
+    port = _free_port()
+    log = tmp_path_factory.mktemp("entry") / "serve.log"
+    command = [str(Path(sys.executable).with_name("tenantry")), "serve", FUNCTION]
+    command += ["--port", str(port), "--kubeconfig", str(control_plane.kubeconfig)]
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+        try:
+            _wait_until_ready(port, process, log)
+            yield Entry(f"http://127.0.0.1:{port}")
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOPS_WITHIN)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + READY_WITHIN
+    seen = "no answer"
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail(f"the entry stopped with {process.returncode}:\n{log.read_text()[-2000:]}")
+        try:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=2)) as connection:
+                connection.request("GET", "/health/readiness")
+                answer = connection.getresponse()
+                if answer.status == 200:
+                    return
+                seen = f"{answer.status} {answer.read(200)!r}"
+        except OSError:
+            pass
+        time.sleep(0.05)
+    pytest.fail(f"the entry was not ready within {READY_WITHIN:.0f} s ({seen}):\n{log.read_text()[-2000:]}")

@@ -1,0 +1,53 @@
+"""Fixtures of the deployment tests: the documents, one test per document, and what kustomize makes of each
+folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import manifests
+import pytest
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for ``document``, ``knative_object`` or ``kustomization`` once for each."""
+    if "document" in metafunc.fixturenames:
+        metafunc.parametrize("document", manifests.documents(), ids=str)
+    if "knative_object" in metafunc.fixturenames:
+        found = [d for d in manifests.documents() if d.group.endswith(".knative.dev")]
+        metafunc.parametrize("knative_object", found, ids=str)
+    if "kustomization" in metafunc.fixturenames:
+        listed = manifests.kustomizations()
+        ids = [str(k.path.parent.relative_to(manifests.ROOT)) for k in listed]
+        metafunc.parametrize("kustomization", listed, ids=ids)
+
+
+@pytest.fixture(scope="session")
+def documents() -> list[manifests.Document]:
+    """Every object in knative/ and triggers/, the overlays' own included."""
+    return manifests.documents()
+
+
+@pytest.fixture(scope="session")
+def installed() -> list[manifests.Document]:
+    """The objects of the default installation."""
+    return manifests.resolve(manifests.ROOT / "knative")
+
+
+@pytest.fixture(scope="session")
+def kustomize() -> list[str]:
+    """The kustomize command, or a skip that says how to get it."""
+    command = manifests.kustomize()
+    if command is None:
+        pytest.skip("no kustomize on this machine: install kustomize or kubectl to test the overlays")
+    return command
+
+
+@pytest.fixture(params=["default", *manifests.OVERLAYS])
+def installation(request: pytest.FixtureRequest) -> Iterator[list[manifests.Document]]:
+    """The objects of each way to install: the default one, and each overlay as kustomize renders it."""
+    if request.param == "default":
+        yield request.getfixturevalue("installed")
+    else:
+        command = request.getfixturevalue("kustomize")
+        yield manifests.render(manifests.ROOT / "knative" / "overlays" / request.param, command)

@@ -1,0 +1,135 @@
+"""Rights as they are written: no more than what is needed, and enough for what is configured and watched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import manifests
+import pytest
+import yaml
+from manifests import Document, guessed_plural
+
+from tenantry.model.config import Config
+
+CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
+READ = {"get", "list", "watch"}
+# Whoever has one of these can give himself more.
+ESCALATING = {"secrets", "pods", "deployments", "jobs", "roles", "clusterroles", "rolebindings", "clusterrolebindings"}
+VERBS = READ | {"create", "patch", "delete"}
+
+
+def roles(found: list[Document]) -> dict[str, list[dict[str, Any]]]:
+    return {d.name: d.body["rules"] for d in found if d.kind == "ClusterRole"}
+
+
+def allows(rules: list[dict[str, Any]], group: str, resource: str) -> set[str]:
+    """The verbs on a resource, whatever the names."""
+    matching = [rule for rule in rules if group in rule["apiGroups"] and resource in rule["resources"]]
+    return {verb for rule in matching for verb in rule["verbs"]}
+
+
+def config() -> dict[str, Any]:
+    loaded = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_no_right_leads_to_more_rights(installed: list[Document]) -> None:
+    """No identity of ours has a wildcard, an unusual verb, or a resource through which it could get further rights."""
+    assert roles(installed)
+    for name, rules in roles(installed).items():
+        for rule in rules:
+            assert set(rule["verbs"]) <= VERBS, f"{name}: {rule}"
+            assert "*" not in rule["apiGroups"] + rule["resources"], f"{name}: {rule}"
+            assert not ESCALATING & set(rule["resources"]), f"{name}: {rule}"
+            assert "serviceaccounts/token" not in rule["resources"], name
+
+
+def test_every_rule_says_why() -> None:
+    """Each rule in the files that give rights follows a comment that says what it is for."""
+    for path in (p for p in manifests.files() if "rights" in p.name):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        starts = [number for number, line in enumerate(lines) if line.startswith("  - apiGroups:")]
+
+        assert starts, path
+        for number in starts:
+            above = lines[number - 1].strip()
+            assert above.startswith(("#", "verbs:")), f"{path.name}:{number + 1} has no reason"
+        assert lines[starts[0] - 1].strip().startswith("#"), path
+
+
+def test_each_function_has_its_own_identity(installed: list[Document]) -> None:
+    """Each role is bound to one service account, and no two functions share one."""
+    bindings = [d for d in installed if d.kind == "ClusterRoleBinding"]
+    accounts = [subject["name"] for d in bindings for subject in d.body["subjects"]]
+
+    assert sorted(accounts) == sorted({"tenantry-source", *manifests.functions()})
+    assert all(len(d.body["subjects"]) == 1 for d in bindings)
+    assert sorted(d.body["roleRef"]["name"] for d in bindings) == sorted(roles(installed))
+
+
+def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
+    """The identity of a source may read every kind that the source watches, and may do nothing else."""
+    rules = roles(installation)["tenantry-source"]
+    for source in (d for d in installation if d.kind == "ApiServerSource"):
+        assert source.spec["serviceAccountName"] == "tenantry-source"
+        for resource in source.spec["resources"]:
+            group = resource["apiVersion"].rpartition("/")[0]
+            assert allows(rules, group, guessed_plural(resource["kind"])) == READ, f"{source}: {resource}"
+    assert {verb for rule in rules for verb in rule["verbs"]} == READ
+
+
+def test_chart_config_maps_are_named_in_the_rights(installed: list[Document]) -> None:
+    """The function may touch the ConfigMap of each configured chart, and no other."""
+    rules = roles(installed)["tenantry-namespace-registration"]
+    charts = Config.model_validate(config()).helm_project_operator.charts
+    named = {name for rule in rules if "configmaps" in rule["resources"] for name in rule.get("resourceNames", [])}
+
+    assert named == {chart.config_map_name for chart in charts}
+
+
+def test_the_shipped_configuration_is_the_default() -> None:
+    """The shipped configuration is valid, and says what an empty one would mean."""
+    assert Config.model_validate(config()) == Config()
+
+
+def missing(model: dict[str, Any], written: dict[str, Any], path: str = "") -> list[str]:
+    found = []
+    for key, value in model.items():
+        below = f"{path}.{key}" if path else key
+        if key not in written:
+            found.append(below)
+        elif isinstance(value, dict) and isinstance(written[key], dict):
+            found += missing(value, written[key], below)
+    return found
+
+
+def test_the_shipped_configuration_shows_every_key() -> None:
+    """Whoever reads the shipped configuration sees every key that there is."""
+    assert missing(Config().model_dump(by_alias=True, mode="json"), config()) == []
+
+
+def test_plurals_are_what_knative_guesses(installed: list[Document]) -> None:
+    """The plural of each kind of ours is the one that Knative's API source guesses; another one is never watched."""
+    definitions = [d for d in installed if d.kind == "CustomResourceDefinition"]
+
+    assert definitions
+    for definition in definitions:
+        names = definition.spec["names"]
+        assert names["plural"] == guessed_plural(names["kind"])
+        assert definition.name == f"{names['plural']}.{definition.spec['group']}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural"),
+    [
+        ("ProjectHelmChart", "projecthelmcharts"),
+        ("NetworkPolicy", "networkpolicies"),
+        ("Ingress", "ingresses"),
+        ("Endpoints", "endpoints"),
+        ("Gateway", "gatewaies"),
+    ],
+)
+def test_the_guess_is_as_naive_as_knatives(kind: str, plural: str) -> None:
+    """The guess of these tests is the one that Knative makes, its mistakes included."""
+    assert guessed_plural(kind) == plural

@@ -1,0 +1,179 @@
+"""What runs: services that only the broker reaches, pods that fit the restricted profile, dead letters that
+somebody can read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from manifests import Document, pod_templates
+
+RESTRICTED = {
+    "runAsNonRoot": True,
+    "readOnlyRootFilesystem": True,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+# What Knative Serving 1.23 takes without a feature flag, as far as we use it.
+PLAIN_POD_FIELDS = {
+    "serviceAccountName", "containerConcurrency", "timeoutSeconds", "enableServiceLinks", "containers", "volumes",
+}  # fmt: skip
+PLAIN_VOLUMES = {"configMap", "secret", "projected", "emptyDir"}
+
+
+def services(found: list[Document]) -> list[Document]:
+    return [d for d in found if d.api_version == "serving.knative.dev/v1"]
+
+
+def test_services_are_cluster_local(documents: list[Document]) -> None:
+    """No service gets a public address."""
+    assert services(documents)
+    for service in services(documents):
+        assert service.body["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local", str(service)
+    for service in documents:
+        if service.api_version == "v1" and service.kind == "Service":
+            assert service.spec["type"] == "ClusterIP", str(service)
+
+
+def test_services_scale_to_zero_within_bounds(documents: list[Document]) -> None:
+    """A service has no instance while nothing happens, and bounds on how many it gets and what one takes at a time."""
+    for service in services(documents):
+        annotations = service.spec["template"]["metadata"]["annotations"]
+        spec = service.spec["template"]["spec"]
+
+        assert annotations["autoscaling.knative.dev/min-scale"] == "0"
+        assert int(annotations["autoscaling.knative.dev/max-scale"]) > 0
+        assert spec["containerConcurrency"] > 0
+        assert 0 < spec["timeoutSeconds"] <= 600
+
+
+def test_services_need_no_feature_flag(documents: list[Document]) -> None:
+    """A service uses only what a stock installation of Knative Serving accepts."""
+    for service in services(documents):
+        spec = service.spec["template"]["spec"]
+
+        assert spec.keys() <= PLAIN_POD_FIELDS, str(service)
+        for volume in spec["volumes"]:
+            assert volume.keys() - {"name"} <= PLAIN_VOLUMES, f"{service}: {volume}"
+        readiness = spec["containers"][0]["readinessProbe"]
+        assert readiness.get("periodSeconds") or not {"timeoutSeconds", "failureThreshold"} & readiness.keys()
+        for variable in spec["containers"][0]["env"]:
+            assert "fieldRef" not in variable.get("valueFrom", {}), f"{service}: {variable}"
+            assert variable["name"] not in {"PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"}
+
+
+def test_every_container_is_restricted(documents: list[Document]) -> None:
+    """Every container runs without root, privileges or a writable root, with bounded memory and unbounded CPU."""
+    assert pod_templates(documents)
+    for name, template in pod_templates(documents):
+        for container in template["spec"]["containers"]:
+            resources = container["resources"]
+
+            assert container["securityContext"] == RESTRICTED, name
+            assert resources["requests"].keys() == {"cpu", "memory"}, name
+            assert resources["limits"].keys() == {"memory"}, name
+        assert not template["spec"].get("hostNetwork"), name
+        assert template["spec"]["enableServiceLinks"] is False, name
+
+
+def test_functions_have_health_configuration_and_a_place_for_temporary_files(documents: list[Document]) -> None:
+    """A function is probed on its own routes, reads its configuration from a mount and writes to nothing but /tmp."""
+    for name, template in pod_templates(documents):
+        container = template["spec"]["containers"][0]
+        if container["name"] != "function":
+            continue
+        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+        volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
+        env = {variable["name"]: variable["value"] for variable in container["env"]}
+
+        assert container["readinessProbe"]["httpGet"]["path"] == "/health/readiness", name
+        assert container["livenessProbe"]["httpGet"]["path"] == "/health/liveness", name
+        assert Path(env["TENANTRY_CONFIG"]).parent == Path(mounts["config"]["mountPath"]), name
+        assert volumes["config"]["configMap"]["name"] == "tenantry-config"
+        assert mounts["config"]["readOnly"] is True
+        assert mounts["tmp"]["mountPath"] == "/tmp"
+        assert volumes["tmp"].keys() == {"name", "emptyDir"}
+
+
+def test_the_configuration_is_the_file_that_the_functions_read(installed: list[Document]) -> None:
+    """The key of the ConfigMap is the file name that TENANTRY_CONFIG names."""
+    (config,) = [d for d in installed if d.kind == "ConfigMap"]
+    (container,) = services(installed)[0].spec["template"]["spec"]["containers"]
+    env = {variable["name"]: variable["value"] for variable in container["env"]}
+
+    assert list(config.body["data"]) == [Path(env["TENANTRY_CONFIG"]).name]
+
+
+def test_namespace_refuses_what_is_not_restricted(installed: list[Document]) -> None:
+    """The namespace enforces the restricted pod security standard."""
+    (namespace,) = [d for d in installed if d.kind == "Namespace"]
+
+    assert namespace.body["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def dead_letter(documents: list[Document], folder: Path, event: dict[str, Any]) -> dict[str, Any]:
+    """Run the container command of the dead-letter Job on an event file; the line that it prints."""
+    (sink,) = [d for d in documents if d.kind == "JobSink"]
+    (container,) = sink.spec["job"]["spec"]["template"]["spec"]["containers"]
+    python, *arguments = container["command"]
+    (folder / "event").write_text(json.dumps(event), encoding="utf-8")
+    environment = {**os.environ, "K_EVENT_PATH": str(folder)}
+    assert python == "python"
+    run = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=30
+    )
+    (line,) = run.stdout.splitlines()
+    printed = json.loads(line)
+    assert isinstance(printed, dict)
+    return printed
+
+
+EVENT = {
+    "specversion": "1.0", "id": "1", "source": "https://10.0.0.1:443", "type": "dev.knative.apiserver.resource.update",
+    "kind": "Namespace", "name": "a", "namespace": "",
+    "data": {"metadata": {"name": "a", "annotations": {"secret": "x"}}},
+}  # fmt: skip
+
+
+def test_a_dead_letter_is_one_line_with_key_and_reason(documents: list[Document], tmp_path: Path) -> None:
+    """A dead letter prints the key of the event and the reason of the failure as one line, and never the payload."""
+    reason = base64.b64encode(b"API server unavailable").decode()
+    line = dead_letter(documents, tmp_path, EVENT | {"knativeerrorcode": 503, "knativeerrordata": reason})
+
+    assert line["kind"] == "Namespace"
+    assert line["name"] == "a"
+    assert line["knativeerrorcode"] == 503
+    assert line["knativeerrordata"] == "API server unavailable"
+    assert line["level"] == "error"
+    assert "data" not in line
+
+
+@pytest.mark.parametrize(
+    "damage", [{}, {"knativeerrordata": "not base64!"}, {"knativeerrordata": 7}, {"data_base64": "AA=="}]
+)
+def test_a_dead_letter_without_a_clear_reason_is_printed_too(
+    documents: list[Document], tmp_path: Path, damage: dict[str, Any]
+) -> None:
+    """A dead letter is printed when the reason is missing or unreadable."""
+    line = dead_letter(documents, tmp_path, EVENT | damage)
+
+    assert line["id"] == "1"
+    assert "data_base64" not in line
+
+
+def test_dead_letters_go_away(documents: list[Document]) -> None:
+    """The Job of a dead letter ends, is retried little, holds no credentials, and is removed after a day."""
+    (sink,) = [d for d in documents if d.kind == "JobSink"]
+    job = sink.spec["job"]["spec"]
+
+    assert job["ttlSecondsAfterFinished"] == 24 * 3600
+    assert job["activeDeadlineSeconds"] <= 300
+    assert job["backoffLimit"] <= 3
+    assert job["template"]["spec"]["automountServiceAccountToken"] is False
