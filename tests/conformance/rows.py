@@ -80,9 +80,7 @@ def _refused(check: str, name: str, headers: Headers, body: bytes, *, status: in
     return Row(check, name, headers, body, status, status)
 
 
-def _binary(
-    check: str, name: str, content_type: bytes | None = JSON, body: bytes | None = None, /, **changes: str | None
-) -> Row:
+def _binary(check: str, name: str, content_type: bytes | None = JSON, body: bytes | None = None, /, **changes: str | None) -> Row:
     data = json.dumps(REFERENCE).encode() if body is None else body
     return _accepted(check, name, binary_headers(content_type, **changes), data)
 
@@ -91,9 +89,7 @@ def _structured(check: str, name: str, body: bytes, content_type: bytes = STRUCT
     return _accepted(check, name, [(b"Content-Type", content_type)], body)
 
 
-def _bad_binary(
-    check: str, name: str, body: bytes | None = None, /, *extra: tuple[bytes, bytes], **changes: str | None
-) -> Row:
+def _bad_binary(check: str, name: str, body: bytes | None = None, /, *extra: tuple[bytes, bytes], **changes: str | None) -> Row:
     data = json.dumps({**REFERENCE, "note": CANARY}).encode() if body is None else body
     return _refused(check, name, [*binary_headers(**{"canary": CANARY, **changes}), *extra], data)
 
@@ -124,9 +120,7 @@ def _accepted_rows() -> Iterator[Row]:
     yield _binary("A4", "octets", b"application/octet-stream", bytes(range(256)), **unknown)
     yield _binary("A4", "octets without a content type", None, b"\xff\xfe\x00", **unknown)
     no_key = {"kind": None, "apiversion": None, "name": None, "namespace": None}
-    yield _accepted(
-        "A4", "known type, wrong data", binary_headers(b"text/plain", **no_key), CANARY.encode(), answer=400
-    )
+    yield _accepted("A4", "known type, wrong data", binary_headers(b"text/plain", **no_key), CANARY.encode(), answer=400)
     yield _structured("A5", "structured", envelope())
     yield _structured("A5", "charset", envelope(), b"application/cloudevents+json; charset=utf-8")
     yield _structured("A5", "upper case", envelope(), b"Application/CloudEvents+JSON;Charset=UTF-8")
@@ -136,9 +130,7 @@ def _accepted_rows() -> Iterator[Row]:
     yield _structured("A6", "no datacontenttype", envelope(datacontenttype=None))
     yield _structured("A6", "null data", envelope(data=PRESENT))
     yield _structured("A6", "string data", envelope(type="com.example.unknown", data="I'm just a string"))
-    yield _structured(
-        "A6", "text data", envelope(type="com.example.unknown", datacontenttype="text/plain", data="plain")
-    )
+    yield _structured("A6", "text data", envelope(type="com.example.unknown", datacontenttype="text/plain", data="plain"))
     yield _structured("A6", "null optional attributes", envelope(subject=PRESENT, time=PRESENT, dataschema=PRESENT))
     shouting = [(name.upper(), value) for name, value in binary_headers()]
     yield _accepted("A7", "upper-case headers", shouting, reference)

@@ -6,23 +6,18 @@ import asyncio
 import json
 import uuid
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from rows import ACCEPTED, CANARY, REFUSED, Row, binary_headers
 from samples import SAMPLES, Sample
 from wire import Entry, Headers, Response, exchange, exchange_chunked
 
+from tenantry.api import Api
+from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
+
 KIB = 1024
 MIB = 1024 * KIB
-
-
-class Admin(Protocol):
-    """What these tests need of the ``admin`` fixture."""
-
-    async def create(self, kind: str, body: dict[str, Any]) -> dict[str, Any]: ...
-
-    async def get(self, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]: ...
 
 
 def _params(rows: tuple[Row, ...]) -> list[object]:
@@ -125,10 +120,19 @@ def test_serves_on_after_refusals(entry: Entry) -> None:
 
 
 @pytest.fixture
-async def namespace(admin: Admin) -> dict[str, Any]:
-    """A namespace that exists."""
-    name = f"conformance-{uuid.uuid4().hex[:8]}"
-    return await admin.create("Namespace", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+async def namespace(admin: Api) -> dict[str, Any]:
+    """A namespace of a project of its own."""
+    tag = uuid.uuid4().hex[:8]
+    labels = {"field.cattle.io/projectId": f"p-{tag}"}
+    return await admin.create(NAMESPACE, {"metadata": {"name": f"conformance-{tag}", "labels": labels}})
+
+
+async def _versions(admin: Api) -> dict[str, str]:
+    """The resource version of every object that the function may write, by uid."""
+    kinds = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
+    listings = [await admin.list(kind) for kind in kinds]
+    metadata = [item["metadata"] for listing in listings for item in listing.items]
+    return {each["uid"]: each["resourceVersion"] for each in metadata if not each["name"].startswith("kube-root")}
 
 
 def _event_of(namespace: dict[str, Any], event_id: str, payload: dict[str, Any]) -> tuple[Headers, bytes]:
@@ -155,15 +159,17 @@ async def test_large_payload(entry: Entry, namespace: dict[str, Any], size: int)
 
 
 @pytest.mark.check("A12")
-async def test_duplicates(entry: Entry, admin: Admin, namespace: dict[str, Any]) -> None:
+async def test_duplicates(entry: Entry, admin: Api, namespace: dict[str, Any]) -> None:
     """The same event twice, and the same state under another id, succeed and write nothing after the first."""
-    name = namespace["metadata"]["name"]
     payload = {**namespace, "apiVersion": "v1", "kind": "Namespace"}
+    project = namespace["metadata"]["labels"]["field.cattle.io/projectId"]
     first, other = str(uuid.uuid4()), str(uuid.uuid4())
 
     _assert_done(await asyncio.to_thread(exchange, entry.url, *_event_of(namespace, first, payload)))
-    settled = await admin.get("Namespace", name)
+    settled = await _versions(admin)
     for event_id in (first, other):
         _assert_done(await asyncio.to_thread(exchange, entry.url, *_event_of(namespace, event_id, payload)))
+    registration = await admin.get(NAMESPACE, f"cattle-project-{project}")
 
-    assert (await admin.get("Namespace", name))["metadata"]["resourceVersion"] == settled["metadata"]["resourceVersion"]
+    assert registration is not None
+    assert await _versions(admin) == settled

@@ -3,10 +3,18 @@ folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
 
 import manifests
 import pytest
+import pytest_asyncio
+
+from tenantry.model.kinds import NAMESPACE
+
+if TYPE_CHECKING:
+    from tenantry.api.client import Api
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,3 +59,13 @@ def installation(request: pytest.FixtureRequest) -> Iterator[list[manifests.Docu
     else:
         command = request.getfixturevalue("kustomize")
         yield manifests.render(manifests.ROOT / "knative" / "overlays" / request.param, command)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def system(admin: Api) -> AsyncIterator[str]:
+    """A namespace with the labels of ours, so that admission treats it alike."""
+    (ours,) = [d.body for d in manifests.documents() if d.kind == "Namespace"]
+    name = f"deploy-{secrets.token_hex(4)}"
+    await admin.create(NAMESPACE, {**ours, "metadata": {**ours["metadata"], "name": name}})
+    yield name
+    await admin.delete(NAMESPACE, name)

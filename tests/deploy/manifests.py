@@ -19,11 +19,15 @@ from typing import Any
 
 import yaml
 
+from tenantry.model.kinds import Kind
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("knative", "triggers")
 OVERLAYS = tuple(sorted(p.parent.name for p in ROOT.glob("knative/overlays/*/kustomization.yaml")))
 
 Body = dict[str, Any]
+
+CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"})
 
 
 @dataclass(frozen=True)
@@ -187,3 +191,9 @@ def seconds(duration: str) -> int:
     assert duration.startswith("PT"), duration
     assert duration.endswith("S"), duration
     return int(duration[2:-1])
+
+
+def kind_of(body: Body) -> Kind:
+    """How the API server serves the kind of an object of ours; the guess of the plural holds for all of them."""
+    kind = body["kind"]
+    return Kind(body["apiVersion"], kind, guessed_plural(kind), namespaced=kind not in CLUSTER_SCOPED)

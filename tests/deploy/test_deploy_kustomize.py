@@ -42,9 +42,7 @@ def test_every_way_to_install_has_all_parts() -> None:
     """The default installation and each overlay include every part and every function."""
     roots = ["knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)]
     for root in roots:
-        included = {
-            path.name for path in manifests.read_kustomization(manifests.ROOT / root).resources if path.is_dir()
-        }
+        included = {path.name for path in manifests.read_kustomization(manifests.ROOT / root).resources if path.is_dir()}
 
         assert included == PARTS, root
 
@@ -107,14 +105,10 @@ def test_references_are_found(installed: list[Document]) -> None:
 
 def test_images_are_named_once_and_tagged_by_kustomize(documents: list[Document], kustomize: list[str]) -> None:
     """Our images carry no tag in the files and get the same one from kustomize everywhere."""
-    ours = [
-        c["image"] for _, t in pod_templates(documents) for c in t["spec"]["containers"] if "tenantry" in c["image"]
-    ]
+    ours = [c["image"] for _, t in pod_templates(documents) for c in t["spec"]["containers"] if "tenantry" in c["image"]]
     for root in ("knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)):
         rendered = manifests.render(manifests.ROOT / root, kustomize)
-        images = {
-            c["image"] for _, t in pod_templates(rendered) for c in t["spec"]["containers"] if "tenantry" in c["image"]
-        }
+        images = {c["image"] for _, t in pod_templates(rendered) for c in t["spec"]["containers"] if "tenantry" in c["image"]}
 
         assert all(":" not in image for image in ours)
         assert {image.rpartition(":")[0] for image in images} == set(ours), root

@@ -126,9 +126,7 @@ def dead_letter(documents: list[Document], folder: Path, event: dict[str, Any]) 
     (folder / "event").write_text(json.dumps(event), encoding="utf-8")
     environment = {**os.environ, "K_EVENT_PATH": str(folder)}
     assert python == "python"
-    run = subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=30
-    )
+    run = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=30)
     (line,) = run.stdout.splitlines()
     printed = json.loads(line)
     assert isinstance(printed, dict)
@@ -155,9 +153,7 @@ def test_a_dead_letter_is_one_line_with_key_and_reason(documents: list[Document]
     assert "data" not in line
 
 
-@pytest.mark.parametrize(
-    "damage", [{}, {"knativeerrordata": "not base64!"}, {"knativeerrordata": 7}, {"data_base64": "AA=="}]
-)
+@pytest.mark.parametrize("damage", [{}, {"knativeerrordata": "not base64!"}, {"knativeerrordata": 7}, {"data_base64": "AA=="}])
 def test_a_dead_letter_without_a_clear_reason_is_printed_too(
     documents: list[Document], tmp_path: Path, damage: dict[str, Any]
 ) -> None:

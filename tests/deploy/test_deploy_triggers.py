@@ -118,17 +118,13 @@ def test_timeouts_are_nested(installation: list[Document]) -> None:
     """A run is ended before the broker gives up on it, so no event is repeated while its first run goes on."""
     limits = {d.name: d.spec["template"]["spec"]["timeoutSeconds"] for d in of_kind(installation, "Service")}
     limits |= {
-        d.name: d.spec["template"]["spec"]["terminationGracePeriodSeconds"]
-        for d in installation
-        if d.kind == "Deployment"
+        d.name: d.spec["template"]["spec"]["terminationGracePeriodSeconds"] for d in installation if d.kind == "Deployment"
     }
     triggers = of_kind(installation, "Trigger")
 
     assert triggers
     for trigger in triggers:
-        assert limits[trigger.spec["subscriber"]["ref"]["name"]] < seconds(trigger.spec["delivery"]["timeout"]), str(
-            trigger
-        )
+        assert limits[trigger.spec["subscriber"]["ref"]["name"]] < seconds(trigger.spec["delivery"]["timeout"]), str(trigger)
 
 
 def test_sources_of_cluster_scoped_kinds_have_no_selector(documents: list[Document]) -> None:

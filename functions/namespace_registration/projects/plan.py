@@ -26,6 +26,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import (
     DEFAULT_SERVICE_ACCOUNT,
     HARDENING_POLICY,
+    NAMESPACE_NAME,
     OPERATED,
     ORPHANED,
     PROJECT_ID,
@@ -111,6 +112,7 @@ def _registration_namespace(seen: Project, config: Config) -> Apply:
         OPERATED: "true",
         PROJECT_ID: seen.id,
         config.project_label: seen.id,
+        NAMESPACE_NAME: registration_name(seen.id),
         **({ORPHANED: "true"} if orphaned else {}),
     }
     wanted: Object = {

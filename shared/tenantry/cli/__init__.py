@@ -1,36 +1,62 @@
-"""The ``tenantry`` command."""
+"""The ``tenantry`` command.  Each subcommand is imported when it is called: a function must start fast."""
 
 from __future__ import annotations
 
+import importlib
 import sys
+from typing import NoReturn
 
 import click
 
 from tenantry import __version__
-from tenantry.api import ConnectError
-from tenantry.api.errors import ApiError
-from tenantry.cli.cluster import cluster
-from tenantry.cli.configuration import config
-from tenantry.cli.functions import invoke, serve
-from tenantry.cli.up import up
-from tenantry.serving.config import ConfigError
+
+COMMANDS = {
+    "up": ("tenantry.cli.up", "Run everything on this machine, in the foreground."),
+    "cluster": ("tenantry.cli.cluster", "A Kubernetes control plane on this machine."),
+    "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
+    "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
+    "config": ("tenantry.cli.configuration", "Check and show the configuration."),
+}
 
 
 class _Main(click.Group):
-    """A group whose expected failures are one message and exit code 1 or 2, never a traceback."""
+    """A lazy group whose expected failures are one message and exit code 1 or 2, never a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
+        from tenantry.api import ConnectError
+        from tenantry.api.errors import ApiError
+        from tenantry.serving.config import ConfigError
+
         try:
             return super().invoke(ctx)
         except ConfigError as error:
-            click.echo(f"tenantry: {error}", err=True)
-            sys.exit(2)
+            _fail(str(error), 2)
         except ConnectError as error:
-            click.echo(f"tenantry: {error.message}", err=True)
-            sys.exit(2)
+            _fail(error.message, 2)
         except ApiError as error:
-            click.echo(f"tenantry: {error}", err=True)
-            sys.exit(1)
+            _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    for line in message.splitlines():
+        click.echo(f"tenantry: {line}", err=True)
+    sys.exit(code)
 
 
 @click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -45,7 +71,3 @@ def main() -> None:
       tenantry invoke namespace-registration --kind Namespace --name team-a
       tenantry config check tenantry.yaml
     """
-
-
-for _command in (up, cluster, serve, invoke, config):
-    main.add_command(_command)

@@ -67,9 +67,7 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...
 def _given(document: Any, path: tuple[Any, ...]) -> bool:
     here = document
     for step in path:
-        if (isinstance(here, dict) and step in here) or (
-            isinstance(here, list) and isinstance(step, int) and step < len(here)
-        ):
+        if (isinstance(here, dict) and step in here) or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
             here = here[step]
         else:
             return False

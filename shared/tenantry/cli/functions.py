@@ -65,9 +65,7 @@ def _end_with_parent() -> None:
 @click.option("--api-version", default="", help="Its apiVersion; only needed for kinds that are not known here.")
 @kubeconfig_option
 @output_option
-def invoke(
-    function: str, kind: str, name: str, namespace: str, api_version: str, kubeconfig: Path | None, output: str
-) -> None:
+def invoke(function: str, kind: str, name: str, namespace: str, api_version: str, kubeconfig: Path | None, output: str) -> None:
     """Send FUNCTION one event about an object, through its HTTP entry, and show the verdict and the writes.
 
     The event is the same that a source sends; what the function does depends on the live object alone.

@@ -144,6 +144,8 @@ class Backlog:
                 problem = "" if 200 <= status < 300 else f"the sink answered {status}"
             except NoAnswer as error:
                 status, problem = 0, str(error)
+            except Exception as error:  # a bug of the sink must cost one event, not the worker
+                status, problem = 500, f"the sink failed: {error!r}"
             if not problem:
                 self.sent += 1
                 if self._unreachable:

@@ -84,11 +84,11 @@ def _to_string(value: int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def cast(given: type, wanted: type, evaluate: Evaluate) -> Evaluate:
+def cast(given: type, wanted: type, evaluate: Callable[[Mapping[str, str]], Any]) -> Evaluate:
     """The same closure, its value cast as CESQL 3.7 says."""
     if given is wanted:
         return evaluate
-    convert: Callable[[Any], Value]
+    convert: Callable[[Any], Value]  # the type of what it gets is `given`, by construction
     if wanted is str:
         convert = _to_string
     elif given is str:

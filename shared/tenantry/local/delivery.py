@@ -45,6 +45,11 @@ def parse_duration(value: object) -> float:
     return sum(float(text.replace(",", ".")) * _UNITS[unit] for unit, text in parts.items())
 
 
+def timestamp() -> str:
+    """Now, as the ``time`` of an event: RFC 3339 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
 def is_success(status: int) -> bool:
     """Whether the answer ends the delivery well."""
     return 200 <= status < 300

@@ -70,7 +70,7 @@ async def invoke_once(
     running = server.make_server(app, "127.0.0.1", port)
     task = asyncio.create_task(running.serve())
     try:
-        while not running.started:
+        while not running.started:  # noqa: ASYNC110 - uvicorn offers no event to wait for
             await asyncio.sleep(0.005)
         headers, body = encode_binary(event)
         async with (

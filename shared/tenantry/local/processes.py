@@ -52,7 +52,7 @@ class FunctionProcess:
         self.pid = 0
         self._kubeconfig = kubeconfig
         self._say = say
-        self._environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._on_log = on_log
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -84,7 +84,7 @@ class FunctionProcess:
             "--end-with-parent",
             stdin=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **self._environment},
+            env={**os.environ, **self.environment},
             start_new_session=True,
         )
         self.pid = self._process.pid

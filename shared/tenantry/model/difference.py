@@ -106,7 +106,8 @@ def _merge_fields(into: Object, fields: Mapping[str, Any]) -> None:
 def _join(path: str, name: str) -> str:
     if not path:
         return name
-    return f"{path}[{name}]" if path.endswith((".labels", ".annotations", "data")) else f"{path}.{name}"
+    free_keys = path.rpartition(".")[2] in ("labels", "annotations", "data", "matchLabels")
+    return f"{path}[{name}]" if free_keys else f"{path}.{name}"
 
 
 def _leaves(value: Any, path: str) -> Iterator[str]:
@@ -158,7 +159,7 @@ def _changed_entries(wanted: Sequence[Any], live: Sequence[Any], key: str, path:
 
 def _given_up(fields: Mapping[str, Any], wanted: Any, path: str) -> Iterator[str]:
     for step, below in fields.items():
-        if step == ".":
+        if step == "." or step.removeprefix("f:") in _NOT_OURS_TO_COMPARE:
             continue
         tag, _, rest = step.partition(":")
         present, value, here = _follow(tag, rest, wanted, path)

@@ -21,6 +21,9 @@ ADOPT = "tenantry.dev/adopt"
 REGISTERED_CONDITION = "tenantry.dev/Registered"
 """Condition on a Namespace that says why its project is not served; absent when all is well."""
 
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""Label that the API server puts on every namespace; who creates one owns it, so it is part of what we want."""
+
 REGISTRATION_PREFIX = "cattle-project-"
 HARDENING_POLICY = "hpo-generated-default"
 DEFAULT_SERVICE_ACCOUNT = "default"

@@ -7,6 +7,7 @@ what runs.
 
 from tenantry.local.control_plane.binaries import Binaries, ensure_binaries
 from tenantry.local.control_plane.errors import AlreadyRunning, BinariesError, ControlPlaneError, StartFailed
+from tenantry.local.control_plane.folder import wipe
 from tenantry.local.control_plane.places import cluster_folder, home
 from tenantry.local.control_plane.plane import ControlPlane
 from tenantry.local.control_plane.progress import Lines, Progress
@@ -27,4 +28,5 @@ __all__ = [
     "home",
     "status",
     "take_down",
+    "wipe",
 ]

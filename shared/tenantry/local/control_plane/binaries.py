@@ -97,9 +97,7 @@ def _from_named_folder(module: Module, folder: Path) -> Found:
     result = _inspect(module, paths, f"{FOLDER_VARIABLE} ({folder})")
     if isinstance(result, Found):
         return result
-    raise BinariesError(
-        f"{result}.\nRemedy: put it there, or unset {FOLDER_VARIABLE} so that Tenantry finds or builds its own."
-    )
+    raise BinariesError(f"{result}.\nRemedy: put it there, or unset {FOLDER_VARIABLE} so that Tenantry finds or builds its own.")
 
 
 def _from_places(module: Module, passed_over: list[str]) -> Found | None:
@@ -108,9 +106,9 @@ def _from_places(module: Module, passed_over: list[str]) -> Found | None:
         if (one := _accept(_inspect(module, paths, f"{ASSETS_VARIABLE} ({assets})"), passed_over)) is not None:
             return one
     on_path = {program.name: shutil.which(program.name) for program in module.programs}
-    if any(on_path.values()):
-        if (one := _accept(_inspect(module, on_path, "PATH"), passed_over)) is not None:
-            return one
+    somewhere = any(on_path.values())
+    if somewhere and (one := _accept(_inspect(module, on_path, "PATH"), passed_over)) is not None:
+        return one
     folder = places.binaries_folder() / module.key
     if all((folder / program.name).is_file() for program in module.programs):
         return _cached(module, folder)

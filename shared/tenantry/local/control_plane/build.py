@@ -95,9 +95,7 @@ def _build(go: Go, module: Module, program: Program, folder: Path, progress: Pro
         command = [str(go.path), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", " ".join(module.linker_flags), "-o", str(result), program.package]
         with output.open("wb") as sink:
-            compiler = subprocess.Popen(
-                command, cwd=module.folder, env=go.environment(), stdout=sink, stderr=subprocess.STDOUT
-            )
+            compiler = subprocess.Popen(command, cwd=module.folder, env=go.environment(), stdout=sink, stderr=subprocess.STDOUT)
             try:
                 while (code := _wait(compiler)) is None:
                     elapsed = duration(time.monotonic() - started)

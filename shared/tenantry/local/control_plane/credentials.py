@@ -45,7 +45,7 @@ class Credentials:
             OSError or ValueError: the API server has not written it (completely) yet.
         """
         text = self.certificate.read_text()
-        blocks = re.findall(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n", text, re.DOTALL)
+        blocks: list[str] = re.findall(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n", text, re.DOTALL)
         if len(blocks) < 2 or not self.certificate.with_suffix(".key").exists():
             raise ValueError(f"{self.certificate} is not complete yet")
         return blocks[-1]

@@ -82,6 +82,8 @@ def api_server(program: Path, ports: Ports, extra: Sequence[str]) -> list[str]:
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
         "--profiling=false",
+        # Without it a stop waits for every open watch.
+        "--shutdown-watch-termination-grace-period=1s",
         # Seats of priority and fairness: enough that one busy identity never waits for a seat.
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1000",

@@ -56,7 +56,8 @@ class Owner:
 
     def poll(self) -> dict[str, dict[str, int | None]]:
         """Return pid and exit code (None while running) of every child."""
-        return self._ask(do="poll")
+        answer: dict[str, dict[str, int | None]] = self._ask(do="poll")
+        return answer
 
     def detach(self) -> None:
         """Let the supervisor live on after this process, until SIGTERM."""

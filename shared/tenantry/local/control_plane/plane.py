@@ -23,6 +23,7 @@ from typing import TypeVar
 from tenantry.local.control_plane import credentials, flags, places, ports, probes, state
 from tenantry.local.control_plane.binaries import Binaries, ensure_binaries
 from tenantry.local.control_plane.errors import ControlPlaneError, StartFailed
+from tenantry.local.control_plane.folder import prepare_folder
 from tenantry.local.control_plane.owner import Owner
 from tenantry.local.control_plane.progress import Progress, Silent
 
@@ -76,9 +77,7 @@ class ControlPlane:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
     @property
@@ -124,9 +123,7 @@ class ControlPlane:
         self._binaries = self._binaries or ensure_binaries(self._progress)
         self._data = self._make_folder()
         try:
-            self._owner = Owner(
-                self._data, ephemeral=self._ephemeral, remove=self._ephemeral and self._given is None
-            )
+            self._owner = Owner(self._data, ephemeral=self._ephemeral, remove=self._ephemeral and self._given is None)
             self._start_all(time.monotonic() + timeout)
         except BaseException:
             self.stop()
@@ -183,19 +180,15 @@ class ControlPlane:
         if self._given is None and self._ephemeral:
             return Path(tempfile.mkdtemp(prefix="tenantry-"))
         folder = (self._given or places.cluster_folder()).expanduser().absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        # Tokens, keys and etcd's sockets are in here: closed to other users.
-        folder.chmod(0o700)
+        prepare_folder(folder)
         return folder
 
     def _start_all(self, deadline: float) -> None:
         data = self.data_dir
         before = state.read_state(data)
         known = before.ports if before is not None else {}
-        if self._wanted_port is not None:
-            api_port = ports.demand(self._wanted_port)
-        else:
-            api_port = ports.choose(known.get(API_SERVER))
+        wanted = self._wanted_port
+        api_port = ports.choose(known.get(API_SERVER)) if wanted is None else ports.demand(wanted)
         self._ports = flags.Ports(api_port, ports.choose(known.get(CONTROLLER_MANAGER)))
         self._credentials = credentials.prepare(data)
         self._processes = {state.SUPERVISOR: state.identify(_present(self._owner).pid)}

@@ -34,9 +34,7 @@ class Go:
 
     def env(self, name: str) -> str:
         """Return one value of ``go env``."""
-        result = subprocess.run(
-            [self.path, "env", name], env=self.environment(), capture_output=True, text=True, check=True
-        )
+        result = subprocess.run([self.path, "env", name], env=self.environment(), capture_output=True, text=True, check=True)
         return result.stdout.strip()
 
 
@@ -78,9 +76,7 @@ def _candidates() -> list[Path]:
 def _version(path: Path) -> str | None:
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     try:
-        result = subprocess.run(
-            [path, "version"], env=environment, capture_output=True, text=True, timeout=20, check=False
-        )
+        result = subprocess.run([path, "version"], env=environment, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", result.stdout)

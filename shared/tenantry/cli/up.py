@@ -1,0 +1,144 @@
+"""``tenantry up``: everything on this machine, in the foreground, until Ctrl-C or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tenantry.cli.functions import kubeconfig_option
+
+_COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
+_NEXT = """
+Ready. In another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl create namespace team-a
+  kubectl label namespace team-a {label}=p-a
+  kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
+
+Events that no function could handle go to {dead_letters}
+The broker takes CloudEvents at {broker}
+Ctrl-C ends everything.
+"""
+
+
+@click.command()
+@kubeconfig_option
+@click.option("--fresh", is_flag=True, help="Begin with an empty cluster (only with the embedded control plane).")
+def up(kubeconfig: Path | None, fresh: bool) -> None:
+    """Run sources, broker, schedules and all functions here, against an embedded control plane or --kubeconfig.
+
+    Installs the CRDs, and an identity with the least rights for each function.  TENANTRY_CONFIG names the
+    configuration.  Ends cleanly on Ctrl-C and SIGTERM; what was declared in the cluster stays there.
+
+    \b
+    Examples:
+      tenantry up
+      TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
+    """
+    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status
+    from tenantry.local.control_plane.places import cluster_folder
+    from tenantry.local.manifests import ManifestError
+    from tenantry.local.processes import FunctionFailed
+    from tenantry.serving.charts import chart_files
+    from tenantry.serving.config import load_config
+
+    chart_files(load_config())  # a wrong configuration ends here, before anything is started
+    try:
+        if kubeconfig is not None:
+            sys.exit(asyncio.run(_run(kubeconfig)))
+        running = status(cluster_folder())
+        if running.running and running.kubeconfig and not fresh:
+            click.echo(f"using the control plane that runs already: {running.server}")
+            sys.exit(asyncio.run(_run(Path(running.kubeconfig))))
+        if fresh:
+            _wipe(cluster_folder())
+        click.echo("starting etcd, kube-apiserver and kube-controller-manager")
+        with ControlPlane(progress=Lines()) as plane:
+            click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
+            sys.exit(asyncio.run(_run(plane.kubeconfig)))
+    except (ControlPlaneError, FunctionFailed, ManifestError) as error:
+        click.echo(f"tenantry: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _wipe(folder: Path) -> None:
+    import shutil
+
+    from tenantry.local.control_plane import take_down
+
+    take_down(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _run(kubeconfig: Path) -> int:
+    from tenantry.local.knative import Knative
+    from tenantry.serving.config import load_config
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
+        knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery)
+        starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config().project_label))
+        await starting
+    click.echo("ended")
+    return 0
+
+
+async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, label: str) -> None:
+    entering = asyncio.create_task(knative.__aenter__())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not entering.done():
+        entering.cancel()
+        await asyncio.gather(entering, return_exceptions=True)
+        return
+    entering.result()
+    try:
+        click.echo(
+            _NEXT.format(
+                kubeconfig=kubeconfig,
+                label=label or "team",
+                dead_letters=knative.dead_letters,
+                broker=knative.broker_url,
+            )
+        )
+        sys.stdout.flush()
+        await stopping
+        click.echo("stopping: finishing what runs")
+    finally:
+        await knative.__aexit__(None, None, None)
+
+
+def _line(who: str, text: str, level: str = "info") -> None:
+    stamp = time.strftime("%H:%M:%S")
+    click.echo(f"{stamp} {click.style(f'{who:<24}', dim=True)} {click.style(text, fg=_COLOURS.get(level))}")
+    sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    _line("tenantry", text)
+
+
+def _log(function: str, line: Mapping[str, str]) -> None:
+    _line(function, line.get("message", ""), line.get("level", "info"))
+    if error := line.get("error"):
+        click.echo(error)
+
+
+def _delivery(trigger: str, event: Any, status: int, attempt: int, seconds: float) -> None:
+    if status < 200 or status >= 300:
+        what = event.extensions.get("name") or event.type
+        _line("broker", f"{trigger}: {what}: {status or 'no answer'} (try {attempt}, {seconds:.2f} s)", "warning")

@@ -1,0 +1,216 @@
+"""Everything on one machine: identities, functions behind HTTP, sources, broker and schedule, from one folder of YAML.
+
+The way of an event is the one of a cluster: the sources that ``triggers/`` declares watch under the source's own
+identity, the broker applies each Trigger's filters and delivery, and each function runs as a process under its own
+ServiceAccount.  At start every schedule fires once, because what happened before is announced to nobody in a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from tenantry.api import Api
+from tenantry.local.broker import Broker
+from tenantry.local.deployment import deployment_folder
+from tenantry.local.identity import Identity
+from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.manifests import Manifests, load
+from tenantry.local.processes import FunctionProcess
+from tenantry.local.schedule import Schedule
+from tenantry.local.sinks import Poster
+from tenantry.local.source import ApiServerSource
+from tenantry.local.subscription import OnDelivery
+from tenantry.serving.config import CONFIG_VARIABLE, load_config
+from tenantry.serving.function import SINK_VARIABLE
+from tenantry.serving.server import available_functions
+
+OnLog = Callable[[str, Mapping[str, str]], None]
+
+
+def _ignore(line: str) -> None:
+    del line
+
+
+class Knative:
+    """Runs between ``async with`` and its end; afterwards nothing is left running.
+
+    Args:
+        kubeconfig: an administrator's; it installs, and requests the tokens of the functions.
+        folder: for tokens, kubeconfigs and dead letters; made if missing, closed to others.
+        config: the configuration as a mapping, or the path of its file; default: ``TENANTRY_CONFIG``.
+        functions: their names; default: all that are installed.
+        triggers: the folder with sources, schedules and Triggers; default: the one that we deploy.
+        say: gets a line for people now and then.
+        on_delivery, on_log: see every delivery, and every log line of a function as a mapping.
+        watch: False leaves the sources out: events come only through `broker`.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path,
+        folder: Path,
+        *,
+        config: Mapping[str, Any] | Path | None = None,
+        functions: Iterable[str] | None = None,
+        triggers: Path | None = None,
+        say: Callable[[str], None] = _ignore,
+        on_delivery: OnDelivery | None = None,
+        on_log: OnLog | None = None,
+        watch: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.functions: dict[str, FunctionProcess] = {}
+        self.sources: list[ApiServerSource] = []
+        self.dead_letters = folder / "dead-letters.jsonl"
+        self.on_delivery: list[OnDelivery] = [on_delivery] if on_delivery is not None else []
+        self.broker: Broker
+        self.broker_url = ""
+        self.schedule: Schedule
+        self._kubeconfig = kubeconfig
+        self._folder = folder
+        self._given_config = config
+        self._names = list(functions) if functions is not None else available_functions()
+        self._triggers = triggers
+        self._say = say
+        self._on_log = on_log
+        self._watch = watch
+        self._environment = dict(environment or {})
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._stack.aclose()
+
+    async def drain(self) -> None:
+        """Wait until what the sources saw so far has been delivered."""
+        for source in self.sources:
+            await source.drain()
+        await self.broker.drain()
+
+    async def sweep(self, function: str) -> None:
+        """Fire a function's schedule now and wait until the sweep is done."""
+        await self.schedule.fire_now(f"{function}-sweep")
+        await self.broker.drain()
+
+    async def _start(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        config_path = self._config_path()
+        config = load_config(config_path)
+        manifests = self._load()
+        admin = await self._stack.enter_async_context(
+            await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
+        )
+        await install(admin, self._names, config, self._say)
+        poster = await self._stack.enter_async_context(Poster())
+        environment = dict(self._environment)
+        if config_path is not None:
+            environment[CONFIG_VARIABLE] = str(config_path.absolute())
+        for name in self._names:
+            self.functions[name] = await self._make_function(name, admin, environment)
+        self.broker = await self._stack.enter_async_context(
+            Broker(
+                manifests.brokers[0],
+                self._served(manifests),
+                addresses=self._addresses(manifests),
+                poster=poster,
+                on_delivery=self._delivered,
+                say=self._say,
+            )
+        )
+        self.broker_url = await self.broker.serve()
+        await self._start_functions()
+        self.schedule = await self._stack.enter_async_context(
+            Schedule(self._pings(manifests), lambda _: self.broker.accept, say=self._say)
+        )
+        if self._watch:
+            await self._start_sources(manifests, admin)
+        for ping in self._pings(manifests):
+            await self.schedule.fire_now(ping.name)
+
+    def _config_path(self) -> Path | None:
+        given = self._given_config
+        if isinstance(given, Path):
+            return given
+        if given is None:
+            named = os.environ.get(CONFIG_VARIABLE)
+            return Path(named) if named else None
+        path = self._folder / "tenantry.yaml"
+        path.write_text(yaml.safe_dump(dict(given), sort_keys=False))
+        return path
+
+    def _load(self) -> Manifests:
+        triggers = self._triggers or deployment_folder("triggers")
+        return load(deployment_folder("knative") / "base" / "broker.yaml", triggers)
+
+    def _served(self, manifests: Manifests) -> list[Any]:
+        known = set(self._names)
+        return [
+            trigger for trigger in manifests.triggers if trigger.subscriber.ref is None or trigger.subscriber.ref.name in known
+        ]
+
+    def _pings(self, manifests: Manifests) -> list[Any]:
+        known = set(self._names)
+        return [ping for ping in manifests.pings if ping.ce_overrides.extensions.get("resync", "") in known]
+
+    def _addresses(self, manifests: Manifests) -> dict[str, str]:
+        found = {f"Service/{name}": function.url for name, function in self.functions.items()}
+        sinks = [trigger.delivery.dead_letter_sink for trigger in manifests.triggers if trigger.delivery is not None]
+        sinks += [broker.delivery.dead_letter_sink for broker in manifests.brokers if broker.delivery is not None]
+        for sink in sinks:
+            if sink is not None and sink.ref is not None:
+                found[f"{sink.ref.kind}/{sink.ref.name}"] = self.dead_letters.absolute().as_uri()
+        return found
+
+    async def _make_function(self, name: str, admin: Api, environment: Mapping[str, str]) -> FunctionProcess:
+        kubeconfig = await self._identity(name, admin)
+
+        def on_log(line: Mapping[str, str]) -> None:
+            if self._on_log is not None:
+                self._on_log(name, line)
+
+        return FunctionProcess(name, kubeconfig, say=self._say, environment=environment, on_log=on_log)
+
+    async def _identity(self, service_account: str, admin: Api) -> Path:
+        identity = Identity(admin, service_account, self._folder, self._kubeconfig, self._say)
+        path = await identity.open()
+        self._stack.push_async_callback(identity.close)
+        return path
+
+    async def _start_functions(self) -> None:
+        for function in self.functions.values():
+            function.environment[SINK_VARIABLE] = self.broker_url
+            self._stack.push_async_callback(function.stop)
+        await asyncio.gather(*(function.start() for function in self.functions.values()))
+
+    async def _start_sources(self, manifests: Manifests, admin: Api) -> None:
+        apis: dict[str, Api] = {}
+        for spec in manifests.sources:
+            account = spec.service_account_name
+            if account not in apis:
+                kubeconfig = await self._identity(account, admin)
+                apis[account] = await self._stack.enter_async_context(
+                    await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig)
+                )
+            source = ApiServerSource(apis[account], spec, self.broker.accept, say=self._say)
+            self.sources.append(await self._stack.enter_async_context(source))
+        for source in self.sources:
+            await source.synced()
+
+    def _delivered(self, trigger: str, event: Any, status: int, attempt: int, seconds: float) -> None:
+        for observer in self.on_delivery:
+            observer(trigger, event, status, attempt, seconds)

@@ -1,0 +1,93 @@
+"""pytest fixtures: ``control_plane``, ``admin``, ``identity`` and ``knative``.
+
+One control plane serves a whole test run; tests keep apart by the names of their projects and namespaces.
+Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
+installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tenantry.api import Api
+    from tenantry.local.control_plane import ControlPlane
+    from tenantry.local.knative import Knative
+
+ADMIN_MANAGER = "tests-admin"
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder."""
+    from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
+
+    ensure_binaries(Lines())
+    with ControlPlane(ephemeral=True) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def admin(control_plane: ControlPlane) -> AsyncIterator[Api]:
+    """A client with all rights: it plays the people, never a function."""
+    from tenantry.api import Api
+
+    async with await Api.connect(field_manager=ADMIN_MANAGER, kubeconfig=control_plane.kubeconfig) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def identity(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Callable[..., Awaitable[Path]]]:
+    """``await identity("namespace-registration", config=None)``: the kubeconfig of a function's ServiceAccount.
+
+    The function's CRDs, identity and rights are installed from ``knative/``, adapted to the configuration.
+    """
+    from tenantry.api import Api
+    from tenantry.local.identity import Identity
+    from tenantry.local.install import INSTALL_MANAGER, install
+    from tenantry.model.config import Config
+
+    folder = tmp_path_factory.mktemp("identities")
+    opened: dict[str, Identity] = {}
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+
+        async def open_identity(function: str, config: Config | None = None) -> Path:
+            await install(api, [function], config or Config(), _silent)
+            if function not in opened:
+                opened[function] = Identity(api, function, folder, control_plane.kubeconfig, _silent)
+                await opened[function].open()
+            return opened[function].kubeconfig
+
+        yield open_identity
+        for each in opened.values():
+            await each.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def knative(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Callable[..., Awaitable[Knative]]]:
+    """``await knative({...configuration...})``: sources, broker, schedule and functions, running until the module ends."""
+    from tenantry.local.knative import Knative
+
+    async with AsyncExitStack() as stack:
+
+        async def start(config: dict[str, Any] | None = None, **options: Any) -> Knative:
+            folder = tmp_path_factory.mktemp("knative")
+            running = Knative(control_plane.kubeconfig, folder, config=config, **options)
+            return await stack.enter_async_context(running)
+
+        yield start
+
+
+def _silent(line: str) -> None:
+    del line

@@ -1,0 +1,485 @@
+"""The local broker delivers as Knative's channel-based broker does, shown with real HTTP subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tenantry.local.broker import Broker
+from tenantry.local.filters import parse_filters
+from tenantry.local.sinks import HttpSink, Poster
+from tenantry.local.specs import BrokerSpec, TriggerSpec
+from tenantry.model.event import Event
+
+from local_subscriber import Subscriber, subscriber
+
+BROKER = {"name": "tenantry", "namespace": "system"}
+QUICK = {"retry": 3, "backoffPolicy": "exponential", "backoffDelay": "PT0.02S", "timeout": "PT5S"}
+REPLY = {
+    "ce-specversion": "1.0",
+    "ce-id": "r",
+    "ce-source": "/function",
+    "ce-type": "reply",
+}
+
+
+def event(**changes: Any) -> Event:
+    fields = {"id": "1", "source": "/test", "type": "request", "datacontenttype": "application/json", "data": {"a": 1}}
+    return Event(**{**fields, **changes})
+
+
+def trigger(
+    name: str = "all", *, delivery: dict[str, Any] | None = QUICK, filters: Any = None, dls: str = "", to: str = "function"
+) -> TriggerSpec:
+    if dls and delivery is not None:
+        delivery = {**delivery, "deadLetterSink": {"uri": dls}}
+    document = {
+        "name": name,
+        "namespace": "system",
+        "broker": "tenantry",
+        "subscriber": {"ref": {"kind": "Service", "name": to}},
+        **({"delivery": delivery} if delivery is not None else {}),
+        **({"filters": filters} if filters is not None else {}),
+    }
+    return TriggerSpec.model_validate(document)
+
+
+@pytest.fixture
+async def poster() -> AsyncIterator[Poster]:
+    async with Poster() as client:
+        yield client
+
+
+@pytest.fixture
+async def function() -> AsyncIterator[Subscriber]:
+    async with subscriber() as running:
+        yield running
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[Subscriber]:
+    async with subscriber() as running:
+        yield running
+
+
+def broker_of(poster: Poster, function: Subscriber, *triggers: TriggerSpec, spec: Any = None, **options: Any) -> Broker:
+    addresses = {"function": function.url, **options.pop("addresses", {})}
+    return Broker(BrokerSpec.model_validate({**BROKER, **(spec or {})}), triggers, addresses=addresses, poster=poster, **options)
+
+
+def letters(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(204, b""), (202, b""), (200, b"")], ids=["204", "202", "200 empty"]
+)
+async def test_empty_success_is_delivered_once(poster: Poster, function: Subscriber, status: int, body: bytes) -> None:
+    """An empty 2xx ends the delivery at the first try."""
+    function.answer = lambda _: web.Response(status=status, body=body)
+    async with broker_of(poster, function, trigger()) as broker:
+        assert await broker.accept(event()) == 202
+        await broker.drain()
+
+    assert len(function.calls) == 1
+    assert (broker.counters.delivered, broker.counters.retried, broker.counters.in_flight) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("body", [b"OK", b"{}", b"\n"])
+@pytest.mark.parametrize("status", [200, 202])
+async def test_text_on_success_counts_as_502(
+    poster: Poster, function: Subscriber, tmp_path: Path, status: int, body: bytes
+) -> None:
+    """A 2xx whose body is no CloudEvent is tried again and dead-lettered as 502, without its body."""
+    function.answer = lambda _: web.Response(status=status, body=body)
+    dls = tmp_path / "dead.jsonl"
+    async with broker_of(poster, function, trigger(dls=dls.as_uri())) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(function.calls) == 4
+    [letter] = letters(dls)
+    assert letter["knativeerrorcode"] == "502"
+    assert "knativeerrordata" not in letter
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405, 410, 413, 415, 422, 425, 304, 302, 307])
+async def test_client_errors_and_redirects_are_not_retried(
+    poster: Poster, function: Subscriber, tmp_path: Path, status: int
+) -> None:
+    """Any 4xx but 404, 408, 409, 429, and any 3xx, goes to the dead letters after one try."""
+    function.answer = lambda _: web.Response(status=status, headers={"Location": "/elsewhere"})
+    dls = tmp_path / "dead.jsonl"
+    async with broker_of(poster, function, trigger(dls=dls.as_uri())) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(function.calls) == 1
+    assert [letter["knativeerrorcode"] for letter in letters(dls)] == [str(status)]
+    assert (broker.counters.dead_lettered, broker.counters.lost, broker.counters.delivered) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("status", [404, 408, 409, 429, 500, 501, 502, 503, 504])
+async def test_transient_statuses_are_retried(
+    poster: Poster, function: Subscriber, tmp_path: Path, status: int
+) -> None:
+    """404, 408, 409, 429 and every 5xx are tried as often as the delivery says, then dead-lettered."""
+    function.answer = lambda _: web.Response(status=status, text="busy")
+    dls = tmp_path / "dead.jsonl"
+    seen: list[tuple[str, int, int]] = []
+    async with broker_of(
+        poster, function, trigger(dls=dls.as_uri()), on_delivery=lambda name, _, code, n, __: seen.append((name, code, n))
+    ) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert seen == [("all", status, attempt) for attempt in (1, 2, 3, 4)]
+    [letter] = letters(dls)
+    assert letter["knativeerrordest"] == function.url
+    assert letter["knativeerrorcode"] == str(status)
+    assert base64.b64decode(letter["knativeerrordata"]) == b"busy"
+    assert (letter["id"], letter["type"], letter["data"]) == ("1", "request", {"a": 1})
+    assert len({call.headers["ce-id"] for call in function.calls}) == 1
+
+
+async def test_recovery_after_one_503(poster: Poster, function: Subscriber) -> None:
+    """A delivery that fails once and then succeeds is delivered, with one retry."""
+    function.answer = lambda number: web.Response(status=204 if number else 503)
+    async with broker_of(poster, function, trigger()) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert (broker.counters.delivered, broker.counters.retried, broker.counters.dead_lettered) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("delivery", "expected"),
+    [
+        ({"retry": 3, "backoffPolicy": "exponential", "backoffDelay": "PT0.1S"}, [0, 0.1, 0.3, 0.7]),
+        ({"retry": 3, "backoffPolicy": "linear", "backoffDelay": "PT0.1S"}, [0, 0, 0.1, 0.3]),
+        ({"retry": 3}, [0, 0, 0, 0]),
+        ({"retry": 3, "backoffPolicy": "exponential"}, [0, 0, 0, 0]),
+        ({}, [0]),
+    ],
+    ids=["exponential", "linear", "no policy", "no delay", "no delivery"],
+)
+async def test_tries_come_at_the_times_of_the_table(
+    poster: Poster, function: Subscriber, delivery: dict[str, Any], expected: list[float]
+) -> None:
+    """Tries come after delay * 2^n, after delay * n, or at once, as policy and delay say."""
+    function.answer = lambda _: web.Response(status=503)
+    async with broker_of(poster, function, trigger(delivery=delivery)) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(function.times) == len(expected)
+    for at, wanted in zip(function.times, expected, strict=True):
+        assert wanted - 0.01 <= at < wanted + 0.3
+    assert broker.counters.lost == 1
+
+
+async def test_no_answer_is_retried_and_dead_lettered_as_500(
+    poster: Poster, function: Subscriber, tmp_path: Path
+) -> None:
+    """A refused connection counts as 500 on the dead letter, after all tries."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    dls = tmp_path / "dead.jsonl"
+    statuses: list[int] = []
+    async with broker_of(
+        poster,
+        function,
+        trigger(dls=dls.as_uri(), to="nobody"),
+        addresses={"nobody": f"http://127.0.0.1:{port}/"},
+        on_delivery=lambda _, __, status, *___: statuses.append(status),
+    ) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert statuses == [0, 0, 0, 0]
+    assert [letter["knativeerrorcode"] for letter in letters(dls)] == ["500"]
+
+
+async def test_timeouts_overlap_runs(poster: Poster, function: Subscriber, tmp_path: Path) -> None:
+    """A request that is too slow is tried again while the subscriber still works on the former one."""
+    function.hang_s = 0.6
+    dls = tmp_path / "dead.jsonl"
+    delivery = {**QUICK, "retry": 2, "timeout": "PT0.1S"}
+    async with broker_of(poster, function, trigger(delivery=delivery, dls=dls.as_uri())) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(function.calls) == 3
+    assert [letter["knativeerrorcode"] for letter in letters(dls)] == ["500"]
+
+
+@pytest.mark.parametrize("status", [200, 202])
+async def test_a_reply_event_goes_round(poster: Poster, function: Subscriber, other: Subscriber, status: int) -> None:
+    """A CloudEvent on a 2xx enters the broker again and reaches the Trigger that matches it, once."""
+    function.answer = lambda _: web.Response(status=status, headers=REPLY)
+    triggers = (
+        trigger("requests", filters=[{"exact": {"type": "request"}}]),
+        trigger("replies", filters=[{"exact": {"type": "reply"}}], to="other"),
+    )
+    async with broker_of(poster, function, *triggers, addresses={"other": other.url}) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(function.calls) == 1
+    assert [call.headers["ce-id"] for call in other.calls] == ["r"]
+    assert broker.counters.replies == 1
+
+
+async def test_a_broken_reply_is_a_400(poster: Poster, function: Subscriber, tmp_path: Path) -> None:
+    """A 2xx with an incomplete CloudEvent fails at once, with 400."""
+    function.answer = lambda _: web.Response(status=200, headers={"ce-specversion": "1.0"})
+    dls = tmp_path / "dead.jsonl"
+    async with broker_of(poster, function, trigger(dls=dls.as_uri())) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(function.calls) == 1
+    assert [letter["knativeerrorcode"] for letter in letters(dls)] == ["400"]
+
+
+async def test_a_reply_loop_ends(poster: Poster, function: Subscriber) -> None:
+    """A subscriber that replies with what it consumes is called once per hop, then the loop is cut and said."""
+    function.answer = lambda _: web.Response(status=200, headers={**REPLY, "ce-type": "request"})
+    lines: list[str] = []
+    async with broker_of(poster, function, trigger(), say=lines.append) as broker:
+        assert await broker.accept(event(extensions={"knativebrokerttl": "7"})) == 202
+        await broker.drain()
+
+    assert len(function.calls) == 6
+    assert any("loop" in line for line in lines)
+
+
+async def test_one_failing_trigger_does_not_touch_the_other(
+    poster: Poster, function: Subscriber, other: Subscriber, tmp_path: Path
+) -> None:
+    """Of two matching Triggers the healthy one is served once, whatever the other one does."""
+    function.answer = lambda _: web.Response(status=503)
+    triggers = (trigger("bad", dls=(tmp_path / "dead.jsonl").as_uri()), trigger("good", to="other"))
+    async with broker_of(poster, function, *triggers, addresses={"other": other.url}) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert (len(function.calls), len(other.calls)) == (4, 1)
+    assert (broker.counters.delivered, broker.counters.dead_lettered) == (1, 1)
+
+
+async def test_what_a_subscriber_sees(poster: Poster, function: Subscriber) -> None:
+    """Subscribers get Prefer, Kn-Namespace and the arrival time, and no hop counter."""
+    async with broker_of(poster, function, trigger()) as broker:
+        await broker.accept(event(extensions={"namespace": "", "knativebrokerttl": "9"}))
+        await broker.drain()
+
+    [call] = function.calls
+    assert call.headers["prefer"] == "reply"
+    assert call.headers["kn-namespace"] == "system"
+    assert call.headers["ce-namespace"] == ""
+    assert call.headers["ce-knativearrivaltime"].endswith("Z")
+    assert "ce-knativebrokerttl" not in call.headers
+    assert json.loads(call.body) == {"a": 1}
+
+
+async def test_structured_format(poster: Poster, function: Subscriber) -> None:
+    """``format: json`` on a Trigger gives one structured request."""
+    async with broker_of(poster, function, trigger(delivery={**QUICK, "format": "json"})) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    [call] = function.calls
+    assert call.headers["content-type"] == "application/cloudevents+json"
+    assert json.loads(call.body)["data"] == {"a": 1}
+
+
+async def test_http_dead_letter_sink(poster: Poster, function: Subscriber, other: Subscriber) -> None:
+    """A dead-letter sink over HTTP gets the event with its reason and the hop counter, and is retried like the rest."""
+    function.answer = lambda _: web.Response(status=422, text="bad input")
+    other.answer = lambda number: web.Response(status=204 if number else 503)
+    async with broker_of(poster, function, trigger(dls=other.url)) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert len(other.calls) == 2
+    assert other.calls[-1].headers["ce-knativeerrorcode"] == "422"
+    assert other.calls[-1].headers["ce-knativebrokerttl"] == "255"
+    assert broker.counters.dead_lettered == 1
+
+
+async def test_a_failing_dead_letter_sink_is_a_loud_loss(
+    poster: Poster, function: Subscriber, other: Subscriber
+) -> None:
+    """When the dead-letter sink fails as well the event is counted as lost, and said so."""
+    function.answer = lambda _: web.Response(status=503)
+    other.answer = lambda _: web.Response(status=500)
+    lines: list[str] = []
+    async with broker_of(poster, function, trigger(dls=other.url), say=lines.append) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert (len(function.calls), len(other.calls)) == (4, 4)
+    assert broker.counters.lost == 1
+    assert "lost" in lines[-1]
+
+
+@pytest.mark.parametrize(("size", "flagged"), [(768, 0), (769, 1)])
+async def test_oversized_errors_are_flagged(
+    poster: Poster, function: Subscriber, tmp_path: Path, size: int, flagged: int
+) -> None:
+    """An error body over 768 bytes with a dead-letter sink is flagged: it ends the dispatcher of a cluster."""
+    function.answer = lambda _: web.Response(status=400, body=b"x" * size)
+    lines: list[str] = []
+    dls = tmp_path / "dead.jsonl"
+    async with broker_of(poster, function, trigger(dls=dls.as_uri()), say=lines.append) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert broker.counters.oversized_errors == flagged
+    assert any("DANGER" in line for line in lines) == bool(flagged)
+    assert len(letters(dls)[0]["knativeerrordata"]) == 1024
+
+
+@pytest.mark.parametrize(("limit", "least"), [("PT0.3S", 0.3), (None, 0.0)])
+async def test_retry_after(poster: Poster, function: Subscriber, limit: str | None, least: float) -> None:
+    """Retry-After counts only with retryAfterMax, and only up to it."""
+    function.answer = lambda number: web.Response(status=204) if number else web.Response(
+        status=429, headers={"Retry-After": "7"}
+    )
+    delivery = {**QUICK, **({"retryAfterMax": limit} if limit else {})}
+    async with broker_of(poster, function, trigger(delivery=delivery)) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert least <= function.times[1] < least + 0.25
+
+
+async def test_broker_delivery_is_the_fallback(poster: Poster, function: Subscriber, tmp_path: Path) -> None:
+    """A Trigger's delivery replaces the Broker's as a whole; only the dead-letter sink falls back."""
+    function.answer = lambda _: web.Response(status=503)
+    dls = tmp_path / "dead.jsonl"
+    spec = {"delivery": {**QUICK, "retry": 1, "deadLetterSink": {"uri": dls.as_uri()}}}
+    async with broker_of(poster, function, trigger("own", delivery={"retry": 0}), spec=spec) as broker:
+        await broker.accept(event())
+        await broker.drain()
+    own = len(function.calls)
+    async with broker_of(poster, function, trigger("none", delivery=None), spec=spec) as broker:
+        await broker.accept(event())
+        await broker.drain()
+
+    assert (own, len(function.calls) - own) == (1, 2)
+    assert len(letters(dls)) == 2
+
+
+async def test_unmatched_events_are_counted(poster: Poster, function: Subscriber) -> None:
+    """An event that no Trigger wants is accepted and counted as unmatched."""
+    async with broker_of(poster, function, trigger(filters=[{"exact": {"type": "else"}}])) as broker:
+        assert await broker.accept(event()) == 202
+        await broker.drain()
+
+    assert function.calls == []
+    assert (broker.counters.accepted, broker.counters.unmatched) == (1, 1)
+
+
+async def test_concurrency_is_bounded_and_accept_waits(poster: Poster, function: Subscriber) -> None:
+    """A Trigger runs at most ``concurrency`` requests at once, and with ``backlog`` events in hand the sender waits."""
+    function.gate = asyncio.Event()
+    async with broker_of(poster, function, trigger(), concurrency=2, backlog=3) as broker:
+        senders = [asyncio.create_task(broker.accept(event(id=str(number)))) for number in range(5)]
+        done, pending = await asyncio.wait(senders, timeout=0.3)
+        assert (len(done), len(pending)) == (3, 2)
+        function.gate.set()
+        await asyncio.gather(*senders)
+        await broker.drain()
+
+    assert function.most == 2
+    assert broker.counters.delivered == 5
+
+
+async def test_a_sender_that_goes_away_leaves_the_counts_right(poster: Poster, function: Subscriber) -> None:
+    """A sender that stops waiting for room does not keep the broker from draining."""
+    function.gate = asyncio.Event()
+    async with broker_of(poster, function, trigger(), concurrency=1, backlog=1) as broker:
+        await broker.accept(event())
+        waiting = asyncio.create_task(broker.accept(event(id="2")))
+        await asyncio.wait([waiting], timeout=0.05)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        function.gate.set()
+        await broker.drain()
+
+    assert (broker.counters.in_flight, broker.counters.delivered) == (0, 1)
+
+
+async def test_ingress_answers(poster: Poster, function: Subscriber) -> None:
+    """The ingress answers 202, 200 to OPTIONS, 405, 404, 400 and 413 as Knative's does."""
+    good = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "request"}
+    structured = json.dumps({"specversion": "1.0", "id": "2", "source": "/s", "type": "request"})
+    async with broker_of(poster, function, trigger()) as broker, aiohttp.ClientSession() as client:
+        url = await broker.serve()
+        root = url.removesuffix(broker.path)
+
+        async def status(method: str, to: str = url, **options: Any) -> int:
+            async with client.request(method, to, **options) as response:
+                assert method != "OPTIONS" or response.headers["Allow"] == "POST, OPTIONS"
+                return response.status
+
+        assert await status("POST", headers=good) == 202
+        assert await status("POST", data=structured, headers={"Content-Type": "application/cloudevents+json"}) == 202
+        assert await status("POST", headers=good, data=b"x" * 1_500_000) == 202
+        assert await status("POST", headers=good, data=b"x" * 5_000_000) == 413
+        assert await status("OPTIONS") == 200
+        assert [await status(method) for method in ("GET", "PUT", "DELETE")] == [405, 405, 405]
+        assert await status("POST", root + "/", headers=good) == 404
+        assert await status("POST", root + "/system/unknown", headers=good) == 404
+        assert await status("POST", root + "/system", headers=good) == 400
+        assert await status("POST") == 400
+        for name in good:
+            assert await status("POST", headers={key: value for key, value in good.items() if key != name}) == 400
+        for changed in ({"ce-id": ""}, {"ce-specversion": "2.0"}, {"ce-time": "noon"}, {"ce-knativebrokerttl": "1"}):
+            assert await status("POST", headers={**good, **changed}) == 400
+        batch = {"Content-Type": "application/cloudevents-batch+json"}
+        assert await status("POST", headers=batch, data="[]") == 400
+        await broker.drain()
+
+    assert len(function.calls) == 3
+
+
+async def test_http_sink_reaches_the_ingress(poster: Poster, function: Subscriber) -> None:
+    """An event sent through `HttpSink` arrives as it was."""
+    sent = event(extensions={"name": "my röle", "namespace": ""}, subject="/apis/v1/namespaces//namespaces/foo")
+    async with broker_of(poster, function, trigger()) as broker:
+        url = await broker.serve()
+        assert await HttpSink(poster, url, headers={"Kn-Namespace": "system"})(sent) == 202
+        await broker.drain()
+
+    [call] = function.calls
+    assert call.headers["ce-name"] == "my r%C3%B6le"
+    assert call.headers["ce-subject"] == sent.subject
+
+
+async def test_filters_choose_triggers(poster: Poster, function: Subscriber, other: Subscriber) -> None:
+    """Each Trigger gets what its own filter lets through."""
+    triggers = (
+        trigger("clustered", filters=[{"cesql": "namespace = ''"}]),
+        trigger("spaced", filters=[{"not": {"cesql": "namespace = ''"}}], to="other"),
+    )
+    async with broker_of(poster, function, *triggers, addresses={"other": other.url}) as broker:
+        await broker.accept(event(id="c", extensions={"namespace": ""}))
+        await broker.accept(event(id="n", extensions={"namespace": "a"}))
+        await broker.drain()
+
+    assert [call.headers["ce-id"] for call in function.calls] == ["c"]
+    assert [call.headers["ce-id"] for call in other.calls] == ["n"]
+    assert parse_filters([{"exact": {"type": "x"}}]).text == "type is 'x'"
