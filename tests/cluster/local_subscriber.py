@@ -38,7 +38,7 @@ class Subscriber:
         return [call.at - self.calls[0].at for call in self.calls]
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
-        body = await request.read()
+        body = b"".join([chunk async for chunk in request.content.iter_any()])  # `read` stops at 1 MiB
         number = len(self.calls)
         self.calls.append(Call(time.monotonic(), {k.lower(): v for k, v in request.headers.items()}, body))
         self.running += 1
@@ -56,9 +56,9 @@ class Subscriber:
 async def subscriber() -> AsyncIterator[Subscriber]:
     """A running subscriber on a free port."""
     recording = Subscriber()
-    runner = web.ServerRunner(web.Server(recording.handle, access_log=None))
+    runner = web.ServerRunner(web.Server(recording.handle, access_log=None), shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.1).start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     recording.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
     try:
         yield recording

@@ -360,8 +360,7 @@ class TestEncoding:
 
 
 TEXT = st.text(
-    st.characters(exclude_categories=["Cc", "Cs", "Cn"], exclude_characters="\ufffe\uffff")
-    | st.sampled_from(' %"\\2541')
+    st.characters(exclude_categories=["Cc", "Cs", "Cn"], exclude_characters="\ufffe\uffff") | st.sampled_from(' %"\\2541')
 )
 NON_EMPTY = TEXT.filter(bool)
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=20).filter(
@@ -416,9 +415,7 @@ class TestRoundTrip:
         with suppress(BadEvent):
             assert parse_event(headers, body).type
 
-    @given(
-        st.lists(st.tuples(st.binary(max_size=12).map(lambda name: b"ce-" + name), st.binary(max_size=40)), max_size=6)
-    )
+    @given(st.lists(st.tuples(st.binary(max_size=12).map(lambda name: b"ce-" + name), st.binary(max_size=40)), max_size=6))
     @settings(max_examples=150, deadline=None)
     def test_any_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
         """Any bytes in headers give an event or a refusal, and nothing else."""

@@ -75,9 +75,7 @@ async def _members(
     witnesses = tuple(found for found in seen if found is not None and is_member(found, project, config))
     if witnesses:
         # One witness carries the decision; it must still be a member when everything is written.
-        await reader.get(
-            NAMESPACE, witnesses[0]["metadata"]["name"], verify=lambda found: is_member(found, project, config)
-        )
+        await reader.get(NAMESPACE, witnesses[0]["metadata"]["name"], verify=lambda found: is_member(found, project, config))
         return True, witnesses
     inside_only = bool(reader.causes) and all(_is_inside(cause, project) for cause in reader.causes)
     if inside_only and registration is not None:

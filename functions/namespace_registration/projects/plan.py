@@ -13,7 +13,7 @@ from typing import Any
 
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
-from tenantry.model.difference import entries_of
+from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.kinds import (
     CONFIG_MAP,
     NAMESPACE,
@@ -100,7 +100,7 @@ def plan_project(seen: Project, charts: tuple[ChartFiles, ...], config: Config) 
     elif not seen.ours or is_terminating(registration):
         return NOTHING
     namespace = _registration_namespace(seen, config)
-    return Plan(((namespace,), tuple(_contents(seen, charts, config))))
+    return Plan(((namespace,), tuple(_foreign_orphan_label(seen)), tuple(_contents(seen, charts, config))))
 
 
 def _registration_namespace(seen: Project, config: Config) -> Apply:
@@ -128,6 +128,16 @@ def _registration_namespace(seen: Project, config: Config) -> Apply:
         },
     }
     return Apply(NAMESPACE, wanted, live, create_only=True, notice=_registration_notice(seen, orphaned, wanted))
+
+
+def _foreign_orphan_label(seen: Project) -> Iterable[Write]:
+    """Our apply only gives up an orphan label of ours; one that somebody else set is taken off."""
+    live = seen.registration
+    if live is None or not seen.alive or ORPHANED not in labels_of(live):
+        return
+    if not is_sole_owner(live, REGISTRATION_MANAGER, "metadata", "labels", ORPHANED):
+        note = f"project {seen.id} has a namespace: the orphan label was taken off"
+        yield RemoveLabel(NAMESPACE, live, ORPHANED, Notice(live, "Restored", note, "UnmarkOrphaned"))
 
 
 def _registration_notice(seen: Project, orphaned: bool, wanted: Object) -> Notice:
@@ -202,7 +212,10 @@ def _network_policy(namespace: str, live: Object | None, config: Config) -> Appl
 
 
 def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
-    """A NetworkPolicy spec with the API server's defaults filled in, so that it equals what is stored."""
+    """A NetworkPolicy spec with the API server's defaults filled in, so that it equals what is stored.
+
+    A direction without rules is written out as an empty list: left out, rules that somebody adds would not differ.
+    """
 
     def with_protocol(rule: Any) -> Any:
         if not isinstance(rule, dict) or not isinstance(rule.get("ports"), list):
@@ -210,7 +223,7 @@ def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
         ports = [{"protocol": "TCP", **port} if isinstance(port, dict) else port for port in rule["ports"]]
         return {**rule, "ports": ports}
 
-    made: dict[str, Any] = {"podSelector": {}, **spec}
+    made: dict[str, Any] = {"podSelector": {}, "ingress": [], "egress": [], **spec}
     for direction in ("ingress", "egress"):
         if isinstance(made.get(direction), list):
             made[direction] = [with_protocol(rule) for rule in made[direction]]

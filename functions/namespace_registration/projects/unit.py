@@ -32,6 +32,8 @@ from tenantry.model.projects import (
     project_of_registration_name,
 )
 
+PROJECT_PAUSE_S = 0.15
+
 Seen = Project | Member | SystemNamespace
 
 
@@ -67,9 +69,7 @@ class Projects:
             concerned = key.namespace == system and key.name in self._inside[CONFIG_MAP.kind]
         return [[f"system/{system}"]] if concerned else []
 
-    def _namespace_owners(
-        self, name: str, namespace: Object | None, hint: Mapping[str, str]
-    ) -> Sequence[Sequence[str]]:
+    def _namespace_owners(self, name: str, namespace: Object | None, hint: Mapping[str, str]) -> Sequence[Sequence[str]]:
         labels = hint if namespace is None else labels_of(namespace)
         named = project_of_registration_name(name)
         remembered, current = labels.get(PROJECT_ID, ""), labels.get(self._config.project_label, "")
@@ -96,6 +96,10 @@ class Projects:
         if kind == "project":
             return not project_id_problem(name)
         return kind == "namespace" and DNS_LABEL.fullmatch(name) is not None
+
+    def pause_s(self, owner: str) -> float:
+        """A project pauses after a run: its own writes come back as half a dozen events."""
+        return PROJECT_PAUSE_S if owner.startswith("project/") else 0.0
 
     async def observe(self, owner: str, reader: Reader) -> Seen:
         """Read what the owner's plan needs."""

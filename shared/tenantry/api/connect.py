@@ -110,9 +110,7 @@ async def load_configuration(kubeconfig: Path | None = None) -> tuple[Any, Token
         raise ConnectError(f"the kubeconfig {path} is not a mapping")
     user = _current_user(document)
     try:
-        await kube_config.load_kube_config(
-            config_file=str(path), client_configuration=configuration, persist_config=False
-        )
+        await kube_config.load_kube_config(config_file=str(path), client_configuration=configuration, persist_config=False)
     except Exception as error:
         raise ConnectError(f"the kubeconfig {path} is not usable: {error}") from error
     token_file = None
@@ -130,8 +128,7 @@ def _in_cluster(configuration: Any) -> TokenFile:
         ).load_and_set(configuration)
     except Exception as error:
         raise ConnectError(
-            "no API server to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run in a pod with a "
-            f"service account ({error})"
+            f"no API server to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account ({error})"
         ) from error
     token_file = TokenFile(token_path)
     token_file.install(configuration)

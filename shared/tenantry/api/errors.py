@@ -121,9 +121,7 @@ def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
     return AdmissionDenied
 
 
-def error_from(
-    status: int, body: Mapping[str, Any], *, retry_after: float | None = None, method: str = "GET"
-) -> ApiError:
+def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | None = None, method: str = "GET") -> ApiError:
     """The error for an answer of 400 and above; ``body`` is the decoded ``metav1.Status``, or empty."""
     message = str(body.get("message") or f"HTTP {status}")
     reason = str(body.get("reason") or "")

@@ -160,7 +160,9 @@ class Engine:
         async def work(all_causes: frozenset[Key], fresh: Known) -> Verdict:
             return await self._reconcile(unit, owner, all_causes, fresh)
 
-        return await self._flight.run(f"{unit.name}:{owner}", causes, known, work)
+        return await self._flight.run(
+            f"{unit.name}:{owner}", causes, known, work, pause_s=unit.pause_s(owner)
+        )
 
     async def _reconcile(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
         begun = time.perf_counter()
@@ -172,6 +174,9 @@ class Engine:
                 verdict = await self._converge(unit, owner, causes, known)
             except ApiError as error:
                 verdict = self._failed(error)
+            except Exception:
+                log.exception("a bug: the run for %s ended", owner)
+                verdict = Verdict(500, "internal error")
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})

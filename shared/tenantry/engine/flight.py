@@ -3,6 +3,10 @@
 Who arrives during a run may have seen something that the run did not, so it waits for one further run,
 shared with everybody else who waits.  Nobody is answered before a run that began after their arrival has
 ended: an acknowledgement always means that the work is done.
+
+After a run an owner may have a pause: what arrives in it shares the next run, which begins when the pause
+ends.  So the echo of a run's own writes, a handful of events, costs one further look and not a handful, and
+no owner can be run in a tight loop.  The first run of an owner never waits.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ Work = Callable[[frozenset[Key], Known], Awaitable[Verdict]]
 
 @dataclass(slots=True)
 class _Lane:
+    """One owner that runs, or pauses after a run."""
+
     causes: set[Key] = field(default_factory=set)
     work: Work | None = None
     trailing: asyncio.Future[Verdict] | None = None
@@ -31,8 +37,11 @@ class SingleFlight:
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._draining = False
 
-    async def run(self, owner: str, causes: frozenset[Key], known: Known, work: Work) -> Verdict:
+    async def run(
+        self, owner: str, causes: frozenset[Key], known: Known, work: Work, *, pause_s: float = 0.0
+    ) -> Verdict:
         """The verdict of a run for ``owner`` that begins now or later.
 
         ``causes`` are the keys that ask for it; ``known`` are objects as they were read just now, which a
@@ -42,26 +51,15 @@ class SingleFlight:
         if lane is None:
             self._lanes[owner] = lane = _Lane()
             future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-            self._start(owner, lane, future, work, causes, known)
+            task = asyncio.create_task(self._fly(owner, lane, future, work, causes, known, pause_s))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
             return await asyncio.shield(future)
         lane.causes |= causes
         lane.work = work
         if lane.trailing is None:
             lane.trailing = asyncio.get_running_loop().create_future()
         return await asyncio.shield(lane.trailing)
-
-    def _start(
-        self,
-        owner: str,
-        lane: _Lane,
-        future: asyncio.Future[Verdict],
-        work: Work,
-        causes: frozenset[Key],
-        known: Known,
-    ) -> None:
-        task = asyncio.create_task(self._fly(owner, lane, future, work, causes, known))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _fly(
         self,
@@ -71,24 +69,35 @@ class SingleFlight:
         work: Work,
         causes: frozenset[Key],
         known: Known,
+        pause_s: float,
     ) -> None:
-        try:
-            verdict = await work(causes, known)
-        except BaseException as error:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # a waiter that went away is no reason for a warning
-        else:
-            if not future.done():
-                future.set_result(verdict)
-        if lane.trailing is None or lane.work is None:
-            del self._lanes[owner]
-            return
-        trailing, waiting, next_work = lane.trailing, frozenset(lane.causes), lane.work
-        lane.trailing, lane.causes, lane.work = None, set(), None
-        self._start(owner, lane, trailing, next_work, waiting, {})
+        while True:
+            await _land(future, work, causes, known)
+            if pause_s and not (self._draining and lane.trailing is None):
+                await asyncio.sleep(pause_s)
+            if lane.trailing is None or lane.work is None:
+                del self._lanes[owner]
+                return
+            future, causes, work, known = lane.trailing, frozenset(lane.causes), lane.work, {}
+            lane.trailing, lane.causes, lane.work = None, set(), None
 
     async def drain(self) -> None:
         """Wait until nothing runs and nothing waits."""
+        self._draining = True
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+
+
+async def _land(future: asyncio.Future[Verdict], work: Work, causes: frozenset[Key], known: Known) -> None:
+    """Do the work and hand its end, good or bad, to whoever waits."""
+    try:
+        verdict = await work(causes, known)
+    except BaseException as error:
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # a waiter that went away is no reason for a warning
+        if isinstance(error, asyncio.CancelledError):
+            raise
+    else:
+        if not future.done():
+            future.set_result(verdict)

@@ -36,6 +36,10 @@ class Unit(Protocol[Observed]):
         """Whether this is a well-formed owner of this unit; requests by event may name any."""
         ...
 
+    def pause_s(self, owner: Owner) -> float:
+        """Seconds between two runs for this owner: what arrives meanwhile shares the next one."""
+        ...
+
     async def observe(self, owner: Owner, reader: Reader) -> Observed:
         """Read what the decision needs."""
         ...

@@ -105,9 +105,7 @@ class Broker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -135,7 +133,7 @@ class Broker:
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> str:
         """Open the HTTP ingress; returns the broker's URL.  Closed at the end of ``async with``."""
-        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
+        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=2.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port).start()
         bound = self._runner.addresses[0]

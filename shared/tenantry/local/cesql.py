@@ -110,9 +110,7 @@ def compile_expression(text: str) -> Callable[[Attributes], bool]:
     try:
         tree = _parser().parse(text)
     except UnexpectedInput as error:
-        at_end = isinstance(error, UnexpectedEOF) or (
-            isinstance(error, UnexpectedToken) and error.token.type == "$END"
-        )
+        at_end = isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END")
         if at_end:
             raise CesqlError("the expression ends too early") from None
         found = text[error.pos_in_stream or 0 :][:1]

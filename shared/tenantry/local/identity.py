@@ -26,9 +26,7 @@ _RETRY_S = 5.0
 class Identity:
     """A ServiceAccount's kubeconfig in a folder, kept valid until `close`."""
 
-    def __init__(
-        self, api: Api, service_account: str, folder: Path, admin_kubeconfig: Path, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, api: Api, service_account: str, folder: Path, admin_kubeconfig: Path, say: Callable[[str], None]) -> None:
         self.kubeconfig = folder / f"{service_account}.kubeconfig"
         self._token = folder / f"{service_account}.token"
         self._api = api

@@ -30,9 +30,7 @@ from tenantry.model.kinds import (
 
 SYSTEM_NAMESPACE = "tenantry-system"
 INSTALL_MANAGER = "tenantry-install"
-_KINDS = {
-    kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
-}
+_KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
 
 Say = Callable[[str], None]
 

@@ -29,9 +29,7 @@ def api_version_of(kind: str) -> str:
     """
     known = {found.kind: found.api_version for found in vars(kinds).values() if isinstance(found, kinds.Kind)}
     if kind not in known:
-        raise UnknownKind(
-            f"kind {kind!r} is not known here; give its --api-version (known: {', '.join(sorted(known))})"
-        )
+        raise UnknownKind(f"kind {kind!r} is not known here; give its --api-version (known: {', '.join(sorted(known))})")
     return known[kind]
 
 

@@ -96,10 +96,11 @@ class Reflector:
                 self._on_state(self, error.message, True)
             except ApiError as error:
                 self._on_state(self, f"cannot watch {self.kind}: {error.message}", False)
-            except ValueError as error:
-                # A line that is no JSON, or one too long for the client: what it said comes with the list.
+            except Exception as error:
+                # A line that is no JSON, or one too long for the client: what it said comes with the list.  Anything
+                # else too: a watch that ended silently would be the hole that this class must not have.
                 self._resource_version = ""
-                self._on_state(self, f"cannot read the watch of {self.kind}: {error}", False)
+                self._on_state(self, f"cannot read the watch of {self.kind}: {error!r}", False)
             failures += 1
             delay = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** min(failures - 1, 10))
             await asyncio.sleep(delay * random.uniform(0.75, 1.0))  # noqa: S311 (spreads load, guards nothing)

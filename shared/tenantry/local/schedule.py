@@ -80,9 +80,7 @@ class Schedule:
             self._spawn(asyncio.create_task(self._run(ping)))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

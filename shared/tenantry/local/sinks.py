@@ -7,6 +7,7 @@ means (try again, drop, dead-letter) is the sender's rule, not the sink's.  All 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -23,6 +24,7 @@ Sink = Callable[[Event], Awaitable[int]]
 KEEP_ALIVE_S = 4.0
 """Idle connections are dropped before the server does it (uvicorn: 5 s), else the next POST may meet a closed one."""
 CONNECT_TIMEOUT_S = 5.0
+_LARGE = 2**20  # aiohttp warns of larger bodies that it is to write in one piece
 
 
 class NoAnswer(Exception):
@@ -48,9 +50,7 @@ class Poster:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -74,7 +74,11 @@ class Poster:
             self._timeouts[timeout_s] = timeout
         try:
             response = await self._open().post(
-                target, headers=headers, data=body, timeout=timeout, allow_redirects=False
+                target,
+                headers=headers,
+                data=body if len(body) <= _LARGE else io.BytesIO(body),
+                timeout=timeout,
+                allow_redirects=False,
             )
             try:
                 content = await response.read()

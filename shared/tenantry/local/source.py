@@ -55,9 +55,7 @@ class ApiServerSource:
         self._starting = [asyncio.create_task(self._start(watched)) for watched in self.spec.resources]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         tasks = [*self._starting, *self._tasks.values(), *self._closing]
         for task in tasks:
             task.cancel()
@@ -96,9 +94,7 @@ class ApiServerSource:
             self._reflect(kind, self.spec.namespace, watched)
         else:
             on_change = self._follow_namespaces(kind, watched)
-            reflector = Reflector(
-                self._api, NAMESPACE, label_selector=str(selector), on_change=on_change, on_state=self._state
-            )
+            reflector = Reflector(self._api, NAMESPACE, label_selector=str(selector), on_change=on_change, on_state=self._state)
             self._tasks[reflector] = asyncio.create_task(reflector.run())
 
     def _reflect(self, kind: Kind, namespace: str, watched: Watched) -> Reflector:

@@ -10,11 +10,45 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    field_validator,
+    model_validator,
+)
+
+from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def _dns_label(value: str) -> str:
+    if not DNS_LABEL.fullmatch(value):
+        raise ValueError(f"{value!r} is not a DNS label (lower-case letters, digits and dashes)")
+    return value
+
+
+def _label_key(value: str) -> str:
+    if not _LABEL_KEY.fullmatch(value):
+        raise ValueError(f"{value!r} is not a label key such as field.cattle.io/projectId")
+    return value
+
+
+def _label_value(value: str) -> str:
+    if not _LABEL_VALUE.fullmatch(value):
+        raise ValueError(f"{value!r} is not a label value (letters, digits, dots, dashes, underscores; at most 63)")
+    return value
+
+
+DnsLabel = Annotated[str, AfterValidator(_dns_label)]
+LabelValue = Annotated[str, AfterValidator(_label_value)]
 
 
 class Section(BaseModel):
@@ -30,24 +64,15 @@ class Cattle(Section):
     """Label key whose value is the project id; empty turns on single-namespace mode."""
     cluster_id: str = Field("", alias="clusterId")
     """Prefix in the project annotation: ``<clusterId>:<projectId>``."""
-    system_project_id: str = Field("", alias="systemProjectId")
+    system_project_id: LabelValue = Field("", alias="systemProjectId")
     """The system project; also the default of ``projectReleaseNamespaces.labelValue``."""
     system_default_registry: str = Field("", alias="systemDefaultRegistry")
     url: str = ""
 
     @field_validator("project_label")
     @classmethod
-    def _label_key(cls, value: str) -> str:
-        if value and not _LABEL_KEY.fullmatch(value):
-            raise ValueError(f"{value!r} is not a label key such as field.cattle.io/projectId")
-        return value
-
-    @field_validator("system_project_id")
-    @classmethod
-    def _label_value(cls, value: str) -> str:
-        if not _LABEL_VALUE.fullmatch(value):
-            raise ValueError(f"{value!r} is not a label value")
-        return value
+    def _key_or_empty(cls, value: str) -> str:
+        return _label_key(value) if value else value
 
 
 class Global(Section):
@@ -64,15 +89,31 @@ class RepoChart(Section):
     version: str
 
 
+def _chart_form(value: Any) -> str | None:
+    if isinstance(value, str | PurePosixPath):
+        return "path" if str(value) else None
+    return "repository" if isinstance(value, dict | RepoChart) else None
+
+
+ChartSource = Annotated[
+    Annotated[PurePosixPath, Tag("path")] | Annotated[RepoChart, Tag("repository")],
+    Discriminator(
+        _chart_form,
+        custom_error_type="chart_form",
+        custom_error_message="must be the path of a folder or .tgz, or a mapping with repo, name and version",
+    ),
+]
+
+
 class Chart(Section):
     """One chart that projects may ask for: the operator identity of upstream, as configuration."""
 
     helm_api_version: str = Field(alias="helmApiVersion")
     """``spec.helmApiVersion`` of the ProjectHelmCharts that ask for it, such as ``dummy.cattle.io/v1alpha1``."""
-    release_name: str = Field(alias="releaseName")
-    chart: PurePosixPath | RepoChart | None = None
+    release_name: DnsLabel = Field(alias="releaseName")
+    chart: ChartSource | None = None
     """A folder or .tgz, or ``{repo, name, version}``; without it the built-in example chart."""
-    singleton: bool = False
+    singleton: StrictBool = False
     """At most one ProjectHelmChart per registration namespace."""
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
 
@@ -81,13 +122,6 @@ class Chart(Section):
     def _group_version(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+", value):
             raise ValueError(f"{value!r} is not a group and version such as dummy.cattle.io/v1alpha1")
-        return value
-
-    @field_validator("release_name")
-    @classmethod
-    def _dns_label(cls, value: str) -> str:
-        if not DNS_LABEL.fullmatch(value):
-            raise ValueError(f"{value!r} is not a DNS label (lower-case letters, digits and dashes)")
         return value
 
     @property
@@ -99,8 +133,8 @@ class Chart(Section):
 class ProjectReleaseNamespaces(Section):
     """Dedicated namespaces for releases, and the project that they are put into."""
 
-    enabled: bool = True
-    label_value: str = Field("", alias="labelValue")
+    enabled: StrictBool = True
+    label_value: LabelValue = Field("", alias="labelValue")
 
 
 class ClusterRoleRefs(Section):
@@ -114,7 +148,7 @@ class ClusterRoleRefs(Section):
 class ReleaseRoleBindings(Section):
     """Aggregation of rights into release namespaces."""
 
-    aggregate: bool = True
+    aggregate: StrictBool = True
     cluster_role_refs: ClusterRoleRefs = Field(default_factory=ClusterRoleRefs, alias="clusterRoleRefs")
 
 
@@ -127,7 +161,7 @@ class LocalObjectReference(Section):
 class ServiceAccountSpec(Section):
     """What the ``default`` ServiceAccount of a hardened namespace gets."""
 
-    automount_service_account_token: bool = Field(False, alias="automountServiceAccountToken")
+    automount_service_account_token: StrictBool = Field(False, alias="automountServiceAccountToken")
     secrets: tuple[LocalObjectReference, ...] = ()
     image_pull_secrets: tuple[LocalObjectReference, ...] = Field((), alias="imagePullSecrets")
 
@@ -147,22 +181,20 @@ class HardeningConfiguration(Section):
 class HardenedNamespaces(Section):
     """Hardening of the namespaces that Tenantry makes."""
 
-    enabled: bool = True
+    enabled: StrictBool = True
     configuration: HardeningConfiguration = Field(default_factory=HardeningConfiguration)
 
 
 class Enabled(Section):
     """A part that can be switched off."""
 
-    enabled: bool = True
+    enabled: StrictBool = True
 
 
 class HelmProjectOperator(Section):
     """``helmProjectOperator``: projects, their charts and their namespaces."""
 
-    system_namespace: Annotated[str, Field(pattern=DNS_LABEL.pattern)] = Field(
-        "cattle-helm-system", alias="systemNamespace"
-    )
+    system_namespace: DnsLabel = Field("cattle-helm-system", alias="systemNamespace")
     """Where HelmCharts and HelmReleases live; the registration namespace in single-namespace mode."""
     system_namespaces: tuple[str, ...] = Field(("kube-system",), alias="systemNamespaces")
     """Further namespaces that never belong to a project."""
@@ -180,7 +212,7 @@ class HelmProjectOperator(Section):
     helm_controller: Enabled = Field(default_factory=Enabled, alias="helmController")
     helm_locker: Enabled = Field(default_factory=Enabled, alias="helmLocker")
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
-    namespace_labels: dict[str, str] = Field(default_factory=dict, alias="namespaceLabels")
+    namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(default_factory=dict, alias="namespaceLabels")
     """Extra labels on namespaces that Tenantry makes, for clusters whose policies ask for an owner."""
     namespace_annotations: dict[str, str] = Field(default_factory=dict, alias="namespaceAnnotations")
 
@@ -200,10 +232,13 @@ class Config(Section):
     helm_project_operator: HelmProjectOperator = Field(default_factory=HelmProjectOperator, alias="helmProjectOperator")
 
     @model_validator(mode="after")
-    def _labels_are_not_ours(self) -> Self:
-        reserved = {"helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId", self.project_label}
-        if clash := reserved & set(self.helm_project_operator.namespace_labels):
-            raise ValueError(f"helmProjectOperator.namespaceLabels may not set {sorted(clash)[0]}")
+    def _marks_are_ours(self) -> Self:
+        operator = self.helm_project_operator
+        labels = {OPERATED, PROJECT_ID, ORPHANED, NAMESPACE_NAME, self.project_label}
+        if clash := labels & set(operator.namespace_labels):
+            raise ValueError(f"helmProjectOperator.namespaceLabels may not set {min(clash)}")
+        if clash := {ADOPT, self.project_label} & set(operator.namespace_annotations):
+            raise ValueError(f"helmProjectOperator.namespaceAnnotations may not set {min(clash)}")
         return self
 
     @property

@@ -23,7 +23,7 @@ MERGE_KEYS: Mapping[str, str] = {"ownerReferences": "uid", "conditions": "type",
 ATOMIC = frozenset({"podSelector", "namespaceSelector", "roleRef", "projectNamespaceSelector"})
 """Maps that the API replaces whole: an empty one means empty, not "anything"."""
 
-_NOT_OURS_TO_COMPARE = frozenset({"lastTransitionTime"})  # stamped when written, never a reason to write
+_STAMPED = "lastTransitionTime"
 _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 
@@ -86,6 +86,12 @@ def owns(live: Object, manager: str, *path: str) -> bool:
     return False
 
 
+def is_sole_owner(live: Object, manager: str, *path: str) -> bool:
+    """True when ``manager`` and nobody else owns the field at ``path``: giving it up removes it."""
+    managers = {str(entry.get("manager")) for entry in live["metadata"].get("managedFields") or ()}
+    return {found for found in managers if owns(live, found, *path)} == {manager}
+
+
 def as_apply_entries(live: Object, manager: str) -> list[Object]:
     """``managedFields`` in which our plain updates are folded into our apply entry (no subresources)."""
     ours = entries_of(live, manager)
@@ -110,6 +116,11 @@ def _join(path: str, name: str) -> str:
     return f"{path}[{name}]" if free_keys else f"{path}.{name}"
 
 
+def _is_stamped(path: str, name: str) -> bool:
+    """True for the time in a condition: it is stamped when written, and never a reason to write."""
+    return name == _STAMPED and "conditions[" in path
+
+
 def _leaves(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict) and value:
         for name, below in value.items():
@@ -126,7 +137,7 @@ def _changed(wanted: Any, live: Any, path: str) -> Iterator[str]:
             yield from _leaves(wanted, path)
             return
         for name, value in wanted.items():
-            if (path == "metadata" and name in _IDENTITY) or name in _NOT_OURS_TO_COMPARE:
+            if (path == "metadata" and name in _IDENTITY) or _is_stamped(path, name):
                 continue
             below = _join(path, name)
             if name in MERGE_KEYS and isinstance(value, list):
@@ -159,7 +170,7 @@ def _changed_entries(wanted: Sequence[Any], live: Sequence[Any], key: str, path:
 
 def _given_up(fields: Mapping[str, Any], wanted: Any, path: str) -> Iterator[str]:
     for step, below in fields.items():
-        if step == "." or step.removeprefix("f:") in _NOT_OURS_TO_COMPARE:
+        if step == "." or _is_stamped(path, step.removeprefix("f:")):
             continue
         tag, _, rest = step.partition(":")
         present, value, here = _follow(tag, rest, wanted, path)

@@ -8,8 +8,8 @@ ordinary       everything else; a member of project ``<id>`` when it carries the
 =============  ================================================================================
 
 A registration namespace is ours when it has our mark for that very project, when our field manager
-still owns its project annotation (so that removing labels by hand does not orphan it), or when an
-administrator opted in by annotation.  A name alone never makes it ours (hpo-18).
+still owns its name label (which nobody can remove, so that stripping it by hand does not disown it), or
+when an administrator opted in by annotation.  A name alone never makes it ours (hpo-18).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tenantry.model.difference import owns
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import (
     ADOPT,
+    NAMESPACE_NAME,
     OPERATED,
     PROJECT_ID,
     PROJECT_ID_LIMIT,
@@ -79,7 +80,7 @@ def is_registration(namespace: Object, config: Config) -> bool:
     return (
         (OPERATED in labels and labels.get(PROJECT_ID, project) == project)
         or annotations_of(namespace).get(ADOPT) == "true"
-        or owns(namespace, REGISTRATION_MANAGER, "metadata", "annotations", config.project_label)
+        or owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", NAMESPACE_NAME)
     )
 
 

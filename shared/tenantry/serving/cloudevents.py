@@ -134,9 +134,7 @@ def _structured(body: bytes, charset: str) -> Event:
     if not isinstance(envelope, dict):
         raise BadEvent(400, "body is not a JSON object")
     attributes = {
-        name: _member_text(name, value)
-        for name, value in envelope.items()
-        if value is not None and name not in _DATA_MEMBERS
+        name: _member_text(name, value) for name, value in envelope.items() if value is not None and name not in _DATA_MEMBERS
     }
     check(attributes)
     declared = attributes.get("datacontenttype")

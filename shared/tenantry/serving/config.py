@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from pydantic import ValidationError
 from tenantry.model.config import Config
 
 CONFIG_VARIABLE = "TENANTRY_CONFIG"
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+_NOT_KEYS = frozenset({"path", "repository", "[key]"})
+"""Steps in pydantic's locations that are no keys of the file: the forms of a chart, and "this key itself"."""
 
 
 class ConfigError(ValueError):
@@ -29,7 +35,11 @@ class _StrictLoader(yaml.SafeLoader):
 def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
+        if key_node.tag == _MERGE:
+            continue  # what `<<` brings in may be given again: that is what it is for
         key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            raise ConfigError(f"line {key_node.start_mark.line + 1}: a key must be plain text")
         if key in seen:
             raise ConfigError(f"line {key_node.start_mark.line + 1}: key {key!r} is given twice")
         seen.add(key)
@@ -51,11 +61,11 @@ def load_config(path: Path | None = None) -> Config:
             return Config()
         path = Path(named)
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(
-            f"cannot read the configuration {path}: {error.strerror}; correct {CONFIG_VARIABLE}"
-        ) from error
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}; correct {CONFIG_VARIABLE}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read the configuration {path}: it is not UTF-8 text") from error
     return parse_config(text, str(path))
 
 
@@ -69,21 +79,24 @@ def parse_config(text: str, name: str = "configuration") -> Config:
         document = yaml.load(text, _StrictLoader)  # noqa: S506 - a SafeLoader underneath
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
         raise ConfigError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     if document is None:
         document = {}
     if not isinstance(document, dict):
         raise ConfigError(f"{name}: the file must be a mapping with the keys global and helmProjectOperator")
     try:
-        return Config.model_validate(document)
+        return Config.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ConfigError("\n".join(f"{name}: {line}" for line in _explain(error))) from None
 
 
 def _explain(error: ValidationError) -> list[str]:
     lines = []
-    for problem in error.errors():
+    problems = error.errors()
+    for problem in problems:
+        if problem["type"] == "too_short" and any(_is_inside(other["loc"], problem["loc"]) for other in problems):
+            continue  # a list is only short because an entry is wrong, and that is said already
         path = _path(problem["loc"])
         match problem["type"]:
             case "extra_forbidden":
@@ -104,12 +117,16 @@ def _explain(error: ValidationError) -> list[str]:
     return lines
 
 
+def _is_inside(loc: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    return len(loc) > len(outer) and loc[: len(outer)] == outer
+
+
 def _path(loc: tuple[int | str, ...]) -> str:
     path = ""
     for step in loc:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif step not in ("RepoChart", "function-plain[_path]", "pure-posix-path"):
+        elif step not in _NOT_KEYS:
             path += f".{step}" if path else step
     return path
 

@@ -35,9 +35,7 @@ def encode_binary(event: Event) -> tuple[dict[str, str], bytes]:
 
     attributes = _attributes(event)
     headers, body = to_binary(_SdkEvent(attributes, _payload(event.data, attributes.get("datacontenttype"))), _as_is)
-    return {
-        name: text if name == "content-type" else _header_value(text) for name, text in headers.items()
-    }, body or b""
+    return {name: text if name == "content-type" else _header_value(text) for name, text in headers.items()}, body or b""
 
 
 def encode_structured(event: Event) -> tuple[dict[str, str], bytes]:

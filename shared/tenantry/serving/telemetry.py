@@ -72,9 +72,7 @@ def _traces(function: str) -> Callable[[], object]:
                 self._exporter.shutdown()
 
     provider = TracerProvider(resource=Resource.create({"service.name": function}))
-    provider.add_span_processor(
-        BatchSpanProcessor(LateExporter(), max_queue_size=QUEUE_SPANS, max_export_batch_size=BATCH_SPANS)
-    )
+    provider.add_span_processor(BatchSpanProcessor(LateExporter(), max_queue_size=QUEUE_SPANS, max_export_batch_size=BATCH_SPANS))
     trace.set_tracer_provider(provider)
     return provider.shutdown
 

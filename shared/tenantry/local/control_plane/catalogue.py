@@ -68,7 +68,7 @@ ETCD = Module(
     name="etcd",
     version="3.7.3",
     minimum=(3, 5),
-    programs=(Program("etcd", "go.etcd.io/etcd/server/v3", 40),),
+    programs=(Program("etcd", "go.etcd.io/etcd/server/v3", 60),),
 )
 
 KUBERNETES = Module(
@@ -76,7 +76,7 @@ KUBERNETES = Module(
     version="1.36.3",
     minimum=(1, 34),
     programs=(
-        Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", 300),
+        Program("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", 270),
         Program("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", 80),
     ),
     linker_flags=("-s", "-w", *_kubernetes_version_flags("1.36.3")),

@@ -1,0 +1,67 @@
+# The verbs of this project. `make help` lists them.
+
+SHELL := /bin/sh
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format faults bench rights lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the locked packages and the command tenantry
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; set PYTHON=/path/to/python3"; exit 1; }
+	@echo "installing into .venv (about a minute the first time)"
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv -q --allow-existing --python $(PYTHON) .venv && \
+	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock && \
+	  uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .; \
+	else \
+	  $(PYTHON) -m venv .venv && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	fi
+	@touch $(STAMP)
+
+run: setup ## run everything here: a Kubernetes control plane, sources, broker and functions (Ctrl-C ends it)
+	@$(BIN)/tenantry up
+
+test: setup ## run all tests against a real control plane (built once, about 8 minutes on two cores)
+	@$(BIN)/tenantry cluster build
+	@$(BIN)/python -m pytest
+
+check: setup ## formatting, lint, types and the import contracts
+	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache >.lint-imports.log 2>&1 || { cat .lint-imports.log; rm -f .lint-imports.log; exit 1; }
+	@rm -f .lint-imports.log
+	@echo "check: all good"
+
+format: setup ## put the formatting right
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+faults: setup ## run the whole fault matrix and write docs/faults-*.md
+	@$(BIN)/tenantry cluster build
+	@$(BIN)/python -m tenantry.testing.matrix
+
+bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run
+	@$(BIN)/tenantry cluster build
+	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+rights: setup ## write the least rights of each function, from what the tests used
+	@$(BIN)/python -m tenantry.testing.rights
+
+lock: setup ## resolve the packages anew into requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --extra local --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove .venv and caches of tools
+	@rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis

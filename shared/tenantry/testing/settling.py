@@ -1,0 +1,196 @@
+"""Knowing that nothing goes on any more, without waiting for a time; and comparing the states that were reached.
+
+A watch is ordered, so when the event of a marker has been delivered, so has every event of its kind before it.  A round
+touches one marker of every watched kind, waits for those deliveries, and drains source and broker.  When no object of the
+watched collections differs between the start and the end of a round, then everything that happened before the round has
+been handled, and the handling wrote nothing: the system is at rest and stays there.  Objects on their way out are left out
+of the comparison, since only the controller manager writes to them.
+
+`snapshot` and `normalised` are for comparing: the first tells whether anything was written, the second whether two runs
+with different names, times and uids ended in the same state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tenantry.api import Api
+from tenantry.local.knative import Knative
+from tenantry.local.specs import SourceSpec, Watched
+from tenantry.model.event import Event
+from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, is_terminating, key_of, labels_of
+
+ROUNDS = 20
+_TOUCHED = "tenantry.dev/touched"
+_BODIES: Mapping[str, Object] = {
+    "Namespace": {},
+    "ConfigMap": {},
+    "ServiceAccount": {},
+    "NetworkPolicy": {"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}},
+}
+_OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
+
+
+class Markers:
+    """One object of each kind that some sources watch; `observe` must be shown every event that was handled."""
+
+    def __init__(self, admin: Api, sources: Iterable[SourceSpec]) -> None:
+        self._admin = admin
+        self._namespace = f"marker-{secrets.token_hex(4)}"
+        self._watched = [watched for spec in sources for watched in spec.resources]
+        self._seen = {watched.kind: asyncio.Event() for watched in self._watched}
+        self._count = 0
+
+    def observe(self, event: Event) -> None:
+        """Take note of an event that reached its end."""
+        attributes = event.extensions
+        if self._namespace in (attributes.get("namespace"), attributes.get("name")):
+            seen = self._seen.get(attributes.get("kind", ""))
+            if seen is not None:
+                seen.set()
+
+    async def touch(self, within: float = 20.0) -> None:
+        """Change every marker and wait until that was observed for each of them.
+
+        Raises:
+            AssertionError: an event did not arrive in time; the message names its kind.
+        """
+        if not self._count:
+            await self._admin.apply(NAMESPACE, self._body(_watched_namespace()))
+        self._count += 1
+        for seen in self._seen.values():
+            seen.clear()
+        kinds = [watched.served_as[0] for watched in self._watched]
+        bodies = [self._body(watched) for watched in self._watched]
+        await asyncio.gather(*(self._admin.apply(kind, body) for kind, body in zip(kinds, bodies, strict=True)))
+        try:
+            async with asyncio.timeout(within):
+                for seen in self._seen.values():
+                    await seen.wait()
+        except TimeoutError:
+            missing = ", ".join(kind for kind, seen in self._seen.items() if not seen.is_set())
+            raise AssertionError(f"no event of a touched marker within {within:g} s: {missing}") from None
+
+    def owns(self, obj: Object) -> bool:
+        """Whether an object is one of the markers."""
+        metadata = obj["metadata"]
+        return self._namespace in (metadata["name"], metadata.get("namespace"))
+
+    def _body(self, watched: Watched) -> Object:
+        kind = watched.served_as[0]
+        if kind.kind not in _BODIES:
+            raise LookupError(f"no marker is known for {kind}: add one to {__name__}")
+        where = {"namespace": self._namespace} if kind.namespaced else {}
+        metadata = {
+            "name": self._namespace,
+            **where,
+            "labels": dict(watched.selector.match_labels),
+            "annotations": {_TOUCHED: str(self._count)},
+        }
+        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
+
+
+def _watched_namespace() -> Watched:
+    return Watched(api_version=NAMESPACE.api_version, kind=NAMESPACE.kind)
+
+
+_markers: WeakKeyDictionary[Knative, Markers] = WeakKeyDictionary()
+
+
+async def settle(knative: Knative, admin: Api, *, rounds: int = ROUNDS) -> None:
+    """Return when everything that happened so far has been handled and the handling writes no more.
+
+    Without sources there is nothing to wait for but the broker.
+
+    Raises:
+        AssertionError: there is still written after that many rounds; the message names the objects.
+    """
+    if not knative.sources:
+        await knative.drain()
+        return
+    specs = [source.spec for source in knative.sources]
+    markers = _markers.get(knative)
+    if markers is None:
+        markers = _markers[knative] = Markers(admin, specs)
+        observe = markers.observe
+        knative.on_delivery.append(lambda _, event, status, *__: observe(event) if 200 <= status < 300 else None)
+    changed: list[str] = []
+    for _ in range(rounds):
+        before = await _versions(admin, specs, markers)
+        await markers.touch()
+        await knative.drain()
+        after = await _versions(admin, specs, markers)
+        changed = sorted(str(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+        if not changed:
+            return
+    raise AssertionError(f"not at rest after {rounds} rounds; written in the last one: {', '.join(changed[:20])}")
+
+
+async def _versions(admin: Api, specs: Iterable[SourceSpec], markers: Markers) -> dict[Key, str]:
+    async def read(watched: Watched) -> list[Object]:
+        listing = await admin.list(watched.served_as[0], label_selector=str(watched.selector))
+        return listing.items
+
+    lists = await asyncio.gather(*(read(watched) for spec in specs for watched in spec.resources))
+    found = (obj for objects in lists for obj in objects if not is_terminating(obj) and not markers.owns(obj))
+    return {key_of(obj): obj["metadata"]["resourceVersion"] for obj in found}
+
+
+async def snapshot(
+    admin: Api, kinds: Iterable[Kind], *, containing: str = "", labels: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """``uid`` to ``resourceVersion`` of the objects of these kinds: equal snapshots mean that nothing was written.
+
+    ``containing`` keeps to objects with that text in their own or their namespace's name, ``labels`` to objects that have
+    them.  Left out are objects on their way out, and what is in a namespace that is.
+    """
+    objects = await _select(admin, kinds, containing, labels or {})
+    return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in objects}
+
+
+async def normalised(
+    admin: Api, kinds: Iterable[Kind], *, containing: str, labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The state of a run by key, free of what differs between runs: the run's own name, uids, versions and times.
+
+    ``containing`` is a text that is unique to the run and part of all its names; it reads ``RUN`` in the result.
+    """
+    made: dict[str, Any] = {}
+    for obj in await _select(admin, kinds, containing, labels or {}):
+        text = json.dumps(_comparable(obj), sort_keys=True).replace(containing, "RUN")
+        made[str(key_of(obj)).replace(containing, "RUN")] = json.loads(text)
+    return made
+
+
+async def _select(admin: Api, kinds: Iterable[Kind], containing: str, labels: Mapping[str, str]) -> list[Object]:
+    lists = await asyncio.gather(*(admin.list(kind) for kind in {*kinds, NAMESPACE}))
+    objects = [obj for listing in lists for obj in listing.items]
+    leaving = {obj["metadata"]["name"] for obj in objects if obj["kind"] == NAMESPACE.kind and is_terminating(obj)}
+    wanted = {kind.kind for kind in kinds}
+
+    def counts(obj: Object) -> bool:
+        metadata = obj["metadata"]
+        return (
+            obj["kind"] in wanted
+            and not is_terminating(obj)
+            and metadata.get("namespace") not in leaving
+            and (containing in metadata["name"] or containing in metadata.get("namespace", ""))
+            and all(labels_of(obj).get(name) == value for name, value in labels.items())
+        )
+
+    return [obj for obj in objects if counts(obj)]
+
+
+def _comparable(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _OF_THE_SERVER}
+    for reference in metadata.get("ownerReferences") or ():
+        reference.pop("uid", None)
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    timeless = [{name: value for name, value in each.items() if name != "lastTransitionTime"} for each in conditions]
+    rest = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+    return {**rest, "metadata": metadata, "conditions": sorted(timeless, key=lambda each: str(each.get("type")))}

@@ -1,0 +1,55 @@
+"""Fixtures of the tests against a real control plane: people who act, and ways to run and to calm the system."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from people import C1, FUNCTION, People
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.knative import Knative
+from tenantry.testing.settling import settle
+
+
+@pytest.fixture(scope="session")
+def people(admin: Api) -> People:
+    """The users and administrators of the cluster."""
+    return People(admin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def c1(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """The system under the reference configuration, fed by the real source and broker, until the module ends."""
+    yield await knative(C1)
+
+
+@pytest.fixture
+def running(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., AbstractAsyncContextManager[Knative]]:
+    """``async with running({...}) as knative``: the system under a configuration, for a part of a test."""
+
+    def start(config: dict[str, Any], **options: Any) -> Knative:
+        return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, **options)
+
+    return start
+
+
+@pytest.fixture
+def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
+    """``await calm(knative)``: everything is handled, a sweep has looked at all owners, and nothing is written any more.
+
+    What holds after it stays, as long as nobody acts.
+    """
+
+    async def calm_down(knative: Knative) -> None:
+        await settle(knative, admin)
+        await knative.sweep(FUNCTION)
+        await settle(knative, admin)
+
+    return calm_down

@@ -1,0 +1,187 @@
+"""The people of a cluster, and what they look at: short forms of what the tests do over and over."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from tenantry.api import Api
+from tenantry.local.knative import Knative
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
+from tenantry.testing import eventually
+
+FUNCTION = "namespace-registration"
+LABEL = "field.cattle.io/projectId"
+PROJECT_ID = "helm.cattle.io/projectId"
+OPERATED = "helm.cattle.io/helm-project-operated"
+ORPHANED = "helm.cattle.io/helm-project-operator-orphaned"
+CHART_CONFIG_MAP = "dummy.cattle.io.v1alpha1"
+POLICY = "hpo-generated-default"
+REGISTERED = "tenantry.dev/Registered"
+CORE_EVENT = Kind("v1", "Event", "events")
+
+C1: dict[str, Any] = {
+    "global": {"cattle": {"projectLabel": LABEL, "clusterId": "c-test", "systemProjectId": "p-system"}},
+    "helmProjectOperator": {
+        "otherSystemProjectLabelValues": ["p-denied"],
+        "charts": [{"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"}],
+    },
+}
+"""The reference configuration of the acceptance checks."""
+
+Start = Callable[..., AbstractAsyncContextManager[Knative]]
+
+
+def token() -> str:
+    """A text that no other test uses."""
+    return secrets.token_hex(4)
+
+
+def registration(project: str) -> str:
+    """The name of the registration namespace."""
+    return f"cattle-project-{project}"
+
+
+def changed(config: Mapping[str, Any], **sections: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with other values in ``cattle`` or ``operator``."""
+    cattle = {**config["global"]["cattle"], **sections.get("cattle", {})}
+    operator = {**config["helmProjectOperator"], **sections.get("operator", {})}
+    return {"global": {"cattle": cattle}, "helmProjectOperator": operator}
+
+
+def pointer(key: str) -> str:
+    """A map key inside a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+class People:
+    """Acts as an administrator with all rights, and waits for what the system does about it."""
+
+    def __init__(self, admin: Api) -> None:
+        self.admin = admin
+
+    async def namespace(
+        self,
+        name: str,
+        project: str | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> Object:
+        """Create a namespace, in a project if one is given."""
+        carried = {**(labels or {}), **({LABEL: project} if project is not None else {})}
+        metadata = {"name": name, "labels": carried, "annotations": dict(annotations or {})}
+        return await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
+        """An object that must be there."""
+        found = await self.admin.get(kind, name, namespace)
+        assert found is not None, f"{kind.kind} {namespace}/{name} is not there"
+        return found
+
+    async def label(self, name: str, labels: Mapping[str, str | None], field: str = "labels") -> Object:
+        """Set labels of a namespace by hand; None removes."""
+        live = await self.get(NAMESPACE, name)
+        present = live["metadata"].get(field) or {}
+        edits: list[Object] = [] if present else [{"op": "add", "path": f"/metadata/{field}", "value": {}}]
+        for key, value in labels.items():
+            path = f"/metadata/{field}/{pointer(key)}"
+            if value is not None:
+                edits.append({"op": "add", "path": path, "value": value})
+            elif key in present:
+                edits.append({"op": "remove", "path": path})
+        return await self.admin.json_patch(NAMESPACE, name, "", edits)
+
+    async def edit(self, kind: Kind, name: str, namespace: str, *edits: tuple[str, str, Any]) -> Object:
+        """A JSON patch as (op, path, value)."""
+        operations = [{"op": op, "path": path, "value": value} for op, path, value in edits]
+        return await self.admin.json_patch(kind, name, namespace, operations)
+
+    async def delete(self, kind: Kind, name: str, namespace: str = "") -> None:
+        """Delete an object, whatever state it is in."""
+        await self.admin.delete(kind, name, namespace)
+
+    async def gone(self, *names: str) -> None:
+        """Wait until namespaces are gone; the namespace controller takes five seconds at least."""
+
+        async def check() -> bool:
+            found = await asyncio.gather(*(self.admin.get(NAMESPACE, name) for name in names))
+            return not any(found)
+
+        await eventually(check, within=30, what=f"namespaces {names} gone")
+
+    async def until(
+        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 10.0, what: str = ""
+    ) -> Object:
+        """Wait until an object is there and a condition holds for it; "eventually" of the checks is ten seconds."""
+
+        async def check() -> Object | None:
+            found = await self.admin.get(kind, name, namespace)
+            return found if found is not None and holds(found) else None
+
+        try:
+            return await eventually(check, within=within, what=what)
+        except AssertionError as error:
+            last = await self.admin.get(kind, name, namespace)
+            raise AssertionError(f"{error}\n{kind.kind} {namespace}/{name} is {last!r}") from None
+
+    async def registered(self, project: str, *, within: float = 10.0) -> Object:
+        """Wait until a project has its living, unorphaned registration namespace with the chart's ConfigMap."""
+        name = registration(project)
+        await self.until(CONFIG_MAP, CHART_CONFIG_MAP, name, lambda _: True, within=within)
+        return await self.until(
+            NAMESPACE, name, "", lambda found: ORPHANED not in labels_of(found) and not is_terminating(found), within=within
+        )
+
+    async def orphaned(self, project: str) -> Object:
+        """Wait until a registration namespace is marked as orphaned."""
+        return await self.until(NAMESPACE, registration(project), "", lambda found: labels_of(found).get(ORPHANED) == "true")
+
+    async def warnings(self, name: str) -> list[Object]:
+        """The Warning events about a namespace."""
+        fields = f"involvedObject.kind=Namespace,involvedObject.name={name},type=Warning"
+        return (await self.admin.list(CORE_EVENT, "default", field_selector=fields)).items
+
+    async def warned(self, name: str, reason: str) -> str:
+        """Wait for a Warning of that reason on a namespace; returns its text."""
+
+        async def check() -> str:
+            return next((event["message"] for event in await self.warnings(name) if event["reason"] == reason), "")
+
+        return await eventually(check, within=10, what=f"a Warning {reason} on {name}")
+
+    async def condition(self, name: str) -> Object | None:
+        """Our condition on a namespace."""
+        return condition_of(await self.get(NAMESPACE, name))
+
+
+def condition_of(namespace: Object) -> Object | None:
+    """Our condition in a namespace's status."""
+    conditions = (namespace.get("status") or {}).get("conditions") or []
+    return next((found for found in conditions if found["type"] == REGISTERED), None)
+
+
+def marks(namespace: Object) -> dict[str, str | None]:
+    """What the system declares on a registration namespace: four marks and the orphan label."""
+    labels, annotations = labels_of(namespace), annotations_of(namespace)
+    return {
+        "operated": labels.get(OPERATED),
+        "projectId": labels.get(PROJECT_ID),
+        "label": labels.get(LABEL),
+        "annotation": annotations.get(LABEL),
+        "orphaned": labels.get(ORPHANED),
+    }
+
+
+def marks_of(project: str, *, orphaned: bool = False) -> dict[str, str | None]:
+    """The marks that a registration namespace has under C1 (hpo-1)."""
+    return {
+        "operated": "true",
+        "projectId": project,
+        "label": project,
+        "annotation": f"c-test:{project}",
+        "orphaned": "true" if orphaned else None,
+    }

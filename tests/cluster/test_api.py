@@ -1,0 +1,352 @@
+"""The API adapter against a real API server: reads, server-side apply, preconditions, errors, credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from aiohttp import web
+
+from tenantry.api import Api, ConnectError
+from tenantry.api.errors import (
+    AlreadyExists,
+    ConflictError,
+    Expired,
+    Forbidden,
+    Invalid,
+    KindNotServed,
+    NamespaceNotFound,
+    TooManyRequests,
+    TransientError,
+    Unauthorized,
+)
+from tenantry.model.difference import difference, entries_of
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SECRET, Kind, Object
+from tenantry.testing import eventually
+
+MANAGER = "tests-api"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def api(control_plane: Any) -> AsyncIterator[Api]:
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=control_plane.kubeconfig) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def namespace(admin: Api) -> str:
+    name = f"api-{token_hex(4)}"
+    await admin.create(NAMESPACE, {"metadata": {"name": name}})
+    return name
+
+
+def config_map(namespace: str, name: str = "one", **data: str) -> Object:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def test_get_is_none_for_what_is_not_there(api: Api, namespace: str) -> None:
+    """A missing object, and one in a missing namespace, read as None; a missing kind is an error."""
+    assert await api.get(CONFIG_MAP, "none", namespace) is None
+    assert await api.get(CONFIG_MAP, "none", "no-such-namespace") is None
+    with pytest.raises(KindNotServed):
+        await api.get(Kind("tenantry.dev/v1", "Nothing", "nothings"), "x", namespace)
+
+
+async def test_list_pages_until_the_end(api: Api, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list follows its continue tokens, and its items carry apiVersion and kind."""
+    monkeypatch.setattr("tenantry.api.client.PAGE_SIZE", 3)
+    for number in range(10):
+        await api.apply(CONFIG_MAP, config_map(namespace, f"page-{number}"))
+
+    listing = await api.list(CONFIG_MAP, namespace, field_selector="metadata.name!=kube-root-ca.crt")
+
+    assert [item["metadata"]["name"] for item in listing.items] == [f"page-{number}" for number in range(10)]
+    assert {(item["apiVersion"], item["kind"]) for item in listing.items} == {("v1", "ConfigMap")}
+    assert int(listing.resource_version) > 0
+
+
+async def test_list_selects_by_label_and_field(api: Api, namespace: str) -> None:
+    """Label and field selectors narrow a list on the server."""
+    wanted = config_map(namespace, "labelled")
+    wanted["metadata"]["labels"] = {"team": "x"}
+    await api.apply(CONFIG_MAP, wanted)
+    await api.apply(CONFIG_MAP, config_map(namespace, "other"))
+
+    by_label = await api.list(CONFIG_MAP, namespace, label_selector="team=x")
+    by_field = await api.list(CONFIG_MAP, namespace, field_selector="metadata.name=other")
+
+    assert [item["metadata"]["name"] for item in by_label.items] == ["labelled"]
+    assert [item["metadata"]["name"] for item in by_field.items] == ["other"]
+
+
+async def test_apply_owns_and_gives_up(api: Api, admin: Api, namespace: str) -> None:
+    """What an apply leaves out is removed when it was ours, and stays when it was somebody else's."""
+    await api.apply(CONFIG_MAP, config_map(namespace, a="1", b="2"))
+    await admin.apply(CONFIG_MAP, config_map(namespace, foreign="3"))
+
+    stored = await api.apply(CONFIG_MAP, config_map(namespace, a="1"))
+
+    assert stored["data"] == {"a": "1", "foreign": "3"}
+
+
+async def test_difference_agrees_with_the_server(api: Api, admin: Api, namespace: str) -> None:
+    """The difference is None exactly when an apply would leave the object's version as it is."""
+    steps = [
+        config_map(namespace, a="1", b="2"),
+        config_map(namespace, a="1", b="2"),
+        config_map(namespace, a="1"),
+        config_map(namespace, a="9"),
+        {**config_map(namespace, a="9"), "metadata": {"name": "one", "namespace": namespace, "labels": {"x": "y"}}},
+        config_map(namespace, a="9"),
+    ]
+    for wanted in steps:
+        live = await api.get(CONFIG_MAP, "one", namespace)
+        expected = difference(wanted, live, manager=MANAGER)
+        stored = await api.apply(CONFIG_MAP, wanted)
+        moved = live is None or stored["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]
+
+        assert (expected is not None) == moved
+        assert difference(wanted, stored, manager=MANAGER) is None
+
+
+async def test_an_update_never_resurrects(api: Api, namespace: str) -> None:
+    """An apply that carries the uid of a vanished object is a conflict and makes nothing."""
+    stored = await api.apply(CONFIG_MAP, config_map(namespace, a="1"))
+    await api.delete(CONFIG_MAP, "one", namespace)
+    body = config_map(namespace, a="2")
+    body["metadata"]["uid"] = stored["metadata"]["uid"]
+
+    with pytest.raises(ConflictError):
+        await api.apply(CONFIG_MAP, body)
+
+    assert await api.get(CONFIG_MAP, "one", namespace) is None
+
+
+async def test_create_takes_nothing_over(api: Api, admin: Api, namespace: str) -> None:
+    """A create of what exists fails and changes nothing."""
+    before = await admin.create(CONFIG_MAP, config_map(namespace, a="1"))
+
+    with pytest.raises(AlreadyExists):
+        await api.create(CONFIG_MAP, config_map(namespace, a="2"))
+
+    assert await api.get(CONFIG_MAP, "one", namespace) == before
+
+
+async def test_delete_needs_the_observed_state(api: Api, admin: Api, namespace: str) -> None:
+    """A delete whose uid or resourceVersion no longer holds is a conflict; a second delete is fine."""
+    old = await api.apply(CONFIG_MAP, config_map(namespace, a="1"))
+    new = await admin.apply(CONFIG_MAP, config_map(namespace, b="2"))
+    metadata = old["metadata"]
+
+    with pytest.raises(ConflictError):
+        await api.delete(CONFIG_MAP, "one", namespace, resource_version=metadata["resourceVersion"])
+    with pytest.raises(ConflictError):
+        await api.delete(CONFIG_MAP, "one", namespace, uid="00000000-0000-0000-0000-000000000000")
+    await api.delete(CONFIG_MAP, "one", namespace, uid=metadata["uid"], resource_version=new["metadata"]["resourceVersion"])
+    await api.delete(CONFIG_MAP, "one", namespace)
+
+    assert await api.get(CONFIG_MAP, "one", namespace) is None
+
+
+async def test_status_is_written_apart(api: Api, namespace: str) -> None:
+    """An apply of the status subresource owns its conditions and leaves the rest alone."""
+    conditions = [{"type": "tenantry.dev/Test", "status": "False", "reason": "R", "message": "m"}]
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+
+    stored = await api.apply(NAMESPACE, {**body, "status": {"conditions": conditions}}, subresource="status")
+    emptied = await api.apply(NAMESPACE, body, subresource="status")
+
+    assert stored["status"]["conditions"][0]["type"] == "tenantry.dev/Test"
+    assert stored["status"]["phase"] == "Active"
+    assert "conditions" not in emptied["status"]
+    assert entries_of(stored, MANAGER, "status")
+
+
+async def test_json_patch_guards_hold(api: Api, namespace: str) -> None:
+    """A JSON patch whose test fails is a conflict and changes nothing."""
+    await api.apply(CONFIG_MAP, config_map(namespace, a="1"))
+    operations = [{"op": "test", "path": "/data/a", "value": "2"}, {"op": "remove", "path": "/data/a"}]
+
+    with pytest.raises(ConflictError):
+        await api.json_patch(CONFIG_MAP, "one", namespace, operations)
+
+    assert (await api.get(CONFIG_MAP, "one", namespace) or {})["data"] == {"a": "1"}
+
+
+async def test_errors_have_their_kind(api: Api, namespace: str) -> None:
+    """Invalid bodies and missing namespaces are told apart."""
+    with pytest.raises(Invalid):
+        await api.apply(CONFIG_MAP, config_map(namespace, "Not_A_Name"))
+    with pytest.raises(NamespaceNotFound):
+        await api.apply(CONFIG_MAP, config_map("no-such-namespace"))
+
+
+async def test_watch_tells_what_follows_a_list(api: Api, namespace: str) -> None:
+    """A watch from a list's version tells each later change, and nothing earlier."""
+    await api.apply(CONFIG_MAP, config_map(namespace, "before"))
+    listing = await api.list(CONFIG_MAP, namespace)
+    await api.apply(CONFIG_MAP, config_map(namespace, "after", a="1"))
+    await api.delete(CONFIG_MAP, "after", namespace)
+
+    seen = []
+    async for change, obj in api.watch(CONFIG_MAP, namespace, resource_version=listing.resource_version):
+        if change != "BOOKMARK" and obj["metadata"]["name"] != "kube-root-ca.crt":
+            seen.append((change, obj["metadata"]["name"]))
+        if len(seen) == 2:
+            break
+
+    assert seen == [("ADDED", "after"), ("DELETED", "after")]
+
+
+async def test_rights_that_are_missing(identity: Any) -> None:
+    """A function's identity may not read Secrets: the error names the right."""
+    kubeconfig = await identity("namespace-registration")
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as function:
+        with pytest.raises(Forbidden, match="cannot list resource"):
+            await function.list(SECRET)
+
+
+async def test_a_token_is_read_again_from_disk(identity: Any, control_plane: Any, tmp_path: Path) -> None:
+    """When the token file changes the next request has the new identity; a refused token is read again at once."""
+    document = yaml.safe_load(Path(await identity("namespace-registration")).read_text())
+    good = Path(document["users"][0]["user"]["tokenFile"]).read_text()
+    token = tmp_path / "token"
+    token.write_text(good)
+    document["users"][0]["user"] = {"tokenFile": str(token)}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(document))
+    review: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as client:
+
+        async def who() -> str:
+            answer = await client.request("POST", path, body=review)
+            return str(answer["status"]["userInfo"]["username"])
+
+        assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
+        token.write_text(control_plane.admin_token)
+
+        async def changed() -> bool:
+            return "serviceaccount" not in await who()
+
+        assert await eventually(changed, within=5)
+
+        async def refused() -> bool:
+            token.write_text("not-a-token")
+            try:
+                await who()
+            except Unauthorized:
+                return True
+            return False
+
+        assert await eventually(refused, within=5)
+        token.write_text(good)
+        assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
+
+
+async def test_nothing_to_talk_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a kubeconfig the message says what to set; with a broken one it names the file."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConnectError, match="set KUBECONFIG"):
+        await Api.connect(field_manager=MANAGER)
+    broken = tmp_path / "broken"
+    broken.write_text("- not a mapping")
+    with pytest.raises(ConnectError, match="broken"):
+        await Api.connect(field_manager=MANAGER, kubeconfig=broken)
+
+
+class Scripted:
+    """An HTTP server that answers from a script: what a busy or dying server does on the wire."""
+
+    def __init__(self) -> None:
+        self.answers: list[web.Response | None] = []
+        self.seen = 0
+
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        self.seen += 1
+        answer = self.answers.pop(0) if self.answers else web.json_response({"metadata": {"name": "x"}})
+        if answer is None:
+            await asyncio.sleep(5)
+            return web.Response()
+        return answer
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scripted(tmp_path: Path) -> AsyncIterator[tuple[Scripted, Path]]:
+    script = Scripted()
+    runner = web.ServerRunner(web.Server(script.handle))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    kubeconfig = tmp_path / "scripted"
+    cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    document = {"clusters": [cluster], "contexts": [context], "users": [{"name": "u", "user": {}}], "current-context": "x"}
+    kubeconfig.write_text(yaml.safe_dump(document))
+    yield script, kubeconfig
+    await runner.cleanup()
+
+
+def _too_many(seconds: int) -> web.Response:
+    return web.Response(status=429, text=json.dumps({"message": "busy"}), headers={"Retry-After": str(seconds)})
+
+
+async def test_429_is_waited_for(scripted: tuple[Scripted, Path]) -> None:
+    """A 429 is answered by waiting as long as asked, and then by asking again; an endless one is an error."""
+    script, kubeconfig = scripted
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as client:
+        script.answers = [_too_many(0), _too_many(1)]
+        assert await client.get(NAMESPACE, "x") == {"metadata": {"name": "x"}}
+        assert script.seen == 3
+        script.answers = [_too_many(60)]
+        with pytest.raises(TooManyRequests) as caught:
+            await client.get(NAMESPACE, "x")
+        assert caught.value.retry_after == 60
+
+
+async def test_every_request_has_a_timeout(scripted: tuple[Scripted, Path]) -> None:
+    """A server that does not answer, and one that answers nonsense, are transient errors."""
+    script, kubeconfig = scripted
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig, timeout_s=0.2) as client:
+        script.answers = [None]
+        with pytest.raises(TransientError, match="timed out"):
+            await client.get(NAMESPACE, "x")
+        script.answers = [web.Response(status=502, text="<html>bad gateway</html>")]
+        with pytest.raises(TransientError, match="bad gateway"):
+            await client.get(NAMESPACE, "x")
+
+
+async def test_an_expired_version_is_told(scripted: tuple[Scripted, Path]) -> None:
+    """A version that is too old is Expired, as an answer and inside a watch; a list begins anew once."""
+    script, kubeconfig = scripted
+    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+    page: Object = {"metadata": {"resourceVersion": "7", "continue": "more"}, "items": []}
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as client:
+        script.answers = [web.json_response({"type": "ERROR", "object": gone})]
+        with pytest.raises(Expired):
+            async for _ in client.watch(NAMESPACE, resource_version="1"):
+                pass
+        last = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "x"}}]}
+        script.answers = [web.json_response(page), web.json_response(gone, status=410), web.json_response(last)]
+        assert (await client.list(NAMESPACE)).resource_version == "9"
+
+
+async def test_concurrency_is_bounded(scripted: tuple[Scripted, Path]) -> None:
+    """No more requests are in flight than allowed."""
+    script, kubeconfig = scripted
+    script.answers = [None, None, None]
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig, concurrency=2, timeout_s=0.3) as client:
+        results = await asyncio.gather(*(client.get(NAMESPACE, "x") for _ in range(4)), return_exceptions=True)
+
+    assert [isinstance(result, TransientError) for result in results[:2]] == [True, True]
+    assert script.seen == 4

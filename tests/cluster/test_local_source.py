@@ -1,0 +1,493 @@
+"""The local source tells every change of a real API server, also those that happen while it is away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from kubernetes.aio.client import Configuration
+
+from tenantry.api import Api
+from tenantry.api.errors import KindNotServed
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.sinks import NoAnswer
+from tenantry.local.source import ApiServerSource
+from tenantry.local.specs import SourceSpec
+from tenantry.model.event import Event
+from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object
+from tenantry.testing import eventually
+
+MapMaker = Callable[..., Awaitable[Object]]
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+SLOW = pytest.mark.timeout(180)
+
+
+class Recorder:
+    """A sink that keeps what it gets; ``answers`` are given first, then 202."""
+
+    def __init__(self, *answers: int | Exception, ignored: tuple[str, ...] = ("kube-root-ca.crt",)) -> None:
+        self.events: list[Event] = []
+        self.tried: list[str] = []
+        self.answers = list(answers)
+        self.ignored = ignored
+
+    async def __call__(self, event: Event) -> int:
+        if event.extensions["name"] in self.ignored:
+            return 202
+        self.tried.append(event.id)
+        if self.answers:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        self.events.append(event)
+        return 202
+
+    def told(self, name: str = "") -> list[tuple[str, str]]:
+        """Verb and name of each event, of one name if given."""
+        told = [(event.type.rpartition(".")[2], event.extensions["name"]) for event in self.events]
+        return [each for each in told if not name or each[1] == name]
+
+    async def hears(self, verb: str, name: str, times: int = 1) -> Event:
+        """Wait for an event."""
+
+        async def heard() -> bool:
+            return self.told(name).count((verb, name)) >= times
+
+        await eventually(heard, within=30, what=f"{verb} of {name}; told: {self.told()}")
+        return [e for e in self.events if e.type.endswith(verb) and e.extensions["name"] == name][-1]
+
+
+def source_of(api: Api, sink: Recorder, *resources: dict[str, Any], say: Any = None, **spec: Any) -> ApiServerSource:
+    document = {"name": "source", "namespace": "default", "sink": {"uri": "http://unused"}, "resources": list(resources)}
+    options = {"say": say} if say else {}
+    return ApiServerSource(api, SourceSpec.model_validate({**document, **spec}), sink, **options)
+
+
+@pytest.fixture
+async def space(admin: Api) -> AsyncIterator[str]:
+    name = f"source-{uuid4().hex[:8]}"
+    await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    await admin.delete(NAMESPACE, name)
+
+
+def config_map(name: str, namespace: str, labels: dict[str, str] | None = None, **data: str) -> Object:
+    metadata: Object = {"name": name, "namespace": namespace, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+@pytest.mark.parametrize("mode", ["Reference", "Resource"])
+async def test_add_update_delete(admin: Api, space: str, mode: str) -> None:
+    """What exists is told as add at start; later changes as add, update and delete, in both modes."""
+    existing = await admin.create(CONFIG_MAP, config_map("existing", space, a="1"))
+    sink = Recorder()
+    async with source_of(admin, sink, CONFIG_MAPS, mode=mode, namespace=space) as source:
+        await source.drain()
+        assert sink.told() == [("add", "existing")]
+        await admin.apply(CONFIG_MAP, config_map("existing", space, b="2"))
+        updated = await sink.hears("update", "existing")
+        await admin.create(CONFIG_MAP, config_map("new", space))
+        await sink.hears("add", "new")
+        await admin.delete(CONFIG_MAP, "existing", space)
+        deleted = await sink.hears("delete", "existing")
+
+    assert sink.told("existing") == [("add", "existing"), ("update", "existing"), ("delete", "existing")]
+    first = sink.events[0]
+    assert first.type == f"dev.knative.apiserver.{'ref' if mode == 'Reference' else 'resource'}.add"
+    assert first.source == admin.server
+    assert first.subject == f"/apis/v1/namespaces/{space}/configmaps/existing"
+    assert first.datacontenttype == "application/json"
+    assert first.extensions == {"kind": "ConfigMap", "apiversion": "v1", "name": "existing", "namespace": space}
+    assert len({event.id for event in sink.events}) == len(sink.events)
+    reference = {"kind": "ConfigMap", "namespace": space, "name": "existing", "apiVersion": "v1"}
+    if mode == "Reference":
+        assert first.data == updated.data == deleted.data == reference
+    else:
+        assert isinstance(first.data, dict)
+        assert isinstance(deleted.data, dict)
+        assert first.data["metadata"]["uid"] == existing["metadata"]["uid"]
+        assert first.data["data"] == {"a": "1"}
+        assert deleted.data["data"]["b"] == "2"
+        assert deleted.data["metadata"]["resourceVersion"] > first.data["metadata"]["resourceVersion"]
+
+
+async def test_no_change_no_event(admin: Api, space: str) -> None:
+    """An apply that changes nothing is not told."""
+    body = config_map("same", space, a="1")
+    await admin.apply(CONFIG_MAP, body)
+    sink = Recorder()
+    async with source_of(admin, sink, CONFIG_MAPS, namespace=space) as source:
+        await source.drain()
+        await admin.apply(CONFIG_MAP, body)
+        await admin.create(CONFIG_MAP, config_map("marker", space))
+        await sink.hears("add", "marker")
+
+    assert sink.told("same") == [("add", "same")]
+
+
+async def test_cluster_scoped_kinds(admin: Api) -> None:
+    """A cluster-scoped object has an empty namespace attribute, two slashes in its subject, no namespace in its payload."""
+    name = f"source test {uuid4().hex[:8]}"  # RBAC names may hold spaces
+    role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}
+    sink = Recorder()
+    resource = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole"}
+    async with source_of(admin, sink, resource) as source:
+        await source.drain()
+        await admin.create(CLUSTER_ROLE, role)
+        event = await sink.hears("add", name)
+        await admin.delete(CLUSTER_ROLE, name)
+
+    assert event.extensions["namespace"] == ""
+    assert event.subject == f"/apis/rbac.authorization.k8s.io/v1/namespaces//clusterroles/{name}"
+    assert event.data == {"kind": "ClusterRole", "name": name, "apiVersion": "rbac.authorization.k8s.io/v1"}
+
+
+async def test_leaving_and_joining_a_selector(admin: Api, space: str) -> None:
+    """An object that stops to match is told as delete while it lives, and as add when it matches again."""
+    watched = {**CONFIG_MAPS, "selector": {"matchLabels": {"app": "x"}}}
+    await admin.apply(CONFIG_MAP, config_map("joins", space, {"app": "x"}))
+    await admin.apply(CONFIG_MAP, config_map("never", space, {"app": "y"}))
+    sink = Recorder()
+    async with source_of(admin, sink, watched, namespace=space, mode="Resource") as source:
+        await source.drain()
+        await admin.apply(CONFIG_MAP, config_map("joins", space, {"app": "y"}))
+        left = await sink.hears("delete", "joins")
+        await admin.apply(CONFIG_MAP, config_map("joins", space, {"app": "x"}))
+        await sink.hears("add", "joins", times=2)
+
+    assert sink.told() == [("add", "joins"), ("delete", "joins"), ("add", "joins")]
+    assert isinstance(left.data, dict)
+    assert left.data["metadata"]["labels"] == {"app": "x"}
+
+
+async def test_namespace_selectors(admin: Api) -> None:
+    """Without a selector only the own namespace is watched, with an empty one all, with labels those that match now."""
+    mark = uuid4().hex[:8]
+    spaces = [f"ns-{mark}-{letter}" for letter in "abc"]
+
+    def space(name: str, team: str) -> Object:
+        metadata = {"name": name, "labels": {"team": f"{team}-{mark}"}}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+    for name, team in zip(spaces, ("red", "blue", "blue"), strict=True):
+        await admin.apply(NAMESPACE, space(name, team))
+        await admin.create(CONFIG_MAP, config_map(f"in-{name}", name, {"mark": mark}))
+    watched = {**CONFIG_MAPS, "selector": {"matchLabels": {"mark": mark}}}
+    own, everywhere, red = Recorder(), Recorder(), Recorder()
+    matching = {"matchExpressions": [{"key": "team", "operator": "In", "values": [f"red-{mark}"]}]}
+    async with (
+        source_of(admin, own, watched, namespace=spaces[1]) as first,
+        source_of(admin, everywhere, watched, namespaceSelector={}) as second,
+        source_of(admin, red, watched, namespaceSelector=matching) as third,
+    ):
+        for each in (first, second, third):
+            await each.drain()
+        assert own.told() == [("add", f"in-{spaces[1]}")]
+        assert sorted(everywhere.told()) == [("add", f"in-{name}") for name in spaces]
+        await red.hears("add", f"in-{spaces[0]}")
+
+        await admin.apply(NAMESPACE, space(spaces[2], "red"))
+        await red.hears("add", f"in-{spaces[2]}")
+        await admin.delete(NAMESPACE, spaces[0])
+        await red.hears("delete", f"in-{spaces[0]}")
+        await admin.apply(NAMESPACE, space(spaces[2], "blue"))
+
+        async def left() -> bool:
+            return len(third._tasks) == 1
+
+        await eventually(left, within=30, what="only the watch of namespaces is left")
+        await admin.create(CONFIG_MAP, config_map("late", spaces[2], {"mark": mark}))
+        await everywhere.hears("add", "late")
+
+    assert sorted(red.told()) == sorted([("add", f"in-{spaces[0]}"), ("add", f"in-{spaces[2]}"), ("delete", f"in-{spaces[0]}")])
+    for name in spaces[1:]:
+        await admin.delete(NAMESPACE, name)
+
+
+async def test_owner_lets_only_controlled_objects_pass(admin: Api, space: str) -> None:
+    """``owner`` sends only objects whose controller is of that kind; any other owner reference does not count."""
+    parent = await admin.create(CONFIG_MAP, config_map("parent", space))
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": parent["metadata"]["uid"]}
+    for name, references in (
+        ("controlled", [{**owner, "controller": True}]),
+        ("owned", [owner]),
+        ("free", []),
+    ):
+        body = config_map(name, space)
+        body["metadata"]["ownerReferences"] = references
+        await admin.create(CONFIG_MAP, body)
+    sink = Recorder()
+    spec = {"namespace": space, "owner": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    async with source_of(admin, sink, CONFIG_MAPS, **spec) as source:
+        await source.drain()
+
+    assert sink.told() == [("add", "controlled")]
+
+
+async def test_overrides_are_added_and_cannot_replace(admin: Api, space: str) -> None:
+    """``ceOverrides`` adds its extensions to every event."""
+    await admin.create(CONFIG_MAP, config_map("one", space))
+    sink = Recorder()
+    spec = {"namespace": space, "ceOverrides": {"extensions": {"partitionkey": "p"}}}
+    async with source_of(admin, sink, CONFIG_MAPS, **spec) as source:
+        await source.drain()
+
+    assert sink.events[0].extensions["partitionkey"] == "p"
+
+
+@SLOW
+async def test_a_kind_that_comes_later(admin: Api) -> None:
+    """A kind whose CRD is missing is waited for, and said so; its objects are told once it is served."""
+    plural = f"probe{uuid4().hex[:6]}s"
+    kind, group = plural[:-1].capitalize(), "source.test"
+    crd = {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": plural, "singular": plural[:-1], "kind": kind, "listKind": f"{kind}List"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }
+    sink, lines = Recorder(), list[str]()
+    async with source_of(admin, sink, {"apiVersion": f"{group}/v1", "kind": kind}, say=lines.append) as source:
+
+        async def missed() -> bool:
+            return any("does not serve" in line for line in lines)
+
+        await eventually(missed)
+        await admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
+        body = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "late"}}
+
+        async def created() -> bool:
+            try:
+                await admin.request("POST", f"/apis/{group}/v1/{plural}", body=body)
+            except KindNotServed:
+                return False
+            return True
+
+        await eventually(created, within=30)
+        event = await sink.hears("add", "late")
+        await source.drain()
+
+    assert event.extensions["namespace"] == ""
+    await admin.delete(CUSTOM_RESOURCE_DEFINITION, f"{plural}.{group}")
+
+
+@pytest.mark.parametrize("failure", [NoAnswer("refused"), 503, 429])
+async def test_what_the_sink_does_not_take_stays_queued(admin: Api, space: str, failure: int | Exception) -> None:
+    """An event without an answer, or with a status that is tried again, is sent again with the same id until it is taken."""
+    await admin.create(CONFIG_MAP, config_map("one", space))
+    sink = Recorder(failure, failure)
+    async with source_of(admin, sink, CONFIG_MAPS, namespace=space) as source:
+        await source.drain()
+
+    assert sink.told() == [("add", "one")]
+    assert len(sink.tried) == 3
+    assert len(set(sink.tried)) == 1
+
+
+async def test_a_refusal_ends_the_event(admin: Api, space: str) -> None:
+    """A status that Knative's source does not try again ends the event, and is counted and said."""
+    await admin.create(CONFIG_MAP, config_map("one", space))
+    sink, lines = Recorder(500), list[str]()
+    async with source_of(admin, sink, CONFIG_MAPS, namespace=space, say=lines.append) as source:
+        await source.drain()
+
+    assert sink.events == []
+    assert source.backlog.refused == 1
+    assert any("dropped add" in line for line in lines)
+
+
+class Gate:
+    """A TCP relay in front of the API server that can be closed, which cuts every connection through it."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+
+    def cut(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        self._writers |= {writer, up_writer}
+
+        async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            try:
+                while data := await source.read(65536):
+                    target.write(data)
+                    await target.drain()
+            except OSError:
+                pass
+            finally:
+                target.close()
+
+        await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
+        self._writers -= {writer, up_writer}
+
+
+@pytest.fixture
+async def gated(control_plane: ControlPlane) -> AsyncIterator[tuple[Gate, Api]]:
+    """A client of the same API server through a relay that can be closed."""
+    gate = Gate(int(control_plane.server_url.rpartition(":")[2]))
+    await gate.open()
+    configuration = Configuration()
+    configuration.host = f"https://127.0.0.1:{gate.port}"
+    configuration.ssl_ca_cert = str(control_plane.ca_file)
+    configuration.api_key = {"BearerToken": f"Bearer {control_plane.admin_token}"}
+    async with Api(configuration, field_manager="tests-gated", timeout_s=5) as api:
+        yield gate, api
+    await gate.close()
+
+
+async def test_a_watch_that_breaks_off_is_resumed(admin: Api, gated: tuple[Gate, Api], space: str) -> None:
+    """After a cut connection the watch goes on where it was: every change is told, nothing twice, without a new list."""
+    gate, api = gated
+    sink = Recorder()
+    async with source_of(api, sink, CONFIG_MAPS, namespace=space) as source:
+        await admin.create(CONFIG_MAP, config_map("before", space))
+        await sink.hears("add", "before")
+        relists = source.relists
+        gate.cut()
+        await admin.create(CONFIG_MAP, config_map("after", space))
+        await sink.hears("add", "after")
+
+    assert sink.told() == [("add", "before"), ("add", "after")]
+    assert source.relists == relists
+
+
+async def test_a_server_that_is_away_is_said_once(admin: Api, gated: tuple[Gate, Api], space: str) -> None:
+    """Losing and regaining the server is said once each; what changed meanwhile is told."""
+    gate, api = gated
+    lines: list[str] = []
+    sink = Recorder()
+    await admin.create(CONFIG_MAP, config_map("goes", space, a="1"))
+    role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "Role"}
+    async with source_of(api, sink, CONFIG_MAPS, role, namespace=space, mode="Resource", say=lines.append) as source:
+        await source.drain()
+        await gate.close()
+
+        async def lost() -> bool:
+            return len(source._lost) == 2
+
+        await eventually(lost)
+        await admin.delete(CONFIG_MAP, "goes", space)
+        await admin.create(CONFIG_MAP, config_map("comes", space))
+        await gate.open()
+        await sink.hears("add", "comes")
+        await sink.hears("delete", "goes")
+
+        async def regained() -> bool:
+            return not source.lost
+
+        await eventually(regained)
+
+    assert [line for line in lines if "lost the API server" in line] == lines[:1]
+    assert lines[1:] == ["source source: the API server answers again"]
+
+
+@SLOW
+async def test_changes_in_the_hole_of_a_restart_are_told(
+    control_plane: ControlPlane, admin: Api, gated: tuple[Gate, Api], space: str
+) -> None:
+    """After an API server restart the differences are told: additions, updates, and deletions with the last known state."""
+    gate, api = gated
+    for name in ("stays", "changes", "goes"):
+        await admin.create(CONFIG_MAP, config_map(name, space, state="old"))
+    sink = Recorder()
+    async with source_of(api, sink, CONFIG_MAPS, namespace=space, mode="Resource") as source:
+        await source.drain()
+        sink.events.clear()
+        await gate.close()
+        await admin.delete(CONFIG_MAP, "goes", space)
+        await admin.apply(CONFIG_MAP, config_map("changes", space, state="new"))
+        await admin.create(CONFIG_MAP, config_map("comes", space))
+        await asyncio.to_thread(control_plane.restart_api_server)
+        await gate.open()
+        gone = await sink.hears("delete", "goes")
+        changed = await sink.hears("update", "changes")
+        await sink.hears("add", "comes")
+        await source.drain()
+
+    assert sorted(sink.told()) == [("add", "comes"), ("delete", "goes"), ("update", "changes")]
+    assert isinstance(gone.data, dict)
+    assert isinstance(changed.data, dict)
+    assert gone.data["data"] == {"state": "old"}
+    assert changed.data["data"] == {"state": "new"}
+
+
+async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[Gate, Api], space: str) -> None:
+    """A resource version that is too old (410) gives a new list, whose differences alone are told."""
+    gate, api = gated
+    for name in ("stays", "goes"):
+        await admin.create(CONFIG_MAP, config_map(name, space))
+    sink = Recorder()
+    async with source_of(api, sink, CONFIG_MAPS, namespace=space) as source:
+        await source.drain()
+        await gate.close()
+        await admin.delete(CONFIG_MAP, "goes", space)
+        [reflector] = [each for each in source._tasks if each is not None]
+        reflector._resource_version = "1"
+        await gate.open()
+        await sink.hears("delete", "goes")
+
+    assert source.relists == 2
+    assert sorted(sink.told()) == [("add", "goes"), ("add", "stays"), ("delete", "goes")]
+
+
+async def test_large_objects_are_told(admin: Api, space: str) -> None:
+    """An object near the limit of what the API server stores is told from the watch, without a new list."""
+    sink, lines = Recorder(), list[str]()
+    async with source_of(admin, sink, CONFIG_MAPS, namespace=space, mode="Resource", say=lines.append) as source:
+        await source.drain()
+        await admin.create(CONFIG_MAP, config_map("large", space, blob="x" * 1_000_000))
+        event = await sink.hears("add", "large")
+        await admin.create(CONFIG_MAP, config_map("small", space))
+        await sink.hears("add", "small")
+
+    assert isinstance(event.data, dict)
+    assert len(event.data["data"]["blob"]) == 1_000_000
+    assert (source.relists, lines) == (1, [])
+
+
+@SLOW
+async def test_a_burst_costs_little(admin: Api, space: str) -> None:
+    """5,000 events take at most 333 us of processor time each in the source, and all of them arrive."""
+    sink = Recorder()
+    template = await admin.create(CONFIG_MAP, config_map("burst", space))
+    async with source_of(admin, sink, CONFIG_MAPS, namespace=space, mode="Resource") as source:
+        await source.drain()
+        sink.events.clear()
+        [reflector] = [each for each in source._tasks if each is not None]
+        objects = [
+            {**template, "metadata": {**template["metadata"], "name": f"o{n}", "uid": f"u{n}", "resourceVersion": str(n)}}
+            for n in range(5000)
+        ]
+        before = time.process_time()
+        for obj in objects:
+            reflector._tell(obj)
+        await source.backlog.drain()
+        spent = (time.process_time() - before) / len(objects)
+
+    assert len(sink.events) == 5000
+    assert spent < 333e-6, f"{spent * 1e6:.0f} us per event"
