@@ -150,6 +150,8 @@ def _registration_notice(seen: Project, orphaned: bool, wanted: Object) -> Notic
         return Notice(live, "ProjectOrphaned", note, "MarkOrphaned")
     if was_orphaned and not orphaned:
         return Notice(live, "ProjectReturned", f"project {seen.id} has a namespace again", "UnmarkOrphaned")
+    if not entries_of(live, REGISTRATION_MANAGER):
+        return Notice(live, "Adopted", f"this namespace is now the registration namespace of {seen.id}", "Adopt")
     return Notice(live, "Restored", "labels and annotations of the registration namespace were put back", "Restore")
 
 
@@ -171,6 +173,8 @@ def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live:
         "data": {"values.yaml": chart.values, "questions.yaml": chart.questions},
     }
     if live is not None and live.get("immutable"):
+        if is_terminating(live):
+            return  # its deletion is on its way, and asking again does not speed it up
         # An immutable ConfigMap can only be replaced; the next look makes it anew (hpo-4).
         note = f"ConfigMap {chart.config_map_name} was immutable and is made anew"
         yield Delete(CONFIG_MAP, live, Notice(live, "Restored", note, "Recreate"))
@@ -214,7 +218,8 @@ def _network_policy(namespace: str, live: Object | None, config: Config) -> Appl
 def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
     """A NetworkPolicy spec with the API server's defaults filled in, so that it equals what is stored.
 
-    A direction without rules is written out as an empty list: left out, rules that somebody adds would not differ.
+    Nulls and empty lists, which the server drops, are left out.  Only a direction without rules is written out,
+    as an empty list: left out, rules that somebody adds would not differ.
     """
 
     def with_protocol(rule: Any) -> Any:
@@ -223,7 +228,8 @@ def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
         ports = [{"protocol": "TCP", **port} if isinstance(port, dict) else port for port in rule["ports"]]
         return {**rule, "ports": ports}
 
-    made: dict[str, Any] = {"podSelector": {}, "ingress": [], "egress": [], **spec}
+    given = {name: _as_stored(value) for name, value in spec.items() if value is not None}
+    made: dict[str, Any] = {"podSelector": {}, "ingress": [], "egress": [], **given}
     for direction in ("ingress", "egress"):
         if isinstance(made.get(direction), list):
             made[direction] = [with_protocol(rule) for rule in made[direction]]
@@ -232,13 +238,25 @@ def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def _as_stored(value: Any) -> Any:
+    """A value without the nulls, empty lists and empty ``matchLabels`` that the API server does not store."""
+    if isinstance(value, list):
+        return [_as_stored(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: _as_stored(below) for name, below in value.items() if below is not None and below != []}
+    return {name: below for name, below in kept.items() if name != "matchLabels" or below}
+
+
 def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -> Plan:
     """Conditions for what could not be done: on the registration namespace, or else on the members."""
     del config
     name = registration_name(seen.id)
     writes: list[Write] = []
-    inside = next((refusal for refusal in refusals if refusal.key.namespace == name), None)
-    itself = next((refusal for refusal in refusals if refusal.key.kind == NAMESPACE.kind), None)
+    # Writes of a stage end in any order: what is told must not depend on it.
+    refused = sorted(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message))
+    inside = next((refusal for refusal in refused if refusal.key.namespace == name), None)
+    itself = next((refusal for refusal in refused if refusal.key.kind == NAMESPACE.kind), None)
     if seen.ours and seen.registration is not None and not is_terminating(seen.registration):
         told = itself or inside
         writes += _say(seen.registration, _refused(told) if told else None)
@@ -247,8 +265,8 @@ def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -
     problem = None
     if seen.registration is not None and not seen.ours:
         note = (
-            f"namespace {name} exists and was not made by Tenantry, so project {seen.id} is not served: delete or "
-            f"rename it, choose another project id, or let Tenantry take it over with the annotation "
+            f"namespace {name} exists and was not made by Tenantry, so project {seen.id} is not served: delete it, "
+            f"choose another project id, or let Tenantry take it over with the annotation "
             f"tenantry.dev/adopt=true on it"
         )
         problem = ("NamespaceConflict", note)
@@ -286,10 +304,23 @@ def _say(namespace: Object, problem: tuple[str, str] | None) -> list[Write]:
             return []
         return [Apply(NAMESPACE, identity, namespace, subresource="status", notice=notice)]
     reason, message = problem
+    message = _as_told(namespace, reason, message)
     status = {"conditions": [condition(REGISTERED_CONDITION, "False", reason, message)]}
     notice = Notice(namespace, reason, message, "Report", "Warning")
     live = namespace if known else None
     return [Apply(NAMESPACE, {**identity, "status": status}, live, subresource="status", notice=notice)]
+
+
+def _as_told(namespace: Object, reason: str, message: str) -> str:
+    """What is told already, when it says the same of the same object.
+
+    The API server's own words may differ each time (a webhook's request id, a quota's use): writing them anew
+    on every run would never end.
+    """
+    told = find_condition(namespace, REGISTERED_CONDITION) or {}
+    subject = message.partition(" was refused:")[0]
+    same = told.get("status") == "False" and told.get("reason") == reason
+    return str(told["message"]) if same and str(told.get("message", "")).startswith(f"{subject} was refused:") else message
 
 
 # -- one namespace -----------------------------------------------------------------------------------------
@@ -315,23 +346,34 @@ def plan_member(seen: Member, config: Config) -> Plan:
     return NOTHING
 
 
-def report_member(seen: Member, config: Config) -> Plan:
-    """A Warning for a project id that cannot be served (hpo-17), gone when it is corrected."""
+def report_member(seen: Member, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """A Warning for a project id that cannot be served (hpo-17) or a refused label, gone when it is put right."""
     namespace = seen.namespace
     if namespace is None or is_terminating(namespace):
         return NOTHING
+    if refusals:
+        return Plan((tuple(_say(namespace, _refused(refusals[0]))),))
     place = place_of(namespace, config)
     labelled, project = target_label(namespace, config)
     if place.is_a == "ordinary" and labelled:
         problem = project_id_problem(project)
         if not problem:
-            return NOTHING  # whether the project can be served is for the project's own run to say
+            return _label_is_through(seen)
         writes = _say(namespace, ("InvalidProjectID", f"label {config.project_label}: {problem}"))
     elif place.is_a == "registration":
         return NOTHING
     else:
         writes = _say(namespace, None)
     return Plan((tuple(writes),)) if writes else NOTHING
+
+
+def _label_is_through(seen: Member) -> Plan:
+    """Take back what was told of a refused label; the rest is for the project's own run to say."""
+    told = find_condition(seen.namespace, REGISTERED_CONDITION) or {}
+    about_the_label = str(told.get("message", "")).startswith(f"Namespace {seen.name} was refused:")
+    if seen.namespace is None or not about_the_label:
+        return NOTHING
+    return Plan((tuple(_say(seen.namespace, None)),))
 
 
 # -- single-namespace mode ---------------------------------------------------------------------------------
@@ -352,5 +394,6 @@ def report_system(seen: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
     """A refusal is told on the system namespace."""
     if seen.namespace is None or is_terminating(seen.namespace):
         return NOTHING
-    writes = _say(seen.namespace, _refused(refusals[0]) if refusals else None)
+    first = min(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message), default=None)
+    writes = _say(seen.namespace, _refused(first) if first else None)
     return Plan((tuple(writes),)) if writes else NOTHING

@@ -128,7 +128,7 @@ class Projects:
             case SystemNamespace():
                 return plan.report_system(observed, refusals)
             case Member():
-                return plan.report_member(observed, self._config)
+                return plan.report_member(observed, refusals, self._config)
 
     def prefetch(self) -> Sequence[Prefetch]:
         """All namespaces, and our objects in registration namespaces by name."""

@@ -106,9 +106,17 @@ class Invalid(RefusedError):
     """The object or the request is not acceptable in itself."""
 
 
+_DENIED = (" denied the request", " denied request: ")  # webhooks, and ValidatingAdmissionPolicy
+
+
+def _details(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    details = body.get("details")
+    return details if isinstance(details, dict) else {}
+
+
 def _has_cause(body: Mapping[str, Any], reason: str) -> bool:
-    causes = (body.get("details") or {}).get("causes") or []
-    return any(cause.get("reason") == reason for cause in causes)
+    causes = _details(body).get("causes")
+    return isinstance(causes, list) and any(isinstance(cause, dict) and cause.get("reason") == reason for cause in causes)
 
 
 def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
@@ -116,7 +124,9 @@ def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
         return NamespaceTerminating
     if "exceeded quota" in message or ("must specify" in message and "quota" in message):
         return QuotaExceeded
-    if " cannot " in message and "User " in message:
+    if any(words in message for words in _DENIED):
+        return AdmissionDenied
+    if (" cannot " in message and "User " in message) or "attempting to grant RBAC permissions" in message:
         return Forbidden
     return AdmissionDenied
 
@@ -132,7 +142,7 @@ def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | Non
         case 403:
             kind = _forbidden(message, body)
         case 404:
-            details = body.get("details") or {}
+            details = _details(body)
             if details.get("kind") == "namespaces" and method in ("POST", "PATCH"):
                 kind = NamespaceNotFound
             elif not details.get("name"):
@@ -146,7 +156,7 @@ def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | Non
         case 429:
             return TooManyRequests(message, status=status, reason=reason, retry_after=retry_after or 1.0)
         case 400 | 405 | 406 | 413 | 415 | 422:
-            kind = AdmissionDenied if "denied the request" in message else Invalid
+            kind = AdmissionDenied if any(words in message for words in _DENIED) else Invalid
         case _:
             kind = TransientError if status >= 500 else RefusedError
     return kind(message, status=status, reason=reason)

@@ -13,8 +13,6 @@ from typing import Any
 
 import click
 
-from tenantry.cli.functions import kubeconfig_option
-
 _COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
 _NEXT = """
 Ready. In another terminal:
@@ -31,7 +29,11 @@ Ctrl-C ends everything.
 
 
 @click.command()
-@kubeconfig_option
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Use this cluster, as an administrator, instead of the embedded control plane.",
+)
 @click.option("--fresh", is_flag=True, help="Begin with an empty cluster (only with the embedded control plane).")
 def up(kubeconfig: Path | None, fresh: bool) -> None:
     """Run sources, broker, schedules and all functions here, against an embedded control plane or --kubeconfig.
@@ -44,7 +46,7 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
       tenantry up
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
-    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status
+    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError
     from tenantry.local.processes import FunctionFailed
@@ -60,7 +62,8 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
             click.echo(f"using the control plane that runs already: {running.server}")
             sys.exit(asyncio.run(_run(Path(running.kubeconfig))))
         if fresh:
-            _wipe(cluster_folder())
+            take_down(cluster_folder())
+            wipe(cluster_folder())
         click.echo("starting etcd, kube-apiserver and kube-controller-manager")
         with ControlPlane(progress=Lines()) as plane:
             click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
@@ -72,16 +75,8 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
         sys.exit(130)
 
 
-def _wipe(folder: Path) -> None:
-    import shutil
-
-    from tenantry.local.control_plane import take_down
-
-    take_down(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 async def _run(kubeconfig: Path) -> int:
+    from tenantry.local.control_plane import home
     from tenantry.local.knative import Knative
     from tenantry.serving.config import load_config
 
@@ -90,7 +85,8 @@ async def _run(kubeconfig: Path) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
-        knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery)
+        letters = home() / "dead-letters.jsonl"
+        knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery, dead_letters=letters)
         starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config().project_label))
         await starting
     click.echo("ended")

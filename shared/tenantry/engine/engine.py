@@ -23,7 +23,7 @@ from tenantry.engine.flight import Known, SingleFlight
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
 from tenantry.engine.unit import Owner, Unit
-from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, verdict_for, worst
+from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import Key
@@ -34,7 +34,7 @@ ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 PARALLEL = 16
 MAX_PENDING = 2000
-DEADLINE_S = 50.0
+DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
 Emit = Callable[[Event], Awaitable[None]]
 
@@ -200,8 +200,9 @@ class Engine:
                 return verdict_for(told.transient, writes)
             if told.conflict:
                 continue
-            if any(refusal.cause == "rights" for refusal in (*outcome.refusals, *told.refusals)):
-                return Verdict(503, "a right is missing", writes=writes)
+            for refusal in (*outcome.refusals, *told.refusals):
+                if refusal.cause == "rights":
+                    return Verdict(503, missing_right(refusal.message), writes=writes)
             if not writes:
                 return NOTHING_TO_DO
             if await reader.unchanged():

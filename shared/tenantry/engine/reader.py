@@ -73,10 +73,11 @@ class Reader:
         return await self._api.get(kind, name, namespace)
 
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
     ) -> builtins.list[Object]:
-        """All objects with these labels, read consistently."""
-        listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}))
+        """All objects with these labels, and with this name if one is given, read consistently."""
+        field = f"metadata.name={name}" if name else ""
+        listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}), field_selector=field)
         return listing.items
 
     def depends_on(self, compute: Compute, value: Hashable) -> None:
@@ -94,22 +95,65 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """A list that a sweep reads once: the kind, and labels or a name to narrow it by.
+    """A list that a sweep reads once: the kind, narrowed by labels, a name or a namespace.
 
-    A list without labels and name is complete: what is not in it does not exist.
+    It answers every question that it covers: what it would contain and does not, does not exist.
     """
 
     kind: Kind
     labels: tuple[tuple[str, str], ...] = ()
     name: str = ""
+    namespace: str = ""
+
+    def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
+        """Whether every object that is asked for would be in this list."""
+        if self.namespace not in ("", namespace) or self.name not in ("", name):
+            return False
+        return all(label in labels and value in ("", labels[label]) for label, value in self.labels)
+
+
+class _Table:
+    """The items of one prefetched list, indexed by namespace and by label as far as somebody asks."""
+
+    def __init__(self, wanted: Prefetch, items: builtins.list[Object]) -> None:
+        self.wanted = wanted
+        self._items = items
+        self._indexes: dict[str, dict[str, builtins.list[Object]]] = {}
+
+    def find(self, namespace: str, labels: Mapping[str, str], name: str) -> builtins.list[Object]:
+        """The items that match; with labels or a namespace in time that grows with the result only."""
+        found = self._items
+        if labels:
+            label, value = next(iter(labels.items()))
+            if value:
+                found = self._by(f"label {label}", lambda item: labels_of(item).get(label)).get(value, [])
+        elif namespace:
+            found = self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, [])
+        return [
+            item
+            for item in found
+            if (not namespace or item["metadata"].get("namespace") == namespace)
+            and (not name or item["metadata"]["name"] == name)
+            and matches(item, labels)
+        ]
+
+    def _by(self, index: str, value_of: Callable[[Object], str | None]) -> dict[str, builtins.list[Object]]:
+        if index not in self._indexes:
+            made: dict[str, builtins.list[Object]] = {}
+            for item in self._items:
+                value = value_of(item)
+                if value is not None:
+                    made.setdefault(value, []).append(item)
+            self._indexes[index] = made
+        return self._indexes[index]
 
 
 class Snapshot(Reader):
-    """A reader that answers from prefetched lists where it can, and live where it cannot."""
+    """A reader that answers from prefetched lists where they cover the question, and live where not."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
-        self._complete: dict[Kind, builtins.list[Object]] = {}
+        self._tables: dict[Kind, builtins.list[_Table]] = {}
 
     @classmethod
     async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
@@ -118,27 +162,31 @@ class Snapshot(Reader):
 
         async def read(wanted: Prefetch) -> None:
             field = f"metadata.name={wanted.name}" if wanted.name else ""
-            listing = await api.list(wanted.kind, label_selector=selector(dict(wanted.labels)), field_selector=field)
+            listing = await api.list(
+                wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
+            )
             for item in listing.items:
                 metadata = item["metadata"]
                 snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
-            if not wanted.labels and not wanted.name:
-                snapshot._complete[wanted.kind] = listing.items
+            snapshot._tables.setdefault(wanted.kind, []).append(_Table(wanted, listing.items))
 
         await asyncio.gather(*(read(wanted) for wanted in lists))
         return snapshot
 
+    def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
+        tables = self._tables.get(kind, ())
+        return next((table for table in tables if table.wanted.covers(namespace, labels, name)), None)
+
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
-        if kind in self._complete:
+        if self._table(kind, namespace, {}, name) is not None:
             return None
         return await super()._fetch(kind, name, namespace)
 
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
     ) -> builtins.list[Object]:
-        """From the complete list of the kind when there is one, else live."""
-        complete = self._complete.get(kind)
-        if complete is None:
-            return await super().list(kind, namespace, labels=labels)
-        inside = (item for item in complete if not namespace or item["metadata"].get("namespace") == namespace)
-        return [item for item in inside if matches(item, labels or {})]
+        """From a prefetched list that covers the question, else live."""
+        table = self._table(kind, namespace, labels or {}, name)
+        if table is None:
+            return await super().list(kind, namespace, labels=labels, name=name)
+        return table.find(namespace, labels or {}, name)

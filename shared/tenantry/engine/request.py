@@ -57,8 +57,7 @@ def request_of(event: Event, function: str) -> Request:
     if event.type.startswith(APISERVER_TYPE_PREFIX):
         return _look(event)
     if event.type == PING_TYPE:
-        target = event.extensions.get("resync", function)
-        return Sweep() if target in (function, "all") else Ignore()
+        return Sweep() if event.extensions.get("resync", function) == function else Ignore()
     if event.type == RECONCILE_REQUESTED_TYPE:
         if event.extensions.get("function") != function:
             return Ignore()

@@ -13,10 +13,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tenantry.api.errors import ApiError, ConflictError, TooManyRequests
+from tenantry.api.errors import ApiError, ConflictError, Forbidden, TooManyRequests
+
+_RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +57,15 @@ def verdict_for(error: ApiError, writes: int = 0) -> Verdict:
         return Verdict(409, BUSY.reason, writes=writes)
     if isinstance(error, TooManyRequests):
         return Verdict(503, "API server overloaded", error.retry_after, writes)
+    if isinstance(error, Forbidden):
+        return Verdict(503, missing_right(error.message), writes=writes)
     return Verdict(503, type(error).__name__, writes=writes)
+
+
+def missing_right(message: str) -> str:
+    """Which right is missing, from the API server's refusal: what a dead letter must name for somebody to mend it."""
+    found = _RIGHT.search(message)
+    if found is None:
+        return "a right is missing"
+    verb, resource, group = found.groups()
+    return f"the right to {verb} {resource}{'.' if group else ''}{group} is missing"

@@ -75,7 +75,7 @@ async def invoke_once(
             aiohttp.ClientSession(trust_env=False) as session,
             session.post(f"http://127.0.0.1:{port}/", data=body, headers=headers) as response,
         ):
-            reason = (await response.text()) or "done"
+            reason = (await response.text()) or ("done" if writes else "nothing to do")
             return {"status": response.status, "reason": reason, "writes": writes}
     finally:
         running.should_exit = True

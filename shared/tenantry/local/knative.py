@@ -50,6 +50,7 @@ class Knative:
         triggers: the folder with sources, schedules and Triggers; default: the one that we deploy.
         say: gets a line for people now and then.
         on_delivery, on_log: see every delivery, and every log line of a function as a mapping.
+        dead_letters: the file for events that nobody could handle; default: one in the folder.
         watch: False leaves the sources out: events come only through `broker`.
     """
 
@@ -64,12 +65,13 @@ class Knative:
         say: Callable[[str], None] = _ignore,
         on_delivery: OnDelivery | None = None,
         on_log: OnLog | None = None,
+        dead_letters: Path | None = None,
         watch: bool = True,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
         self.sources: list[ApiServerSource] = []
-        self.dead_letters = folder / "dead-letters.jsonl"
+        self.dead_letters = dead_letters or folder / "dead-letters.jsonl"
         self.on_delivery: list[OnDelivery] = [on_delivery] if on_delivery is not None else []
         self.broker: Broker
         self.broker_url = ""

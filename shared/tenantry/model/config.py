@@ -91,12 +91,12 @@ class RepoChart(Section):
 
 def _chart_form(value: Any) -> str | None:
     if isinstance(value, str | PurePosixPath):
-        return "path" if str(value) else None
-    return "repository" if isinstance(value, dict | RepoChart) else None
+        return "(path)" if str(value) else None
+    return "(repository)" if isinstance(value, dict | RepoChart) else None
 
 
 ChartSource = Annotated[
-    Annotated[PurePosixPath, Tag("path")] | Annotated[RepoChart, Tag("repository")],
+    Annotated[PurePosixPath, Tag("(path)")] | Annotated[RepoChart, Tag("(repository)")],
     Discriminator(
         _chart_form,
         custom_error_type="chart_form",
@@ -212,7 +212,9 @@ class HelmProjectOperator(Section):
     helm_controller: Enabled = Field(default_factory=Enabled, alias="helmController")
     helm_locker: Enabled = Field(default_factory=Enabled, alias="helmLocker")
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
-    namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(default_factory=dict, alias="namespaceLabels")
+    namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(
+        default_factory=dict, alias="namespaceLabels"
+    )
     """Extra labels on namespaces that Tenantry makes, for clusters whose policies ask for an owner."""
     namespace_annotations: dict[str, str] = Field(default_factory=dict, alias="namespaceAnnotations")
 

@@ -145,11 +145,11 @@ def _changed(wanted: Any, live: Any, path: str) -> Iterator[str]:
             elif name in ATOMIC:
                 if value != live.get(name):
                     yield below
-            elif name not in live:
-                if value not in ({}, [], None):
-                    yield from _leaves(value, below)
+            elif name not in live and not isinstance(value, dict):
+                if value not in ([], None):
+                    yield below
             else:
-                yield from _changed(value, live[name], below)
+                yield from _changed(value, live.get(name, {}), below)
     elif wanted != live:
         yield path
 

@@ -97,6 +97,8 @@ def place_of(namespace: Object, config: Config) -> Place:
         return Place("release", labels.get(PROJECT_ID, ""))
     if project in config.denied_project_ids:
         return Place("system")
+    if project and name == registration_name(project):
+        return Place("system")  # somebody else's namespace that blocks its own project: left alone (hpo-18)
     return Place("ordinary", project)
 
 

@@ -7,6 +7,7 @@ upstream does for a managed chart), or, when nothing is configured, the built-in
 from __future__ import annotations
 
 import tarfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -47,17 +48,24 @@ def _from_path(path: Path, key: str) -> Mapping[str, str]:
             for member in archive.getmembers():
                 parts = PurePosixPath(member.name).parts
                 if member.isfile() and len(parts) == 2 and (content := archive.extractfile(member)) is not None:
+                    if _stem(parts[1]) and parts[1] in texts:
+                        raise ConfigError(f"{key}: {path} holds {parts[1]} twice; keep one")
                     texts[parts[1]] = content.read().decode() if _stem(parts[1]) else ""
-    except (OSError, tarfile.TarError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{key}: {path} is no chart: {error}; name a chart folder or a .tgz") from error
+    except (OSError, EOFError, zlib.error, tarfile.TarError, UnicodeDecodeError) as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"{key}: {path} is no chart: {said}; name a chart folder or a .tgz") from error
     return _pick(texts, path, key)
 
 
 def _from_folder(path: Path, key: str) -> Mapping[str, str]:
     if not any((path / f"Chart{suffix}").is_file() for suffix in _SUFFIXES):
         raise ConfigError(f"{key}: {path} is no chart: it has no Chart.yaml")
-    names = [entry.name for entry in path.iterdir() if entry.is_file()]
-    return _pick({name: (path / name).read_text() for name in names if _stem(name)} | {"Chart.yaml": ""}, path, key)
+    try:
+        entries = [entry for entry in path.iterdir() if _stem(entry.name) and entry.is_file()]
+        texts = {entry.name: entry.read_text(encoding="utf-8") for entry in entries}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{key}: {path} cannot be read: {error}") from error
+    return _pick({**texts, "Chart.yaml": ""}, path, key)
 
 
 def _stem(name: str) -> str:

@@ -20,7 +20,7 @@ CONFIG_VARIABLE = "TENANTRY_CONFIG"
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-_NOT_KEYS = frozenset({"path", "repository", "[key]"})
+_NOT_KEYS = frozenset({"(path)", "(repository)", "[key]"})
 """Steps in pydantic's locations that are no keys of the file: the forms of a chart, and "this key itself"."""
 
 
@@ -148,6 +148,7 @@ def _allowed(loc: tuple[int | str, ...]) -> list[str]:
         elif step in here.get("properties", {}):
             here = here["properties"][step]
         else:
-            options = [resolve(option) for option in here.get("anyOf", [])]
-            here = next((option for option in options if option.get("title") == step), {})
+            # The one step that is no key: a chart, given as a mapping.
+            options = [resolve(option) for union in here["anyOf"] for option in union.get("oneOf", ())]
+            here = next(option for option in options if "properties" in option)
     return list(resolve(here).get("properties", {}))

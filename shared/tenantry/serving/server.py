@@ -13,6 +13,7 @@ import gc
 import importlib.util
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ def _source(name: str) -> Path | None:
     spec = importlib.util.find_spec(name.replace("-", "_"))
     if spec is None or not spec.submodule_search_locations:
         return None
-    return Path(spec.submodule_search_locations[0]) / "main.py"
+    source = Path(spec.submodule_search_locations[0]) / "main.py"
+    return source if source.is_file() else None
 
 
 def source_of(name: str) -> Path:
@@ -103,6 +105,19 @@ def make_server(app: Any, host: str, port: int) -> Any:
     return Server(config)
 
 
+def _bind(host: str, port: int) -> socket.socket:
+    """The socket to listen on.  uvicorn would log a port that is taken and exit with a code of its own."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
 async def serve(name: str, host: str, port: int, kubeconfig: Path | None = None) -> None:
     """Serve a function until SIGTERM or SIGINT.
 
@@ -119,6 +134,7 @@ async def serve(name: str, host: str, port: int, kubeconfig: Path | None = None)
     end_telemetry = set_up_telemetry(name)
     app, function = make_app(name)
     function.configure()
+    listener = _bind(host, port)
     await function.start(kubeconfig)
     server = make_server(app, host, port)
     loop = asyncio.get_running_loop()
@@ -129,7 +145,7 @@ async def serve(name: str, host: str, port: int, kubeconfig: Path | None = None)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:
-        await server.serve()
+        await server.serve(sockets=[listener])
     finally:
         await function.stop()
         end_telemetry()

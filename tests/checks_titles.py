@@ -1,0 +1,130 @@
+"""What each acceptance check promises, in at most eight words."""
+
+from __future__ import annotations
+
+_HPO = """\
+Project label makes a marked registration namespace
+Member namespace remembers its project by label
+Registration ConfigMap shows chart values and questions
+Edited, immutable or deleted ConfigMap is restored
+Removed mark returns; foreign labels stay
+Without cluster id the annotation has no prefix
+Denied project gets no registration namespace
+System project is left alone
+Named system namespace never joins a project
+Last member deleted: registration namespace is marked orphaned
+Member returns: orphan mark goes
+Label taken off last member: orphaned, memory gone
+Moved namespace: both projects follow
+Moved to a denied project: memory goes
+Deleted registration namespace of a live project returns
+Deleted orphan stays deleted
+Invalid project id: warned, everything else served
+Foreign namespace of that name is not touched
+200 projects at once within 30 seconds
+At rest nothing is written to namespaces
+Quota refusal is told; other projects are served
+Registration namespace is hardened
+Hardening drift is repaired
+Hardening off: nothing is written
+Hardening follows the configuration
+A user's label alone never hardens a namespace
+ProjectHelmChart makes namespace, HelmChart and HelmRelease
+Release namespace carries marks and system project
+HelmChart carries marks and its manager's name
+Values name project, namespaces and selector
+Forced values win over the user's
+Order of values; lists are replaced whole
+Broken user values cannot hide forced values
+Status names namespaces, release and targets
+Dashboard values follow labelled ConfigMaps
+One bad dashboard value spoils no other
+New member reaches the values; noise does not
+Edited or deleted HelmChart is restored
+Foreign helmApiVersion is left alone
+Changed to foreign: release stays, status says so
+ProjectHelmChart outside registration namespaces does nothing
+Second claim of a release name is refused
+Waiting claim is served when the name frees
+Singleton: a second ProjectHelmChart is refused
+Too long release name is refused and explained
+Project without members: release is removed
+Deleted ProjectHelmChart: release goes, namespaces stay
+Deleted release namespace is made and filled again
+Cleanup label removes the release
+Redeployment takes the cleanup label off
+Restarts never delete or recreate anything
+Project denied later: told, and deletable
+Foreign namespace is never taken for a release
+Chart reference is given whole or refused
+No release project: release in the registration namespace
+Single-namespace mode selects targets by selector
+Single-namespace mode follows changes and never crashes
+Project admin is bound to the chart's Role
+Cluster-wide bindings count for every project
+ServiceAccounts excluded; subjects appear once
+Last subject gone: RoleBinding goes
+Role gone or level unknown: no RoleBinding
+Edited or deleted RoleBinding is restored
+Bindings elsewhere have no effect
+Binding to a Role of that name: nothing
+Unchanged subjects cause no write
+Foreign RoleBinding is left alone and reported
+Label off the Role: RoleBinding goes
+Deployed release is locked
+Drift is put back; extra keys stay
+Running Helm operation is left alone
+New revision is what is locked
+Deleted HelmRelease frees the objects, keeps them
+No release: state says so
+HelmRelease of another manager is ignored
+Plain payloads are read; corrupt ones skipped
+Objects without namespace belong to release namespace
+Status changes cause no writes
+Failed upgrade: the deployed revision stays protected
+Paused lock lets edits stay
+Two locks on one object: second reports
+Locked objects do not block Helm's upgrade
+Immutable drift is repaired by one recreation
+Cold start without drift writes nothing
+Doubled and reversed events end the same
+Lost events are repaired by one sweep"""
+
+_ACCEPTED = """\
+Binary mode with JSON
+Media types with charset, in any case
+No body, no content type
+Data of other types
+Structured mode; the body wins over headers
+Structured data in every form
+Header names in any case; extra extensions
+Percent-encoded and quoted header values
+Empty namespace and no namespace are the same
+Large bodies
+Timestamps in every RFC 3339 form
+The same event twice writes nothing more
+Any path
+Specversion 0.3: refused, decided once"""
+
+_REFUSED = """\
+Required attribute missing
+Attribute present and empty
+Unknown specversion
+Malformed structured event
+Batches
+Other event formats
+Time or dataschema malformed
+Attribute names outside a-z and 0-9
+Header values that are not UTF-8
+Header ce-datacontenttype in binary mode
+Declared JSON that does not parse
+Request without event
+Other HTTP methods
+Body above the limit"""
+
+
+def _numbered(prefix: str, text: str) -> dict[str, str]:
+    return {f"{prefix}{number}": title for number, title in enumerate(text.splitlines(), 1)}
+
+
+TITLES = {**_numbered("hpo-", _HPO), **_numbered("A", _ACCEPTED), **_numbered("R", _REFUSED)}

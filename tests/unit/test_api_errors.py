@@ -1,0 +1,145 @@
+"""From an answer of the API server to a typed error: every status, and the texts that tell refusals apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tenantry.api.errors import (
+    AdmissionDenied,
+    AlreadyExists,
+    ApiError,
+    ConflictError,
+    Expired,
+    Forbidden,
+    Invalid,
+    KindNotServed,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NotFound,
+    QuotaExceeded,
+    RefusedError,
+    TooManyRequests,
+    TransientError,
+    Unauthorized,
+    error_from,
+)
+
+
+def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any]:
+    """Return a metav1.Status as decoded JSON."""
+    made: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason}
+    return {**made, "details": details} if details else made
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "kind"),
+    [
+        (401, status("Unauthorized", "Unauthorized"), Unauthorized),
+        (404, status('configmaps "c" not found', "NotFound", name="c", kind="configmaps"), NotFound),
+        (404, status("the server could not find the requested resource", "NotFound"), KindNotServed),
+        (404, {"message": "404 page not found"}, KindNotServed),
+        (404, {}, KindNotServed),
+        (404, {**status("x", "NotFound"), "details": None}, KindNotServed),
+        (409, status("", "Conflict"), ConflictError),
+        (409, status("", "AlreadyExists"), AlreadyExists),
+        (409, status("Precondition failed: UID in precondition: a, UID in object meta: b", "Conflict"), ConflictError),
+        (410, status("The provided continue parameter is too old", "Expired"), Expired),
+        (429, status("", "TooManyRequests"), TooManyRequests),
+        (400, status("bad", "BadRequest"), Invalid),
+        (405, status(), Invalid),
+        (406, status(), Invalid),
+        (413, status("", "RequestEntityTooLarge"), Invalid),
+        (415, status(), Invalid),
+        (422, status('ConfigMap "c" is invalid: data: Forbidden: field is immutable', "Invalid"), Invalid),
+        (422, status('admission webhook "v.example.com" denied the request: no owner', "Invalid"), AdmissionDenied),
+        (400, status('admission webhook "v.example.com" denied the request: no', ""), AdmissionDenied),
+        (418, {}, RefusedError),
+        (500, status("", "InternalError"), TransientError),
+        (502, {"message": "bad gateway"}, TransientError),
+        (503, status("", "ServiceUnavailable"), TransientError),
+        (504, status("", "Timeout"), TransientError),
+        (
+            403,
+            status('namespaces "a" is forbidden: User "system:serviceaccount:n:s" cannot create resource "configmaps" in API group ""'),
+            Forbidden,
+        ),
+        (403, status('configmaps "c" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=0, limited: configmaps=0'), QuotaExceeded),
+        (403, status('pods "p" is forbidden: failed quota: q: must specify limits.cpu for: c'), QuotaExceeded),
+        (403, status('secrets "s" is forbidden: must specify an owner'), AdmissionDenied),
+        (403, status('admission webhook "v.example.com" denied the request: no'), AdmissionDenied),
+        (403, status('pods "p" is forbidden: violates PodSecurity "restricted:latest"'), AdmissionDenied),
+        (
+            403,
+            status(
+                'configmaps "c" is forbidden: unable to create new content in namespace x because it is being terminated',
+                "Forbidden",
+                causes=[{"reason": "Other"}, {"reason": "NamespaceTerminating", "field": "metadata.namespace"}],
+            ),
+            NamespaceTerminating,
+        ),
+        (403, {**status("no causes"), "details": {"causes": None}}, AdmissionDenied),
+    ],
+)  # fmt: skip
+def test_the_error_of_an_answer(code: int, body: dict[str, Any], kind: type[ApiError]) -> None:
+    """Status, reason and text decide the type; the error carries the server's words."""
+    error = error_from(code, body)
+    assert type(error) is kind
+    assert (error.status, error.reason) == (code, body.get("reason", ""))
+    assert error.message == str(error) == (body.get("message") or f"HTTP {code}")
+
+
+@pytest.mark.parametrize(("method", "kind"), [("POST", NamespaceNotFound), ("PATCH", NamespaceNotFound), ("GET", NotFound), ("DELETE", NotFound)])
+def test_a_missing_namespace(method: str, kind: type[ApiError]) -> None:
+    """A write into a namespace that is gone is told from a read of a namespace that is not there."""
+    body = status('namespaces "x" not found', "NotFound", name="x", kind="namespaces")
+    assert type(error_from(404, body, method=method)) is kind
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(None, 1.0), (7.0, 7.0), (0.0, 1.0)])
+def test_how_long_to_wait(given: float | None, seconds: float) -> None:
+    """429 carries the seconds that the server asks for, and never none at all."""
+    error = error_from(429, {}, retry_after=given)
+    assert isinstance(error, TooManyRequests)
+    assert error.retry_after == seconds
+
+
+def test_the_tree() -> None:
+    """The engine relies on these kinships."""
+    assert issubclass(TooManyRequests, TransientError)
+    assert issubclass(AlreadyExists, ConflictError)
+    assert issubclass(KindNotServed, NotFound)
+    assert issubclass(NamespaceNotFound, NotFound)
+    assert all(issubclass(kind, RefusedError) for kind in (Forbidden, QuotaExceeded, NamespaceTerminating, AdmissionDenied, Invalid))
+    assert not issubclass(Unauthorized, RefusedError)
+
+
+def test_a_validating_admission_policy_is_admission() -> None:
+    """A refusal by a ValidatingAdmissionPolicy (422, Invalid, as Kubernetes 1.36 answers) is AdmissionDenied."""
+    message = (
+        "configmaps \"forbid\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: "
+        "failed expression: object.metadata.name != 'forbid'"
+    )
+    assert type(error_from(422, status(message, "Invalid"))) is AdmissionDenied
+
+
+def test_a_webhook_that_speaks_of_users_is_admission() -> None:
+    """What a webhook says does not make its refusal a missing right of ours."""
+    message = 'admission webhook "v.example.com" denied the request: User may do that, robots cannot do it'
+    assert type(error_from(403, status(message))) is AdmissionDenied
+
+
+def test_an_escalation_is_a_missing_right() -> None:
+    """RBAC refuses to grant rights that we do not hold: that is a right of ours that is missing."""
+    message = (
+        'roles.rbac.authorization.k8s.io "r" is forbidden: user "system:serviceaccount:n:s" (groups=["x"]) is attempting to grant '
+        'RBAC permissions not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
+    )
+    assert type(error_from(403, status(message, "Forbidden"))) is Forbidden
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_answers_of_proxies(code: int) -> None:
+    """JSON of another make is an error of the API too, and no bug of ours."""
+    assert isinstance(error_from(code, {"message": "no", "details": "text"}), ApiError)

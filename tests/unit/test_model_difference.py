@@ -1,0 +1,397 @@
+"""What one apply would change: compared with a small pure model of server-side apply, and by example."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tenantry.model.conditions import stamped
+from tenantry.model.difference import ATOMIC, Difference, as_apply_entries, difference, entries_of, is_sole_owner, owns
+from tenantry.model.kinds import Object
+
+US = "tenantry-test"
+OTHER = "kubectl"
+NOW = "2026-01-02T03:04:05Z"
+
+# -- a pure model of server-side apply (KEP-555): objects as flat maps from field steps to values --------------
+
+Steps = tuple[str, ...]
+Flat = dict[Steps, Any]
+KEYED = {"ownerReferences": "uid", "conditions": "type", "secrets": "name"}
+IDENTITY = ("name", "namespace", "uid", "resourceVersion", "managedFields")
+
+
+def flat(value: Any, at: Steps = (), name: str = "") -> Flat:
+    """Return an object as its leaves, each under the steps that fieldsV1 has for it."""
+    if isinstance(value, dict) and value and name not in ATOMIC:
+        found: Flat = {}
+        for key, below in value.items():
+            if not (at == ("f:metadata",) and key in IDENTITY) and not (not at and key in ("apiVersion", "kind")):
+                found |= flat(below, (*at, f"f:{key}"), key)
+        return found
+    if isinstance(value, list) and name in KEYED:
+        return {
+            steps: leaf
+            for entry in value
+            for steps, leaf in flat(entry, (*at, "k:" + json.dumps({KEYED[name]: entry[KEYED[name]]}))).items()
+        }
+    if isinstance(value, list) and name == "finalizers":
+        return {(*at, "v:" + json.dumps(entry)): entry for entry in value}
+    return {} if at in ((), ("f:metadata",)) else {at: value}
+
+
+def unflat(leaves: Flat) -> Object:
+    """Return the object that has these leaves."""
+    made: Object = {}
+    for steps, value in leaves.items():
+        here: Any = made
+        for index, step in enumerate(steps):
+            last = index == len(steps) - 1
+            following = "" if last else steps[index + 1][:2]
+            tag, rest = step[:2], step[2:]
+            if tag == "f:":
+                here = here.setdefault(rest, deepcopy(value) if last else [] if following in ("k:", "v:") else {})
+            elif tag == "v:":
+                here.append(value)
+            else:
+                key = json.loads(rest)
+                found = next((entry for entry in here if key.items() <= entry.items()), None)
+                if found is None:
+                    here.append(found := dict(key))
+                here = found
+    return made
+
+
+def fields_v1(steps: set[Steps], *, dots: bool = False) -> Object:
+    """Return a fieldsV1 set; ``dots`` as the server writes it for updates, which own the containers too."""
+    made: Object = {}
+    for path in sorted(steps):
+        here = made
+        for step in path:
+            here = here.setdefault(step, {})
+            if dots and step != path[-1] and step not in ("f:metadata", "f:spec", "f:status"):
+                here.setdefault(".", {})
+            elif step.startswith("k:"):
+                here.setdefault(".", {})
+    return made
+
+
+def owned(live: Object | None, manager: str, operation: str) -> set[Steps]:
+    """Return the leaves that an entry of managedFields names."""
+
+    def walk(fields: Object, at: Steps) -> set[Steps]:
+        below = {step: inner for step, inner in fields.items() if step != "."}
+        return {at} if not below else {path for step, inner in below.items() for path in walk(inner, (*at, step))}
+
+    entries = (live or {}).get("metadata", {}).get("managedFields", [])
+    chosen = [entry for entry in entries if (entry["manager"], entry["operation"]) == (manager, operation)]
+    return {path for entry in chosen for path in walk(entry["fieldsV1"], ())} - {()}
+
+
+def record(manager: str, operation: str, steps: set[Steps]) -> list[Object]:
+    """Return a managedFields entry, or none when nothing is owned."""
+    if not steps:
+        return []
+    fields = fields_v1(steps, dots=operation == "Update")
+    return [{"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}]
+
+
+def written(leaves: Flat, entries: list[Object], live: Object | None) -> Object:
+    """Return the stored object."""
+    made = unflat(leaves)
+    made.setdefault("metadata", {}).update({"name": "x", "uid": "u", "managedFields": entries})
+    made.update({"apiVersion": "v1", "kind": "Thing"})
+    return made
+
+
+def applied(wanted: Object, live: Object | None, manager: str = US) -> Object:
+    """Return what a forced apply of ``wanted`` stores: fields of this manager's apply that it leaves out go."""
+    new = flat(stamped(wanted, live, NOW))
+    old = {} if live is None else flat(live)
+    mine = owned(live, manager, "Apply")
+    rest: dict[tuple[str, str], set[Steps]] = {}
+    for entry in (live or {}).get("metadata", {}).get("managedFields", []):
+        who = (entry["manager"], entry["operation"])
+        if who != (manager, "Apply"):
+            rest[who] = owned(live, *who)
+    held = set().union(*rest.values()) if rest else set()
+    kept = {path: value for path, value in old.items() if path in new or path not in mine or path in held}
+    lost_to_us = {path for path in new if path in old and old[path] != new[path]}
+    entries = record(manager, "Apply", set(new))
+    for (who, operation), paths in rest.items():
+        entries += record(who, operation, paths - lost_to_us if who != manager else paths)
+    return written({**kept, **new}, entries, live)
+
+
+def updated(obj: Object, live: Object | None, manager: str = OTHER) -> Object:
+    """Return what a plain update by a manager stores: it owns what it changed."""
+    new, old = flat(obj), {} if live is None else flat(live)
+    both = {**old, **new}
+    touched = {path for path in new if old.get(path, ...) != new[path]}
+    entries: list[Object] = []
+    for entry in (live or {}).get("metadata", {}).get("managedFields", []):
+        who = (entry["manager"], entry["operation"])
+        if who != (manager, "Update"):
+            entries += record(*who, owned(live, *who) - touched)
+    return written(both, entries + record(manager, "Update", touched | owned(live, manager, "Update")), live)
+
+
+NAMES = st.sampled_from(["a", "b", "helm.cattle.io/projectId", "lastTransitionTime", "podSelector"])
+TEXT = st.sampled_from(["", "x", "y", "true"])
+MAPS = st.dictionaries(NAMES, TEXT, min_size=1, max_size=3)
+KEYS = st.sampled_from(["k1", "k2", "k3"])
+
+
+def keyed(key: str) -> st.SearchStrategy[list[Object]]:
+    """Return a list that the API merges by this key."""
+    entry = st.fixed_dictionaries({key: KEYS, "status": st.sampled_from(["True", "False"]), "message": TEXT})
+    return st.lists(entry, min_size=1, max_size=3, unique_by=lambda made: made[key])
+
+
+OBJECTS = st.fixed_dictionaries(
+    {"metadata": st.fixed_dictionaries(
+        {},
+        optional={
+            "labels": MAPS,
+            "annotations": MAPS,
+            "finalizers": st.lists(TEXT, min_size=1, max_size=2, unique=True),
+            "ownerReferences": keyed("uid"),
+        },
+    )},
+    optional={
+        "data": MAPS,
+        "secrets": keyed("name"),
+        "immutable": st.booleans(),
+        "spec": st.fixed_dictionaries(
+            {"podSelector": st.one_of(st.just({}), st.fixed_dictionaries({"matchLabels": MAPS}))},
+            optional={"ingress": st.lists(MAPS, max_size=2), "deep": st.fixed_dictionaries({"n": st.integers(0, 2)})},
+        ),
+        "status": st.fixed_dictionaries({"conditions": keyed("type")}),
+    },
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(wanted=OBJECTS, before=st.none() | OBJECTS, foreign=st.none() | OBJECTS)
+def test_nothing_differs_after_an_apply(wanted: Object, before: Object | None, foreign: Object | None) -> None:
+    """Whatever we and others had written before, after an apply there is nothing left to write."""
+    live = None if before is None else applied(before, None)
+    live = live if foreign is None else updated(foreign, live)
+    assert difference(wanted, applied(wanted, live), manager=US) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(wanted=OBJECTS, before=OBJECTS, foreign=st.none() | OBJECTS)
+def test_what_an_apply_would_change_is_a_difference(wanted: Object, before: Object, foreign: Object | None) -> None:
+    """When an apply would change a value or what we own, a difference says so."""
+    live = applied(before, None)
+    live = live if foreign is None else updated(foreign, live)
+    after = applied(wanted, live)
+
+    def without_times(obj: Object) -> Flat:
+        return {path: leaf for path, leaf in flat(obj).items() if not ("conditions" in str(path) and "Time" in path[-1])}
+
+    if without_times(after) != without_times(live):
+        assert difference(wanted, live, manager=US) is not None
+
+
+@settings(max_examples=100, deadline=None)
+@given(wanted=OBJECTS, before=OBJECTS)
+def test_what_we_created_by_an_update_is_given_up_after_migration(wanted: Object, before: Object) -> None:
+    """Fields of an object that we created by POST can be given up once the record is an apply."""
+    live = updated(before, None, US)
+    found = difference(wanted, live, manager=US)
+    if found is not None and found.migrate:
+        live["metadata"]["managedFields"] = as_apply_entries(live, US)
+    assert difference(wanted, applied(wanted, live), manager=US) is None
+
+
+# -- by example ----------------------------------------------------------------------------------------------
+
+
+def thing(*entries: Object, **fields: Any) -> Object:
+    """Return a live object with these managedFields."""
+    metadata = {"name": "x", "uid": "u", **fields.pop("metadata", {}), "managedFields": list(entries)}
+    return {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, **fields}
+
+
+def entry(fields: Object, operation: str = "Apply", manager: str = US, subresource: str = "") -> Object:
+    """Return one entry of managedFields as the API server writes it."""
+    made = {"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    return {**made, "subresource": subresource} if subresource else made
+
+
+def want(**fields: Any) -> Object:
+    """Return a wanted object."""
+    return {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x", **fields.pop("metadata", {})}, **fields}
+
+
+def test_an_object_that_is_not_there_is_created() -> None:
+    """Without a live object every field is listed, but not the name, and the difference says created."""
+    wanted = want(metadata={"namespace": "n", "labels": {"team": "a"}}, data={"values.yaml": ""}, spec={"ingress": []})
+    assert difference(wanted, None, manager=US) == Difference(
+        ("metadata.labels[team]", "data[values.yaml]", "spec.ingress"), created=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "changed"),
+    [
+        (want(data={"a": "1"}), thing(data={"a": "1", "b": "2"}), ()),
+        (want(data={"a": "1"}), thing(data={"a": "2"}), ("data[a]",)),
+        (want(data={"a": ""}), thing(), ("data[a]",)),
+        (want(data={"a": ""}), thing(data=None), ("data[a]",)),
+        (want(metadata={"labels": {"a.b/c": "1"}}), thing(), ("metadata.labels[a.b/c]",)),
+        (want(metadata={"labels": {"a.b/c": "1"}}), thing(metadata={"labels": {"a.b/c": "2"}}), ("metadata.labels[a.b/c]",)),
+        (want(metadata={"annotations": {"x": "1"}}), thing(metadata={"labels": {"x": "1"}}), ("metadata.annotations[x]",)),
+        (want(metadata={"uid": "other", "resourceVersion": "7", "namespace": "n"}), thing(), ()),
+        (want(flag=False), thing(), ("flag",)),
+        (want(flag=False), thing(flag=True), ("flag",)),
+        (want(spec={"ingress": []}), thing(spec={}), ()),
+        (want(spec={"ingress": []}), thing(spec={"ingress": [{}]}), ("spec.ingress",)),
+        (want(spec={"ingress": [{"a": 1}]}), thing(spec={"ingress": [{"a": 1, "b": 2}]}), ("spec.ingress",)),
+        (want(spec={"types": ["A", "B"]}), thing(spec={"types": ["B", "A"]}), ("spec.types",)),
+        (want(spec={"a": {}}), thing(spec={"a": {"b": 1}}), ()),
+        (want(spec={"a": {}, "b": []}), thing(), ()),
+        (want(spec={"a": {"b": "1"}}), thing(), ("spec.a.b",)),
+        (want(spec={"a": None}), thing(spec={}), ()),
+        (want(spec={"podSelector": {}}), thing(spec={"podSelector": {}}), ()),
+        (want(spec={"podSelector": {}}), thing(spec={"podSelector": {"matchLabels": {"a": "b"}}}), ("spec.podSelector",)),
+        (want(spec={"podSelector": {}}), thing(spec={}), ("spec.podSelector",)),
+        (want(roleRef={"name": "a"}), thing(roleRef={"name": "a", "kind": "Role"}), ("roleRef",)),
+        (want(metadata={"finalizers": ["a"]}), thing(metadata={"finalizers": ["b", "a"]}), ()),
+        (want(metadata={"finalizers": ["a"]}), thing(metadata={"finalizers": ["b"]}), ("metadata.finalizers[a]",)),
+        (want(metadata={"finalizers": ["a"]}), thing(), ("metadata.finalizers[a]",)),
+        (want(secrets=[{"name": "a"}]), thing(secrets=[{"name": "b"}, {"name": "a", "more": 1}]), ()),
+        (want(secrets=[{"name": "a"}]), thing(secrets=[{"name": "b"}]), ("secrets[a]",)),
+        (
+            want(metadata={"ownerReferences": [{"uid": "1", "name": "n"}]}),
+            thing(metadata={"ownerReferences": [{"uid": "1", "name": "o"}]}),
+            ("metadata.ownerReferences[1].name",),
+        ),
+        (want(imagePullSecrets=[{"name": "a"}]), thing(imagePullSecrets=[{"name": "a"}, {"name": "b"}]), ("imagePullSecrets",)),
+        # Names with a meaning elsewhere are plain keys in labels and data.
+        (want(data={"lastTransitionTime": "1"}), thing(data={"lastTransitionTime": "2"}), ("data[lastTransitionTime]",)),
+        (want(data={"conditions": "1"}), thing(data={"conditions": "2"}), ("data[conditions]",)),
+        (want(metadata={"labels": {"name": "1"}}), thing(metadata={"labels": {"name": "2"}}), ("metadata.labels[name]",)),
+        (
+            want(spec={"selector": {"matchLabels": {"a": "1"}}}),
+            thing(spec={"selector": {"matchLabels": {}}}),
+            ("spec.selector.matchLabels[a]",),
+        ),
+    ],
+)
+def test_changed_fields(wanted: Object, live: Object, changed: tuple[str, ...]) -> None:
+    """Values, missing fields, whole lists, merged lists and atomic maps differ as the API would treat them."""
+    found = difference(wanted, live, manager=US)
+    assert (found.changed if found else ()) == changed
+    assert found is None or (found.given_up, found.created, found.migrate) == ((), False, False)
+
+
+def test_the_time_of_a_condition_is_no_difference() -> None:
+    """A condition is compared without the time that is stamped into it, though we own that field too."""
+    fields = {"f:type": {}, "f:status": {}, "f:lastTransitionTime": {}, ".": {}}
+    owning = entry({"f:status": {"f:conditions": {'k:{"type":"Ready"}': fields}}}, subresource="status")
+    live = thing(owning, status={"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "then"}]})
+    wanted = want(status={"conditions": [{"type": "Ready", "status": "True"}]})
+    assert difference(wanted, live, manager=US, subresource="status") is None
+    wanted["status"]["conditions"][0]["status"] = "False"
+    found = difference(wanted, live, manager=US, subresource="status")
+    assert found == Difference(("status.conditions[Ready].status",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted", "given_up"),
+    [
+        ({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}, want(metadata={"labels": {"a": "1"}}), ()),
+        ({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}, want(metadata={"labels": {}}), ("metadata.labels[a]",)),
+        ({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}, want(), ("metadata.labels",)),
+        ({"f:metadata": {"f:finalizers": {".": {}, 'v:"a:b/c"': {}}}}, want(metadata={"finalizers": ["a:b/c"]}), ()),
+        ({"f:metadata": {"f:finalizers": {'v:"a"': {}}}}, want(metadata={"finalizers": ["b"]}), ("metadata.finalizers[a]",)),
+        ({"f:secrets": {'k:{"name":"a"}': {".": {}, "f:name": {}}}}, want(secrets=[{"name": "a"}]), ()),
+        ({"f:secrets": {'k:{"name":"a"}': {".": {}, "f:name": {}}}}, want(secrets=[]), ("secrets[a]",)),
+        ({"f:secrets": {'k:{"name":"a"}': {"f:more": {}}}}, want(secrets=[{"name": "a"}]), ("secrets[a].more",)),
+        ({"f:ports": {'k:{"port":80,"protocol":"TCP"}': {}}}, want(ports=[{"port": 80, "protocol": "TCP"}]), ()),
+        ({"f:ports": {'k:{"port":80,"protocol":"TCP"}': {}}}, want(ports=["x", {"port": 81}]), ("ports[80,TCP]",)),
+        ({"f:spec": {"f:egress": {}, "f:podSelector": {}}}, want(spec={"podSelector": {}}), ("spec.egress",)),
+        ({"f:data": {"f:lastTransitionTime": {}}}, want(data={"a": "1"}), ("data[lastTransitionTime]",)),
+        ({"f:spec": {"f:a": {"f:b": {}}}}, want(spec={"a": "text"}), ("spec.a.b",)),
+        ({"f:secrets": {'k:{"name":"a"}': {}}}, want(secrets=None), ("secrets[a]",)),
+    ],
+)
+def test_given_up_fields(fields: Object, wanted: Object, given_up: tuple[str, ...]) -> None:
+    """Fields of our last apply that are no longer wanted are given up, by map key, list key and set value."""
+    live = {**deepcopy(wanted), **thing(entry(fields), metadata=deepcopy(wanted["metadata"]))}
+    found = difference(wanted, live, manager=US)
+    assert (found.given_up if found else ()) == given_up
+    assert found is None or not found.migrate
+
+
+def test_only_our_own_entry_of_the_subresource_counts() -> None:
+    """Fields of other managers and of other subresources are not ours to give up."""
+    fields = {"f:metadata": {"f:labels": {"f:a": {}}}}
+    live = thing(entry(fields, manager=OTHER), entry(fields, subresource="status"), metadata={"labels": {"a": "1"}})
+    assert difference(want(), live, manager=US) is None
+    found = difference(want(), live, manager=US, subresource="status")
+    assert found == Difference(given_up=("metadata.labels",))
+    assert entries_of(live, US, "status") == [live["metadata"]["managedFields"][1]]
+
+
+def test_fields_of_a_plain_update_need_a_migration() -> None:
+    """Fields recorded by our create cannot be given up by an apply alone; each path is named once."""
+    fields = {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
+    live = thing(entry(fields, "Update"), entry(fields), metadata={"labels": {"a": "1"}})
+    found = difference(want(metadata={"labels": {}}), live, manager=US)
+    assert found == Difference(given_up=("metadata.labels[a]",), migrate=True)
+    assert str(found) == "- metadata.labels[a]"
+    assert difference(want(metadata={"labels": {"a": "1"}}), live, manager=US) is None
+
+
+def test_change_and_loss_are_rendered_together() -> None:
+    """The text of a difference has changed fields first, then those that are given up."""
+    assert str(Difference(("a", "b"), ("c",))) == "~ a, ~ b, - c"
+
+
+def test_folding_updates_into_an_apply() -> None:
+    """Our entries become one apply that owns their union; entries of others and of subresources stay."""
+    first = entry({"f:data": {"f:a": {}}}, "Update")
+    second = entry({"f:data": {"f:b": {}}, "f:metadata": {"f:labels": {".": {}}}})
+    status, foreign = entry({"f:status": {}}, subresource="status"), entry({"f:data": {}}, "Update", OTHER)
+    live = thing(first, status, foreign, second)
+    before = deepcopy(live)
+    union = {"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": {"f:labels": {".": {}}}}
+    assert as_apply_entries(live, US) == [status, foreign, {**first, "operation": "Apply", "fieldsV1": union}]
+    assert live == before
+
+
+def test_folding_nothing_changes_nothing() -> None:
+    """Without an entry of ours the entries stay as they are, also when there are none."""
+    foreign = entry({"f:data": {}}, "Update", OTHER)
+    assert as_apply_entries(thing(foreign), US) == [foreign]
+    assert as_apply_entries({"metadata": {}}, US) == []
+
+
+def test_ownership_of_one_field() -> None:
+    """A field is owned by whose entry names it; an entry without fields, or one that ends above it, does not."""
+    label = {"f:metadata": {"f:labels": {".": {}, "f:a.b/c": {}}}}
+    live = thing(entry(label, "Update", OTHER), {**entry({}), "fieldsV1": None}, entry({"f:metadata": {}}))
+    path = ("metadata", "labels", "a.b/c")
+    assert owns(live, OTHER, *path)
+    assert not owns(live, US, *path)
+    assert not owns(thing(entry(label, subresource="status")), US, *path)
+    assert not owns({"metadata": {"name": "x"}}, US, *path)
+
+
+def test_sole_ownership() -> None:
+    """Giving up a field removes it only when nobody else owns it."""
+    label = {"f:metadata": {"f:labels": {"f:a": {}}}}
+    path = ("metadata", "labels", "a")
+    assert is_sole_owner(thing(entry(label), entry(label, "Update")), US, *path)
+    assert not is_sole_owner(thing(entry(label), entry(label, "Update", OTHER)), US, *path)
+    assert not is_sole_owner(thing(entry(label, "Update", OTHER)), US, *path)
+    assert not is_sole_owner({"metadata": {}}, US, *path)
