@@ -62,10 +62,16 @@ def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any
         (504, status("", "Timeout"), TransientError),
         (
             403,
-            status('namespaces "a" is forbidden: User "system:serviceaccount:n:s" cannot create resource "configmaps" in API group ""'),
+            status(
+                'configmaps is forbidden: User "system:serviceaccount:n:s" cannot create resource "configmaps" in API group ""'
+            ),
             Forbidden,
         ),
-        (403, status('configmaps "c" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=0, limited: configmaps=0'), QuotaExceeded),
+        (
+            403,
+            status('configmaps "c" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=0'),
+            QuotaExceeded,
+        ),
         (403, status('pods "p" is forbidden: failed quota: q: must specify limits.cpu for: c'), QuotaExceeded),
         (403, status('secrets "s" is forbidden: must specify an owner'), AdmissionDenied),
         (403, status('admission webhook "v.example.com" denied the request: no'), AdmissionDenied),
@@ -81,7 +87,7 @@ def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any
         ),
         (403, {**status("no causes"), "details": {"causes": None}}, AdmissionDenied),
     ],
-)  # fmt: skip
+)
 def test_the_error_of_an_answer(code: int, body: dict[str, Any], kind: type[ApiError]) -> None:
     """Status, reason and text decide the type; the error carries the server's words."""
     error = error_from(code, body)
@@ -90,7 +96,9 @@ def test_the_error_of_an_answer(code: int, body: dict[str, Any], kind: type[ApiE
     assert error.message == str(error) == (body.get("message") or f"HTTP {code}")
 
 
-@pytest.mark.parametrize(("method", "kind"), [("POST", NamespaceNotFound), ("PATCH", NamespaceNotFound), ("GET", NotFound), ("DELETE", NotFound)])
+@pytest.mark.parametrize(
+    ("method", "kind"), [("POST", NamespaceNotFound), ("PATCH", NamespaceNotFound), ("GET", NotFound), ("DELETE", NotFound)]
+)
 def test_a_missing_namespace(method: str, kind: type[ApiError]) -> None:
     """A write into a namespace that is gone is told from a read of a namespace that is not there."""
     body = status('namespaces "x" not found', "NotFound", name="x", kind="namespaces")
@@ -111,7 +119,9 @@ def test_the_tree() -> None:
     assert issubclass(AlreadyExists, ConflictError)
     assert issubclass(KindNotServed, NotFound)
     assert issubclass(NamespaceNotFound, NotFound)
-    assert all(issubclass(kind, RefusedError) for kind in (Forbidden, QuotaExceeded, NamespaceTerminating, AdmissionDenied, Invalid))
+    assert all(
+        issubclass(kind, RefusedError) for kind in (Forbidden, QuotaExceeded, NamespaceTerminating, AdmissionDenied, Invalid)
+    )
     assert not issubclass(Unauthorized, RefusedError)
 
 
@@ -133,8 +143,8 @@ def test_a_webhook_that_speaks_of_users_is_admission() -> None:
 def test_an_escalation_is_a_missing_right() -> None:
     """RBAC refuses to grant rights that we do not hold: that is a right of ours that is missing."""
     message = (
-        'roles.rbac.authorization.k8s.io "r" is forbidden: user "system:serviceaccount:n:s" (groups=["x"]) is attempting to grant '
-        'RBAC permissions not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
+        'roles.rbac.authorization.k8s.io "r" is forbidden: user "system:serviceaccount:n:s" (groups=["x"]) is attempting to '
+        'grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
     )
     assert type(error_from(403, status(message, "Forbidden"))) is Forbidden
 

@@ -74,9 +74,8 @@ def fields_v1(steps: set[Steps], *, dots: bool = False) -> Object:
         here = made
         for step in path:
             here = here.setdefault(step, {})
-            if dots and step != path[-1] and step not in ("f:metadata", "f:spec", "f:status"):
-                here.setdefault(".", {})
-            elif step.startswith("k:"):
+            container = dots and step != path[-1] and step not in ("f:metadata", "f:spec", "f:status")
+            if container or step.startswith("k:"):
                 here.setdefault(".", {})
     return made
 
@@ -123,8 +122,8 @@ def applied(wanted: Object, live: Object | None, manager: str = US) -> Object:
     kept = {path: value for path, value in old.items() if path in new or path not in mine or path in held}
     lost_to_us = {path for path in new if path in old and old[path] != new[path]}
     entries = record(manager, "Apply", set(new))
-    for (who, operation), paths in rest.items():
-        entries += record(who, operation, paths - lost_to_us if who != manager else paths)
+    for (name, operation), paths in rest.items():
+        entries += record(name, operation, paths - lost_to_us if name != manager else paths)
     return written({**kept, **new}, entries, live)
 
 
@@ -154,15 +153,17 @@ def keyed(key: str) -> st.SearchStrategy[list[Object]]:
 
 
 OBJECTS = st.fixed_dictionaries(
-    {"metadata": st.fixed_dictionaries(
-        {},
-        optional={
-            "labels": MAPS,
-            "annotations": MAPS,
-            "finalizers": st.lists(TEXT, min_size=1, max_size=2, unique=True),
-            "ownerReferences": keyed("uid"),
-        },
-    )},
+    {
+        "metadata": st.fixed_dictionaries(
+            {},
+            optional={
+                "labels": MAPS,
+                "annotations": MAPS,
+                "finalizers": st.lists(TEXT, min_size=1, max_size=2, unique=True),
+                "ownerReferences": keyed("uid"),
+            },
+        )
+    },
     optional={
         "data": MAPS,
         "secrets": keyed("name"),
@@ -173,10 +174,10 @@ OBJECTS = st.fixed_dictionaries(
         ),
         "status": st.fixed_dictionaries({"conditions": keyed("type")}),
     },
-)  # fmt: skip
+)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(wanted=OBJECTS, before=st.none() | OBJECTS, foreign=st.none() | OBJECTS)
 def test_nothing_differs_after_an_apply(wanted: Object, before: Object | None, foreign: Object | None) -> None:
     """Whatever we and others had written before, after an apply there is nothing left to write."""
@@ -185,7 +186,7 @@ def test_nothing_differs_after_an_apply(wanted: Object, before: Object | None, f
     assert difference(wanted, applied(wanted, live), manager=US) is None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(wanted=OBJECTS, before=OBJECTS, foreign=st.none() | OBJECTS)
 def test_what_an_apply_would_change_is_a_difference(wanted: Object, before: Object, foreign: Object | None) -> None:
     """When an apply would change a value or what we own, a difference says so."""
@@ -200,7 +201,7 @@ def test_what_an_apply_would_change_is_a_difference(wanted: Object, before: Obje
         assert difference(wanted, live, manager=US) is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(wanted=OBJECTS, before=OBJECTS)
 def test_what_we_created_by_an_update_is_given_up_after_migration(wanted: Object, before: Object) -> None:
     """Fields of an object that we created by POST can be given up once the record is an apply."""
@@ -295,7 +296,7 @@ def test_changed_fields(wanted: Object, live: Object, changed: tuple[str, ...]) 
 
 def test_the_time_of_a_condition_is_no_difference() -> None:
     """A condition is compared without the time that is stamped into it, though we own that field too."""
-    fields = {"f:type": {}, "f:status": {}, "f:lastTransitionTime": {}, ".": {}}
+    fields: Object = {"f:type": {}, "f:status": {}, "f:lastTransitionTime": {}, ".": {}}
     owning = entry({"f:status": {"f:conditions": {'k:{"type":"Ready"}': fields}}}, subresource="status")
     live = thing(owning, status={"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "then"}]})
     wanted = want(status={"conditions": [{"type": "Ready", "status": "True"}]})
@@ -334,7 +335,7 @@ def test_given_up_fields(fields: Object, wanted: Object, given_up: tuple[str, ..
 
 def test_only_our_own_entry_of_the_subresource_counts() -> None:
     """Fields of other managers and of other subresources are not ours to give up."""
-    fields = {"f:metadata": {"f:labels": {"f:a": {}}}}
+    fields: Object = {"f:metadata": {"f:labels": {"f:a": {}}}}
     live = thing(entry(fields, manager=OTHER), entry(fields, subresource="status"), metadata={"labels": {"a": "1"}})
     assert difference(want(), live, manager=US) is None
     found = difference(want(), live, manager=US, subresource="status")
@@ -344,7 +345,7 @@ def test_only_our_own_entry_of_the_subresource_counts() -> None:
 
 def test_fields_of_a_plain_update_need_a_migration() -> None:
     """Fields recorded by our create cannot be given up by an apply alone; each path is named once."""
-    fields = {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
+    fields: Object = {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
     live = thing(entry(fields, "Update"), entry(fields), metadata={"labels": {"a": "1"}})
     found = difference(want(metadata={"labels": {}}), live, manager=US)
     assert found == Difference(given_up=("metadata.labels[a]",), migrate=True)
@@ -378,7 +379,7 @@ def test_folding_nothing_changes_nothing() -> None:
 
 def test_ownership_of_one_field() -> None:
     """A field is owned by whose entry names it; an entry without fields, or one that ends above it, does not."""
-    label = {"f:metadata": {"f:labels": {".": {}, "f:a.b/c": {}}}}
+    label: Object = {"f:metadata": {"f:labels": {".": {}, "f:a.b/c": {}}}}
     live = thing(entry(label, "Update", OTHER), {**entry({}), "fieldsV1": None}, entry({"f:metadata": {}}))
     path = ("metadata", "labels", "a.b/c")
     assert owns(live, OTHER, *path)
@@ -389,7 +390,7 @@ def test_ownership_of_one_field() -> None:
 
 def test_sole_ownership() -> None:
     """Giving up a field removes it only when nobody else owns it."""
-    label = {"f:metadata": {"f:labels": {"f:a": {}}}}
+    label: Object = {"f:metadata": {"f:labels": {"f:a": {}}}}
     path = ("metadata", "labels", "a")
     assert is_sole_owner(thing(entry(label), entry(label, "Update")), US, *path)
     assert not is_sole_owner(thing(entry(label), entry(label, "Update", OTHER)), US, *path)

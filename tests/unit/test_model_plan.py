@@ -8,7 +8,7 @@ from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition, 
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
-from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveLabel, Write, change_of
+from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveFinalizer, RemoveLabel, Write, change_of
 
 US = field_manager("test")
 
@@ -29,11 +29,18 @@ def config_map(**data: str) -> Object:
         (Apply(CONFIG_MAP, config_map(a="1"), None), "create ConfigMap n/c"),
         (Apply(CONFIG_MAP, config_map(a="1"), config_map(a="2")), "update ConfigMap n/c: ~ data[a]"),
         (Apply(CONFIG_MAP, config_map(a="1"), config_map(a="1", b="2")), None),
-        (Apply(NAMESPACE, {**namespace(), "status": {"x": "1"}}, namespace(), subresource="status"), "status Namespace a1: ~ status.x"),
+        (
+            Apply(NAMESPACE, {**namespace(), "status": {"x": "1"}}, namespace(), subresource="status"),
+            "status Namespace a1: ~ status.x",
+        ),
         (Apply(NAMESPACE, {**namespace(), "status": {"x": "1"}}, None, subresource="status"), "status Namespace a1"),
         (Delete(CONFIG_MAP, config_map()), "delete ConfigMap n/c"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "team"), "update Namespace a1: - metadata.labels[team]"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "other"), None),
+        (RemoveFinalizer(NAMESPACE, namespace(finalizers=["a", "b"]), "b"), "update Namespace a1: - metadata.finalizers[b]"),
+        (RemoveFinalizer(NAMESPACE, namespace(finalizers=["a"]), "b"), None),
+        (RemoveFinalizer(NAMESPACE, namespace(finalizers=None), "b"), None),
+        (RemoveFinalizer(NAMESPACE, namespace(), "b"), None),
     ],
 )
 def test_changes_are_what_would_be_written(write: Write, text: str | None) -> None:
@@ -98,9 +105,7 @@ def with_conditions(*conditions: Object) -> Object:
 def test_a_condition_is_made_without_a_clock() -> None:
     """Type, status, reason, a bounded message, and the generation where the object has one."""
     made = condition("Ready", "False", "Why", "x" * 2000, generation=3)
-    assert made == {
-        "type": "Ready", "status": "False", "reason": "Why", "message": "x" * MESSAGE_LIMIT, "observedGeneration": 3
-    }  # fmt: skip
+    assert made == {"type": "Ready", "status": "False", "reason": "Why", "message": "x" * MESSAGE_LIMIT, "observedGeneration": 3}
     assert "observedGeneration" not in condition("Ready", "True", "Why", "")
 
 

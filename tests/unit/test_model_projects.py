@@ -27,10 +27,12 @@ LABEL = "field.cattle.io/projectId"
 
 def config(cluster_id: str = "c-test", label: str = LABEL, **operator: Any) -> Config:
     """Return a configuration with system project p-system and denied project p-denied."""
-    return Config.model_validate({
-        "global": {"cattle": {"clusterId": cluster_id, "systemProjectId": "p-system", "projectLabel": label}},
-        "helmProjectOperator": {"otherSystemProjectLabelValues": ["p-denied"], **operator},
-    })  # fmt: skip
+    return Config.model_validate(
+        {
+            "global": {"cattle": {"clusterId": cluster_id, "systemProjectId": "p-system", "projectLabel": label}},
+            "helmProjectOperator": {"otherSystemProjectLabelValues": ["p-denied"], **operator},
+        }
+    )
 
 
 CONFIG = config()
@@ -54,7 +56,7 @@ def namespace(
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": made}
 
 
-OWNS_NAME = {"f:labels": {".": {}, f"f:{NAMESPACE_NAME}": {}}}
+OWNS_NAME: Object = {"f:labels": {".": {}, f"f:{NAMESPACE_NAME}": {}}}
 OURS = {OPERATED: "true", PROJECT_ID: "p-a", LABEL: "p-a"}
 
 
@@ -65,7 +67,9 @@ OURS = {OPERATED: "true", PROJECT_ID: "p-a", LABEL: "p-a"}
         (namespace("cattle-project-p-a", {OPERATED: "true"}), True),
         (namespace("cattle-project-p-a", {OPERATED: ""}), True),
         (namespace("cattle-project-p-a", {OPERATED: "true", PROJECT_ID: "p-b"}), False),
-        pytest.param(namespace("cattle-project-p-a", {PROJECT_ID: "p-a", LABEL: "p-a"}), False, marks=pytest.mark.check("hpo-18")),
+        pytest.param(
+            namespace("cattle-project-p-a", {PROJECT_ID: "p-a", LABEL: "p-a"}), False, marks=pytest.mark.check("hpo-18")
+        ),
         pytest.param(namespace("cattle-project-p-a"), False, marks=pytest.mark.check("hpo-18")),
         (namespace("cattle-project-p-a", annotations={ADOPT: "true"}), True),
         (namespace("cattle-project-p-a", annotations={ADOPT: "false"}), False),
@@ -98,7 +102,9 @@ def test_there_are_no_registration_namespaces_without_projects() -> None:
         (namespace("a1"), Place("ordinary")),
         (namespace("a1", {LABEL: "p-a"}), Place("ordinary", "p-a")),
         (namespace("a1", {LABEL: "Foo_Bar"}), Place("ordinary", "Foo_Bar")),
-        pytest.param(namespace("a1", {LABEL: "p-a", OPERATED: "true"}), Place("ordinary", "p-a"), marks=pytest.mark.check("hpo-26")),
+        pytest.param(
+            namespace("a1", {LABEL: "p-a", OPERATED: "true"}), Place("ordinary", "p-a"), marks=pytest.mark.check("hpo-26")
+        ),
         pytest.param(namespace("d1", {LABEL: "p-denied"}), Place("system"), marks=pytest.mark.check("hpo-7")),
         pytest.param(namespace("s1", {LABEL: "p-system"}), Place("system"), marks=pytest.mark.check("hpo-8")),
         pytest.param(namespace("kube-system", {LABEL: "p-a"}), Place("system"), marks=pytest.mark.check("hpo-9")),
@@ -189,7 +195,9 @@ def test_an_empty_project_label_is_a_label() -> None:
     assert target_label(namespace("a1", {LABEL: "p-a"}), CONFIG) == (True, "p-a")
 
 
-@pytest.mark.parametrize("obj", [None, {}, {"metadata": None}, {"metadata": {}}, {"metadata": {"labels": None, "annotations": None}}])
+@pytest.mark.parametrize(
+    "obj", [None, {}, {"metadata": None}, {"metadata": {}}, {"metadata": {"labels": None, "annotations": None}}]
+)
 def test_metadata_that_is_not_there_is_empty(obj: Object | None) -> None:
     """Labels, annotations and deletion of anything incomplete are empty."""
     assert (dict(labels_of(obj)), dict(annotations_of(obj)), is_terminating(obj)) == ({}, {}, False)

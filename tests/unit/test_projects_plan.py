@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from namespace_registration.projects.plan import (
     FIXES,
     Member,
@@ -18,7 +19,6 @@ from namespace_registration.projects.plan import (
     report_system,
     with_policy_defaults,
 )
-
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
@@ -34,10 +34,12 @@ CHARTS = (ChartFiles("dummy.cattle.io.v1alpha1", "a: 1\n", "questions: []\n"), C
 def config(cluster_id: str = "c-test", label: str = LABEL, **operator: Any) -> Config:
     """Return a configuration."""
     cattle = {"clusterId": cluster_id, "systemProjectId": "p-system", "projectLabel": label}
-    return Config.model_validate({
-        "global": {"cattle": cattle},
-        "helmProjectOperator": {"otherSystemProjectLabelValues": ["p-denied"], **operator},
-    })  # fmt: skip
+    return Config.model_validate(
+        {
+            "global": {"cattle": cattle},
+            "helmProjectOperator": {"otherSystemProjectLabelValues": ["p-denied"], **operator},
+        }
+    )
 
 
 CONFIG = config()
@@ -45,7 +47,11 @@ CONFIG = config()
 
 def namespace(name: str = "a1", labels: dict[str, str] | None = None, **metadata: Any) -> Object:
     """Return a live namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": f"u-{name}", "labels": labels or {}, **metadata}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "uid": f"u-{name}", "labels": labels or {}, **metadata},
+    }
 
 
 MARKS = {OPERATED: "true", PROJECT_ID: "p-a", LABEL: "p-a", NAMESPACE_NAME: NAME}
@@ -63,7 +69,7 @@ def owning(obj: Object, fields: Object, manager: str = US, operation: str = "App
 def registration(labels: dict[str, str] | None = None, **metadata: Any) -> Object:
     """Return p-a's registration namespace as our create leaves it, with further labels."""
     live = namespace(NAME, {**MARKS, **(labels or {})}, annotations=ANNOTATIONS, **metadata)
-    names = {"f:labels": {f"f:{name}": {} for name in MARKS}, "f:annotations": {f"f:{LABEL}": {}}}
+    names: Object = {"f:labels": {f"f:{name}": {} for name in MARKS}, "f:annotations": {f"f:{LABEL}": {}}}
     return owning(live, {"f:metadata": names}, operation="Update")
 
 
@@ -98,9 +104,15 @@ CONTENTS = [
 
 def settled(seen: Project, used: Config = CONFIG) -> Project:
     """Return the project after its contents were applied."""
-    made = {(write.kind, write.key.name): write.wanted for write in plan_project(seen, CHARTS, used).writes() if isinstance(write, Apply)}
-    maps = {name: obj for (kind, name), obj in made.items() if kind is CONFIG_MAP}
-    account, policy = (next((obj for (kind, _), obj in made.items() if kind is which), None) for which in (SERVICE_ACCOUNT, NETWORK_POLICY))
+    made = {
+        (write.kind, write.key.name): write.wanted
+        for write in plan_project(seen, CHARTS, used).writes()
+        if isinstance(write, Apply)
+    }
+    maps: dict[str, Object | None] = {name: obj for (kind, name), obj in made.items() if kind is CONFIG_MAP}
+    account, policy = (
+        next((obj for (kind, _), obj in made.items() if kind is which), None) for which in (SERVICE_ACCOUNT, NETWORK_POLICY)
+    )
     return Project(seen.id, seen.registration, seen.ours, seen.alive, seen.members, maps, account, policy)
 
 
@@ -132,7 +144,9 @@ def test_the_annotation_without_a_cluster_id() -> None:
 
 def test_configured_labels_and_annotations() -> None:
     """What policies ask for is added on namespaces that we make."""
-    plan = plan_project(project(registration=None), (), config(namespaceLabels={"team": "x"}, namespaceAnnotations={"owner": "me"}))
+    plan = plan_project(
+        project(registration=None), (), config(namespaceLabels={"team": "x"}, namespaceAnnotations={"owner": "me"})
+    )
     metadata = wanted(plan, NAMESPACE)["metadata"]
     assert metadata["labels"] == {**MARKS, "team": "x"}
     assert metadata["annotations"] == {**ANNOTATIONS, "owner": "me"}
@@ -215,6 +229,7 @@ def test_an_adopted_namespace_gets_our_marks() -> None:
     plan = plan_project(project(registration=foreign), CHARTS, CONFIG)
     assert plan.changes(US)[0].verb == "update"
     assert changes(plan)[1:] == CONTENTS
+    assert reasons(plan) == ["Adopted"]
 
 
 def test_a_denied_project_keeps_its_namespace_as_an_orphan() -> None:
@@ -275,7 +290,11 @@ def test_config_maps_are_repaired(seen: Project, expected: list[str]) -> None:
 
 def test_deletion_and_creation_are_two_looks() -> None:
     """An immutable ConfigMap is deleted as it was observed; only the next look makes it anew."""
-    writes = [write for write in plan_project(with_map(immutable=True), CHARTS, CONFIG).writes() if write.key.name == CHARTS[0].config_map_name]
+    writes = [
+        write
+        for write in plan_project(with_map(immutable=True), CHARTS, CONFIG).writes()
+        if write.key.name == CHARTS[0].config_map_name
+    ]
     assert [type(write) for write in writes] == [Delete]
 
 
@@ -307,7 +326,9 @@ def test_hardening_is_restored() -> None:
     ]
     assert reasons(plan) == ["Restored", "Restored"]
     fresh = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAME, "uid": "u"}}
-    first = plan_project(Project("p-a", seen.registration, True, True, (), seen.config_maps, fresh, seen.network_policy), CHARTS, CONFIG)
+    first = plan_project(
+        Project("p-a", seen.registration, True, True, (), seen.config_maps, fresh, seen.network_policy), CHARTS, CONFIG
+    )
     assert [change.verb for change in first.changes(US)] == ["update"]
     assert reasons(first) == []
 
@@ -338,10 +359,18 @@ def test_hardening_as_configured() -> None:
         ({}, {"podSelector": {}, "ingress": [], "egress": [], "policyTypes": ["Ingress"]}),
         ({"egress": [{}]}, {"podSelector": {}, "ingress": [], "egress": [{}], "policyTypes": ["Ingress", "Egress"]}),
         ({"policyTypes": ["Egress"]}, {"podSelector": {}, "ingress": [], "egress": [], "policyTypes": ["Egress"]}),
-        ({"policyTypes": [], "egress": None, "podSelector": None}, {"podSelector": {}, "ingress": [], "egress": [], "policyTypes": ["Ingress"]}),
+        (
+            {"policyTypes": [], "egress": None, "podSelector": None},
+            {"podSelector": {}, "ingress": [], "egress": [], "policyTypes": ["Ingress"]},
+        ),
         ({"podSelector": {"matchLabels": {}}}, {"podSelector": {}, "ingress": [], "egress": [], "policyTypes": ["Ingress"]}),
         (
-            {"ingress": [{"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}, {"protocol": None}], "from": []}, {"from": [{"podSelector": {}}]}]},
+            {
+                "ingress": [
+                    {"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}, {"protocol": None}], "from": []},
+                    {"from": [{"podSelector": {}}]},
+                ]
+            },
             {
                 "podSelector": {},
                 "ingress": [
@@ -353,7 +382,14 @@ def test_hardening_as_configured() -> None:
             },
         ),
         (
-            {"egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": []}, "namespaceSelector": {"matchLabels": {}}}], "ports": []}]},
+            {
+                "egress": [
+                    {
+                        "to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": []}, "namespaceSelector": {"matchLabels": {}}}],
+                        "ports": [],
+                    }
+                ]
+            },
             {
                 "podSelector": {},
                 "ingress": [],
@@ -372,7 +408,7 @@ def test_hardening_as_configured() -> None:
             },
         ),
     ],
-)  # fmt: skip
+)
 def test_policy_defaults(given: Object, stored: Object) -> None:
     """A spec is written as the API server stores it (networking/v1 defaults), so that it does not differ from itself."""
     assert with_policy_defaults(given) == stored
@@ -384,7 +420,9 @@ def test_policy_defaults(given: Object, stored: Object) -> None:
 
 def refusal(cause: Cause, kind: Kind = CONFIG_MAP, name: str = "c", message: str = "no room") -> Refusal:
     """Return a refused write: of a namespace, or of something inside p-a's."""
-    return Refusal(Key(kind.api_version, kind.kind, "" if kind is NAMESPACE else NAME, NAME if kind is NAMESPACE else name), cause, message)
+    return Refusal(
+        Key(kind.api_version, kind.kind, "" if kind is NAMESPACE else NAME, NAME if kind is NAMESPACE else name), cause, message
+    )
 
 
 def told(plan: Plan) -> list[tuple[str, str, str]]:
@@ -402,17 +440,22 @@ def told(plan: Plan) -> list[tuple[str, str, str]]:
     return found
 
 
-def unwell(obj: Object, reason: str = "QuotaExceeded") -> Object:
+def unwell(obj: Object, reason: str = "QuotaExceeded", message: str = "m") -> Object:
     """Return a namespace with our condition on it."""
-    said = {"type": REGISTERED_CONDITION, "status": "False", "reason": reason, "message": "m", "lastTransitionTime": "then"}
+    said = {"type": REGISTERED_CONDITION, "status": "False", "reason": reason, "message": message, "lastTransitionTime": "then"}
     key = 'k:{"type":"%s"}' % REGISTERED_CONDITION  # noqa: UP031
-    fields = {"f:status": {"f:conditions": {key: {".": {}, **{f"f:{name}": {} for name in said}}}}}
+    fields: Object = {"f:status": {"f:conditions": {key: {".": {}, **{f"f:{name}": {} for name in said}}}}}
     return owning({**obj, "status": {"phase": "Active", "conditions": [said]}}, fields, subresource="status")
 
 
 @pytest.mark.parametrize(
     ("cause", "reason"),
-    [("quota", "QuotaExceeded"), ("admission", "AdmissionDenied"), ("rights", "RightMissing"), ("invalid", "InvalidConfiguration")],
+    [
+        ("quota", "QuotaExceeded"),
+        ("admission", "AdmissionDenied"),
+        ("rights", "RightMissing"),
+        ("invalid", "InvalidConfiguration"),
+    ],
 )
 @pytest.mark.check("hpo-21")
 def test_refusals_are_told_with_their_fix(cause: Cause, reason: str) -> None:
@@ -479,6 +522,8 @@ def test_a_told_problem_is_not_told_again() -> None:
     live = unwell(registration())
     live["status"]["conditions"][0] |= write.wanted["status"]["conditions"][0]
     assert changes(report_project(project(registration=live), [refusal("quota")], CONFIG)) == []
+    assert changes(report_project(project(registration=live), [refusal("quota", message="request 2: no room")], CONFIG)) == []
+    assert changes(report_project(project(registration=live), [refusal("quota", name="d")], CONFIG)) != []
     assert changes(report_project(project(registration=live), [refusal("rights")], CONFIG)) != []
 
 
@@ -517,9 +562,19 @@ MEMORY = f"metadata.labels[{PROJECT_ID}]"
         (namespace("a1"), []),
         pytest.param(A1, [f"update Namespace a1: ~ {MEMORY}"], marks=pytest.mark.check("hpo-2")),
         (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}), []),
-        pytest.param(namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}), [f"update Namespace a1: ~ {MEMORY}"], marks=pytest.mark.check("hpo-13")),
-        pytest.param(namespace("a1", {PROJECT_ID: "p-a"}), [f"update Namespace a1: - {MEMORY}"], marks=pytest.mark.check("hpo-12")),
-        pytest.param(namespace("a1", {LABEL: "p-denied", PROJECT_ID: "p-a"}), [f"update Namespace a1: - {MEMORY}"], marks=pytest.mark.check("hpo-14")),
+        pytest.param(
+            namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}),
+            [f"update Namespace a1: ~ {MEMORY}"],
+            marks=pytest.mark.check("hpo-13"),
+        ),
+        pytest.param(
+            namespace("a1", {PROJECT_ID: "p-a"}), [f"update Namespace a1: - {MEMORY}"], marks=pytest.mark.check("hpo-12")
+        ),
+        pytest.param(
+            namespace("a1", {LABEL: "p-denied", PROJECT_ID: "p-a"}),
+            [f"update Namespace a1: - {MEMORY}"],
+            marks=pytest.mark.check("hpo-14"),
+        ),
         pytest.param(namespace("s1", {LABEL: "p-system"}), [], marks=pytest.mark.check("hpo-8")),
         pytest.param(namespace("kube-system", {LABEL: "p-a"}), [], marks=pytest.mark.check("hpo-9")),
         (namespace("kube-system", {LABEL: "p-a", PROJECT_ID: "p-a"}), []),
@@ -570,11 +625,25 @@ def test_bad_project_ids_are_told(value: str, part: str) -> None:
         (unwell(namespace("a1")), ["status Namespace a1: - status"]),
         (unwell(namespace("a1", {LABEL: "p-denied"})), ["status Namespace a1: - status"]),
         (unwell(registration()), []),
+        (unwell(A1, message="Namespace a1 was refused: no"), ["status Namespace a1: - status"]),
+        (unwell(A1, message=f"Namespace {NAME} was refused: no"), []),
     ],
 )
 def test_a_member_is_healed_when_its_label_is_gone(found: Object | None, expected: list[str]) -> None:
     """A namespace in no project carries no condition; in a project, the project's run decides."""
     assert changes(report_member(Member("a1", found), (), CONFIG)) == expected
+
+
+def test_a_refused_label_is_told_by_the_member_alone() -> None:
+    """The refusal stands on the member, and the run of its project neither takes it back nor talks over it."""
+    no = Refusal(Key("v1", "Namespace", "", "a1"), "admission", "no labels here")
+    ((name, reason, message),) = told(report_member(Member("a1", A1), [no], CONFIG))
+    assert (name, reason) == ("a1", "AdmissionDenied")
+    live = unwell(A1, reason, message)
+    assert changes(report_project(project(members=(live,)), [], CONFIG)) == []
+    assert changes(report_project(project(registration=namespace(NAME), ours=False, members=(live,)), [], CONFIG)) == []
+    again = Refusal(no.key, no.cause, "no labels here (request 2)")
+    assert changes(report_member(Member("a1", live), [again], CONFIG)) == []
 
 
 # -- single-namespace mode -------------------------------------------------------------------------------------

@@ -17,7 +17,12 @@ from tenantry.serving.config import ConfigError
 
 Make = Callable[[Path, Mapping[str, bytes]], Path]
 
-WHOLE = {"Chart.yaml": b"name: c", "values.yaml": b"a: 1 # \xc3\xbc\n", "questions.yaml": b"questions: []\n", "README.md": b"\xff"}
+WHOLE = {
+    "Chart.yaml": b"name: c",
+    "values.yaml": b"a: 1 # \xc3\xbc\n",
+    "questions.yaml": b"questions: []\n",
+    "README.md": b"\xff",
+}
 
 
 def config(*charts: Any) -> Config:

@@ -10,6 +10,7 @@ import pytest
 from tenantry.model.config import Config, RepoChart
 from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, parse_config
 
+CATTLE = "projectLabel, clusterId, systemProjectId, systemDefaultRegistry, url)"
 CHART = "helmProjectOperator: {charts: [{helmApiVersion: a.b/v1, releaseName: r, %s}]}"
 
 
@@ -56,7 +57,8 @@ def test_the_names_of_the_documents() -> None:
         """)
     )
     operator = config.helm_project_operator
-    assert (config.project_label, config.release_project_id, config.denied_project_ids) == ("team/project", "", {"p-sys", "p-denied"})
+    assert (config.project_label, config.release_project_id) == ("team/project", "")
+    assert config.denied_project_ids == {"p-sys", "p-denied"}
     assert [chart.chart for chart in operator.charts] == [
         PurePosixPath("charts/a"),
         RepoChart(repo="https://r", name="n", version="1.2.3"),
@@ -75,13 +77,19 @@ def test_the_names_of_the_documents() -> None:
     ("text", "message"),
     [
         ("globl: {}", "globl: unknown key; did you mean global? (allowed here: global, helmProjectOperator)"),
-        ("global: {cattle: {projectLabl: x}}", "global.cattle.projectLabl: unknown key; did you mean projectLabel? (allowed here: projectLabel, clusterId, systemProjectId, systemDefaultRegistry, url)"),
-        ("global: {cattle: {zzz: x}}", "global.cattle.zzz: unknown key (allowed here: projectLabel, clusterId, systemProjectId, systemDefaultRegistry, url)"),
-        ("helmProjectOperator: {helmLocker: {enable: true}}", "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: enabled)"),
+        (
+            "global: {cattle: {projectLabl: x}}",
+            "global.cattle.projectLabl: unknown key; did you mean projectLabel? (allowed here: " + CATTLE,
+        ),
+        ("global: {cattle: {zzz: x}}", "global.cattle.zzz: unknown key (allowed here: " + CATTLE),
+        (
+            "helmProjectOperator: {helmLocker: {enable: true}}",
+            "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: enabled)",
+        ),
         ("global_: {}", "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator)"),
         ("global: {cattle: {url: x, 7: x}}", "global.cattle[7]: Keys should be strings (given: 7)"),
     ],
-)  # fmt: skip
+)
 def test_unknown_keys(text: str, message: str) -> None:
     """An unknown key is named with its path, the nearest key and all that are allowed there."""
     assert one(text) == message
@@ -100,38 +108,62 @@ def test_python_names_are_unknown_keys() -> None:
     [
         ("global:", "global: Input should be a valid dictionary or instance of Global (given: None)"),
         ("global: {cattle: {clusterId: 5}}", "global.cattle.clusterId: Input should be a valid string (given: 5)"),
-        ("global: {cattle: {projectLabel: 'a b'}}", "global.cattle.projectLabel: 'a b' is not a label key such as field.cattle.io/projectId"),
+        ("global: {cattle: {projectLabel: 'a b'}}", "global.cattle.projectLabel: 'a b' is not a label key such as field"),
         ("global: {cattle: {systemProjectId: 'a b'}}", "global.cattle.systemProjectId: 'a b' is not a label value"),
-        ("helmProjectOperator: {projectReleaseNamespaces: {labelValue: 'a b'}}", "helmProjectOperator.projectReleaseNamespaces.labelValue: 'a b' is not a label value"),
-        ("helmProjectOperator: {helmLocker: {enabled: 'off'}}", "helmProjectOperator.helmLocker.enabled: Input should be a valid boolean (given: 'off')"),
-        ("helmProjectOperator: {helmLocker: {enabled: 1}}", "helmProjectOperator.helmLocker.enabled: Input should be a valid boolean (given: 1)"),
-        ("helmProjectOperator: {systemNamespace: 'Foo Bar'}", "helmProjectOperator.systemNamespace: 'Foo Bar' is not a DNS label"),
-        ("helmProjectOperator: {systemNamespace: ''}", "helmProjectOperator.systemNamespace: '' is not a DNS label"),
-        ("helmProjectOperator: {systemNamespaces: kube-system}", "helmProjectOperator.systemNamespaces: Input should be a valid tuple (given: 'kube-system')"),
-        ("helmProjectOperator: {systemNamespaces: [a, 1]}", "helmProjectOperator.systemNamespaces[1]: Input should be a valid string (given: 1)"),
-        ("helmProjectOperator: {valuesOverride: {1: 2}}", "helmProjectOperator.valuesOverride[1]: Input should be a valid string (given: 1)"),
-        ("helmProjectOperator: {namespaceLabels: {team: true}}", "helmProjectOperator.namespaceLabels.team: Input should be a valid string (given: True)"),
-        ("helmProjectOperator: {namespaceLabels: {'a b': x}}", "helmProjectOperator.namespaceLabels.a b: 'a b' is not a label key"),
-        ("helmProjectOperator: {namespaceLabels: {helm.cattle.io/projectId: x}}", "helmProjectOperator.namespaceLabels may not set helm.cattle.io/projectId"),
-        ("helmProjectOperator: {charts: []}", "helmProjectOperator.charts: Tuple should have at least 1 item after validation, not 0"),
-        ("helmProjectOperator: {charts: [{releaseName: r}]}", "helmProjectOperator.charts[0].helmApiVersion: required, and not given"),
-        ("helmProjectOperator: {charts: [{releaseName: R, helmApiVersion: a/v1}]}", "helmProjectOperator.charts[0].releaseName: 'R' is not a DNS label"),
-        ("helmProjectOperator: {charts: [{releaseName: r, helmApiVersion: v1}]}", "helmProjectOperator.charts[0].helmApiVersion: 'v1' is not a group and version"),
-        ("helmProjectOperator: {charts: [{releaseName: r, helmApiVersion: a/v1}, {releaseName: s, helmApiVersion: a/v1}]}", "helmProjectOperator.charts: two charts have the same helmApiVersion: each needs its own"),
-        (CHART % "chart: 5", "helmProjectOperator.charts[0].chart: must be the path of a folder or .tgz, or a mapping with repo, name and version (given: 5)"),
-        (CHART % "chart: ''", "helmProjectOperator.charts[0].chart: must be the path"),
-        (CHART % "chart: [a]", "helmProjectOperator.charts[0].chart: must be the path"),
-        (CHART % "chart: {repo: x, name: y, version: 1.2}", "helmProjectOperator.charts[0].chart.version: Input should be a valid string (given: 1.2)"),
     ],
-)  # fmt: skip
+)
 def test_wrong_values(text: str, message: str) -> None:
     """A wrong value is named with its path and what was given; nothing is guessed."""
     assert one(text).startswith(message)
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("projectReleaseNamespaces: {labelValue: 'a b'}", "projectReleaseNamespaces.labelValue: 'a b' is not a label value"),
+        ("helmLocker: {enabled: 'off'}", "helmLocker.enabled: Input should be a valid boolean (given: 'off')"),
+        ("helmLocker: {enabled: 1}", "helmLocker.enabled: Input should be a valid boolean (given: 1)"),
+        ("systemNamespace: 'Foo Bar'", "systemNamespace: 'Foo Bar' is not a DNS label"),
+        ("systemNamespace: ''", "systemNamespace: '' is not a DNS label"),
+        ("systemNamespaces: kube-system", "systemNamespaces: Input should be a valid tuple (given: 'kube-system')"),
+        ("systemNamespaces: [a, 1]", "systemNamespaces[1]: Input should be a valid string (given: 1)"),
+        ("valuesOverride: {1: 2}", "valuesOverride[1]: Input should be a valid string (given: 1)"),
+        ("namespaceLabels: {team: true}", "namespaceLabels.team: Input should be a valid string (given: True)"),
+        ("namespaceLabels: {'a b': x}", "namespaceLabels.a b: 'a b' is not a label key"),
+        ("namespaceLabels: {helm.cattle.io/projectId: x}", "namespaceLabels may not set helm.cattle.io/projectId"),
+        ("charts: []", "charts: Tuple should have at least 1 item after validation, not 0"),
+        ("charts: [{releaseName: r}]", "charts[0].helmApiVersion: required, and not given"),
+        ("charts: [{releaseName: R, helmApiVersion: a/v1}]", "charts[0].releaseName: 'R' is not a DNS label"),
+        ("charts: [{releaseName: r, helmApiVersion: v1}]", "charts[0].helmApiVersion: 'v1' is not a group and version"),
+        (
+            "charts: [{releaseName: r, helmApiVersion: a/v1}, {releaseName: s, helmApiVersion: a/v1}]",
+            "charts: two charts have the same helmApiVersion: each needs its own",
+        ),
+        (
+            "charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: 5}]",
+            "charts[0].chart: must be the path of a folder or .tgz, or a mapping with repo, name and version (given: 5)",
+        ),
+        ("charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: ''}]", "charts[0].chart: must be the path"),
+        ("charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: [a]}]", "charts[0].chart: must be the path"),
+        (
+            "charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: {repo: x, name: y, version: 1.2}}]",
+            "charts[0].chart.version: Input should be a valid string (given: 1.2)",
+        ),
+    ],
+)
+def test_wrong_values_of_the_operator(text: str, message: str) -> None:
+    """The same below helmProjectOperator, in sections, lists, maps and the forms of a chart."""
+    assert one(f"helmProjectOperator: {{{text}}}").startswith(f"helmProjectOperator.{message}")
+
+
+@pytest.mark.parametrize(
     ("given", "missing"),
-    [("repo: x, name: y", ["version"]), ("name: y", ["repo", "version"]), ("repo: x, version: v", ["name"]), ("", ["repo", "name", "version"])],
+    [
+        ("repo: x, name: y", ["version"]),
+        ("name: y", ["repo", "version"]),
+        ("repo: x, version: v", ["name"]),
+        ("", ["repo", "name", "version"]),
+    ],
 )
 @pytest.mark.check("hpo-54")
 def test_a_chart_reference_is_whole(given: str, missing: list[str]) -> None:
@@ -176,7 +208,9 @@ def test_files_of_the_wrong_form(text: str, message: str) -> None:
     assert one(text) == message
 
 
-@pytest.mark.parametrize("text", ["a: b: c", "a: [", "--- a\n--- b\n", "!!python/object:os.system x", "a: 2024-13-45", "\0", "? 2024-13-45\n: x"])
+@pytest.mark.parametrize(
+    "text", ["a: b: c", "a: [", "--- a\n--- b\n", "!!python/object:os.system x", "a: 2024-13-45", "\0", "? 2024-13-45\n: x"]
+)
 def test_files_that_are_not_yaml(text: str) -> None:
     """What YAML cannot read is said to be that, on one line."""
     assert one(text).startswith("file is not YAML: ")
@@ -195,7 +229,10 @@ def test_merge_keys() -> None:
     )
     operator = config.helm_project_operator
     assert not operator.helm_controller.enabled
-    assert (operator.release_role_bindings.cluster_role_refs.admin, operator.release_role_bindings.cluster_role_refs.edit) == ("a", "mine")
+    assert (operator.release_role_bindings.cluster_role_refs.admin, operator.release_role_bindings.cluster_role_refs.edit) == (
+        "a",
+        "mine",
+    )
 
 
 def test_the_variable_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

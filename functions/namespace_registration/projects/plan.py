@@ -273,7 +273,8 @@ def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -
     elif itself is not None and seen.registration is None:
         problem = _refused(itself)
     for member in seen.members:
-        writes += _say(member, problem)
+        if not _is_about_its_label(member):  # two runs that took turns in one condition would never end
+            writes += _say(member, problem)
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
@@ -358,7 +359,7 @@ def report_member(seen: Member, refusals: Sequence[Refusal], config: Config) -> 
     if place.is_a == "ordinary" and labelled:
         problem = project_id_problem(project)
         if not problem:
-            return _label_is_through(seen)
+            return _label_is_through(namespace)
         writes = _say(namespace, ("InvalidProjectID", f"label {config.project_label}: {problem}"))
     elif place.is_a == "registration":
         return NOTHING
@@ -367,13 +368,15 @@ def report_member(seen: Member, refusals: Sequence[Refusal], config: Config) -> 
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
-def _label_is_through(seen: Member) -> Plan:
+def _is_about_its_label(member: Object) -> bool:
+    """Whether a member's condition tells of its own refused label, which is for its own run to say and to heal."""
+    told = find_condition(member, REGISTERED_CONDITION) or {}
+    return str(told.get("message", "")).startswith(f"Namespace {member['metadata']['name']} was refused:")
+
+
+def _label_is_through(namespace: Object) -> Plan:
     """Take back what was told of a refused label; the rest is for the project's own run to say."""
-    told = find_condition(seen.namespace, REGISTERED_CONDITION) or {}
-    about_the_label = str(told.get("message", "")).startswith(f"Namespace {seen.name} was refused:")
-    if seen.namespace is None or not about_the_label:
-        return NOTHING
-    return Plan((tuple(_say(seen.namespace, None)),))
+    return Plan((tuple(_say(namespace, None)),)) if _is_about_its_label(namespace) else NOTHING
 
 
 # -- single-namespace mode ---------------------------------------------------------------------------------

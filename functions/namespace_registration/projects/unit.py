@@ -78,7 +78,7 @@ class Projects:
             if place.is_a == "registration":
                 return [[f"project/{named}"]]
             current = place.project if place.is_a == "ordinary" else ""
-        left = [remembered] if namespace is None or remembered != current else []
+        left = [remembered] if remembered != current else []
         joined = [current, named]
         stages = [self._projects(left), self._projects(joined)]
         if namespace is not None and not is_terminating(namespace):

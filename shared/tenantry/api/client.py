@@ -289,7 +289,7 @@ class Api:
         while True:
             async with self._slots:
                 status, answer, retry_after = await self._exchange(method, path, query, data, headers)
-            if status < 400:
+            if status < 300:
                 return answer
             error = error_from(status, answer, retry_after=retry_after, method=method)
             if isinstance(error, Unauthorized) and self._token_file is not None and not asked_again:

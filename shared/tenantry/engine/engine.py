@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -33,6 +34,7 @@ log = logging.getLogger("tenantry")
 ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 PARALLEL = 16
+CONFLICT_PAUSE_S = 0.02
 MAX_PENDING = 2000
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
@@ -112,15 +114,14 @@ class Engine:
             verdicts.append(await self._run_stages(unit, stages, reader.known, key))
         return worst(verdicts)
 
-    async def _run_stages(
-        self, unit: Unit[Any], stages: Sequence[Sequence[Owner]], known: Known, cause: Key
-    ) -> Verdict:
+    async def _run_stages(self, unit: Unit[Any], stages: Sequence[Sequence[Owner]], known: Known, cause: Key) -> Verdict:
         verdicts: list[Verdict] = []
         for stage in stages:
-            if len(stage) > FAN_OUT_ABOVE and self._emit is not None:
-                await self._fan_out(unit, stage, cause)
+            if len(stage) > FAN_OUT_ABOVE and self._emit is not None and stage is stages[-1]:
+                await self._fan_out(unit, stage, cause)  # only the last: nothing here waits for its success
                 continue
             done = await self._run_all(unit, stage, known, cause)
+            known = {}  # what was read before a stage is not live after it
             verdicts += done
             if worst(done).status != 204:
                 break
@@ -130,10 +131,11 @@ class Engine:
         if len(owners) == 1:
             return [await self._run(unit, owners[0], frozenset({cause}), known)]
         gate = asyncio.Semaphore(PARALLEL)
+        fresh = known if len(owners) <= PARALLEL else {}
 
         async def one(owner: Owner) -> Verdict:
             async with gate:
-                return await self._run(unit, owner, frozenset({cause}), known)
+                return await self._run(unit, owner, frozenset({cause}), fresh)
 
         return list(await asyncio.gather(*(one(owner) for owner in owners)))
 
@@ -160,9 +162,7 @@ class Engine:
         async def work(all_causes: frozenset[Key], fresh: Known) -> Verdict:
             return await self._reconcile(unit, owner, all_causes, fresh)
 
-        return await self._flight.run(
-            f"{unit.name}:{owner}", causes, known, work, pause_s=unit.pause_s(owner)
-        )
+        return await self._flight.run(f"{unit.name}:{owner}", causes, known, work, pause_s=unit.pause_s(owner))
 
     async def _reconcile(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
         begun = time.perf_counter()
@@ -184,7 +184,7 @@ class Engine:
 
     async def _converge(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
         writes = 0
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             reader = Reader(self._api, causes, known)
             known = {}
             observed = await unit.observe(owner, reader)
@@ -192,13 +192,17 @@ class Engine:
             writes += outcome.writes
             if outcome.transient is not None:
                 return verdict_for(outcome.transient, writes)
-            if outcome.conflict or (outcome.deleted and not outcome.refusals):
-                continue  # lost a race, or something is to be made anew: look again
+            if outcome.conflict:
+                await self._step_aside(attempt)
+                continue
+            if outcome.deleted:
+                continue  # something is to be made anew: look again
             told = await self._writer.write(unit.report(observed, tuple(outcome.refusals)))
             writes += told.writes
             if told.transient is not None:
                 return verdict_for(told.transient, writes)
             if told.conflict:
+                await self._step_aside(attempt)
                 continue
             for refusal in (*outcome.refusals, *told.refusals):
                 if refusal.cause == "rights":
@@ -208,6 +212,11 @@ class Engine:
             if await reader.unchanged():
                 return Verdict(204, DONE.reason, writes=writes)
         return Verdict(409, BUSY.reason, writes=writes)
+
+    @staticmethod
+    async def _step_aside(attempt: int) -> None:
+        """After a lost race: let the other finish, the longer the more often it happened."""
+        await asyncio.sleep(CONFLICT_PAUSE_S * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter
 
     # -- sweep -----------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tenantry.engine.verdict import Verdict
@@ -37,11 +38,9 @@ class SingleFlight:
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._draining = False
+        self._draining = asyncio.Event()
 
-    async def run(
-        self, owner: str, causes: frozenset[Key], known: Known, work: Work, *, pause_s: float = 0.0
-    ) -> Verdict:
+    async def run(self, owner: str, causes: frozenset[Key], known: Known, work: Work, *, pause_s: float = 0.0) -> Verdict:
         """The verdict of a run for ``owner`` that begins now or later.
 
         ``causes`` are the keys that ask for it; ``known`` are objects as they were read just now, which a
@@ -71,21 +70,31 @@ class SingleFlight:
         known: Known,
         pause_s: float,
     ) -> None:
-        while True:
-            await _land(future, work, causes, known)
-            if pause_s and not (self._draining and lane.trailing is None):
-                await asyncio.sleep(pause_s)
-            if lane.trailing is None or lane.work is None:
-                del self._lanes[owner]
-                return
-            future, causes, work, known = lane.trailing, frozenset(lane.causes), lane.work, {}
-            lane.trailing, lane.causes, lane.work = None, set(), None
+        try:
+            while True:
+                await _land(future, work, causes, known)
+                if pause_s:
+                    await self._pause(pause_s)
+                if lane.trailing is None or lane.work is None:
+                    return
+                future, causes, work, known = lane.trailing, frozenset(lane.causes), lane.work, {}
+                lane.trailing, lane.causes, lane.work = None, set(), None
+        finally:
+            del self._lanes[owner]
+            if lane.trailing is not None:
+                lane.trailing.cancel()  # only when this task was cancelled: who waits must not wait for ever
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._draining.wait()
 
     async def drain(self) -> None:
-        """Wait until nothing runs and nothing waits."""
-        self._draining = True
+        """Wait until nothing runs and nothing waits; pauses end at once."""
+        self._draining.set()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+        self._draining.clear()
 
 
 async def _land(future: asyncio.Future[Verdict], work: Work, causes: frozenset[Key], known: Known) -> None:
@@ -93,11 +102,9 @@ async def _land(future: asyncio.Future[Verdict], work: Work, causes: frozenset[K
     try:
         verdict = await work(causes, known)
     except BaseException as error:
-        if not future.done():
-            future.set_exception(error)
-            future.exception()  # a waiter that went away is no reason for a warning
+        future.set_exception(error)
+        future.exception()  # a waiter that went away is no reason for a warning
         if isinstance(error, asyncio.CancelledError):
             raise
     else:
-        if not future.done():
-            future.set_result(verdict)
+        future.set_result(verdict)

@@ -16,7 +16,7 @@ from tenantry.api.errors import AlreadyExists
 from tenantry.model.kinds import EVENT, Object
 from tenantry.model.plan import Notice
 
-NOTE_LIMIT = 1024
+NOTE_LIMIT = 1024  # bytes
 _INSTANCE = os.environ.get("HOSTNAME") or "local"
 
 
@@ -61,7 +61,7 @@ async def record(api: Api, notice: Notice) -> None:
         "action": notice.action,
         "reason": notice.reason,
         "regarding": regarding,
-        "note": notice.note[:NOTE_LIMIT],
+        "note": notice.note.encode()[:NOTE_LIMIT].decode(errors="ignore"),
         "type": notice.type,
     }
     try:

@@ -52,9 +52,7 @@ class Reader:
         self.known: dict[Key, Object | None] = dict(known or {})
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
-    async def get(
-        self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None
-    ) -> Object | None:
+    async def get(self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None) -> Object | None:
         """The live object or None; with ``verify`` its fingerprint is an input of the decision."""
         key = _key(kind, name, namespace)
         if key not in self.known:

@@ -72,6 +72,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _is_path_segment(name: str) -> bool:
+    """Whether the API server could have an object of this name: names are path segments of URLs."""
+    return name not in (".", "..") and not any(character in name for character in "/%")
+
+
 def _look(event: Event) -> Look:
     data = event.data
     if data is not None and not isinstance(data, dict):
@@ -89,6 +94,8 @@ def _look(event: Event) -> Look:
     kind = _text(body.get("kind")) or attributes.get("kind", "")
     if not name or not kind or not api_version:
         raise MalformedRequest("no apiVersion, kind and name")
+    if not _is_path_segment(name) or (namespace and not _is_path_segment(namespace)):
+        raise MalformedRequest("no object can have this name")
     raw_labels = metadata.get("labels")
     labels = raw_labels if isinstance(raw_labels, dict) else {}
     return Look(

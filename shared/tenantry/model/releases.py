@@ -89,7 +89,8 @@ def target_namespaces(namespaces: Iterable[Object], project: str, release_ns: st
     members = sorted(
         found["metadata"]["name"]
         for found in namespaces
-        if not is_terminating(found) and place_of(found, config).is_a == "ordinary"
+        if not is_terminating(found)
+        and place_of(found, config).is_a == "ordinary"
         and labels_of(found).get(config.project_label) == project
     )
     if not members:
@@ -154,9 +155,7 @@ def merged(low: Any, high: Any) -> Any:
     return {**low, **{name: merged(low[name], value) if name in low else value for name, value in high.items()}}
 
 
-def composed_values(
-    project_chart: Object, chart: Chart, project: str, targets: Sequence[str], config: Config
-) -> Object:
+def composed_values(project_chart: Object, chart: Chart, project: str, targets: Sequence[str], config: Config) -> Object:
     """The chart's values: defaults, the owner's, the operator's overrides, and what is forced."""
     cattle, operator = config.global_.cattle, config.helm_project_operator
     given = {"systemDefaultRegistry": cattle.system_default_registry, "url": cattle.url}

@@ -112,8 +112,7 @@ def _explain(error: ValidationError) -> list[str]:
                 line = f"{path}: {message}" if path else message
                 if not isinstance(problem.get("input"), dict | list):
                     line += f" (given: {problem.get('input')!r})" if "given" not in line else ""
-        if line not in lines:
-            lines.append(line)
+        lines.append(line)
     return lines
 
 

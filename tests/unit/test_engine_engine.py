@@ -1,0 +1,477 @@
+"""The engine's order and concurrency, shown with a unit that reads and writes nothing.
+
+What it does to a cluster is shown in tests/cluster with a real API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from tenantry.api import Api
+from tenantry.api.errors import KindNotServed, TransientError
+from tenantry.engine import Engine, Verdict, engine
+from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.request import MalformedRequest
+from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object
+from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
+
+FUNCTION = "test"
+OBJECT: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}
+WANTED = Plan(((Apply(CONFIG_MAP, OBJECT, None),),))
+
+
+class Stub:
+    """All that the engine itself asks of an API client."""
+
+    field_manager = "tenantry-test"
+
+
+@dataclass
+class Still:
+    """A unit that writes nothing: owners by key, and what happens when one is observed live."""
+
+    stages: Sequence[Sequence[str]] = (("o/1",),)
+    act: Callable[[str, Reader], Awaitable[None]] | None = None
+    due: frozenset[str] = frozenset()
+    name: str = "still"
+    kinds: frozenset[Kind] = frozenset({NAMESPACE})
+    pause: float = 0.0
+    log: list[str] = field(default_factory=list)
+    causes: list[frozenset[Key]] = field(default_factory=list)
+    known: list[Mapping[Key, Object | None]] = field(default_factory=list)
+    active: int = 0
+    most: int = 0
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """Return the stages; the object that woke us counts as read."""
+        reader.known[key] = OBJECT
+        return self.stages
+
+    def accepts(self, owner: str) -> bool:
+        """Return whether the owner is of our form."""
+        return owner.startswith("o/")
+
+    def pause_s(self, owner: str) -> float:
+        """Return the pause."""
+        return self.pause
+
+    async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+        """Note the run; a snapshot only says who is due."""
+        if isinstance(reader, Snapshot):
+            return owner, owner in self.due
+        self.log.append(f"+{owner}")
+        self.causes.append(reader.causes)
+        self.known.append(dict(reader.known))
+        self.active += 1
+        self.most = max(self.most, self.active)
+        try:
+            if self.act is not None:
+                await self.act(owner, reader)
+        finally:
+            self.active -= 1
+            self.log.append(f"-{owner}")
+        return owner, False
+
+    def plan(self, observed: tuple[str, bool]) -> Plan:
+        """Return a plan that changes something only for what a snapshot shows as due."""
+        return WANTED if observed[1] else NOTHING
+
+    def report(self, observed: tuple[str, bool], refusals: Sequence[Refusal]) -> Plan:
+        """Return nothing to tell."""
+        return NOTHING
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """Return no lists."""
+        return []
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Return every owner of every stage."""
+        return [owner for stage in self.stages for owner in stage]
+
+
+def make(*units: Still, **options: Any) -> Engine:
+    """Return an engine over these units."""
+    return Engine(FUNCTION, cast(Api, Stub()), units, **options)
+
+
+def look(name: str = "a1", kind: Kind = NAMESPACE) -> Event:
+    """Return an event that says: look at this object."""
+    data = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+    return Event(id="1", source="/s", type="dev.knative.apiserver.resource.update", data=data)
+
+
+def sweep() -> Event:
+    """Return the event of a schedule."""
+    return Event(id="1", source="/s", type=PING_TYPE)
+
+
+def key(name: str) -> Key:
+    """Return the key of a namespace."""
+    return Key("v1", "Namespace", "", name)
+
+
+async def settle() -> None:
+    """Let everything that can go on without time passing go on."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+# -- events ----------------------------------------------------------------------------------------------------
+
+
+async def test_nothing_to_write_is_nothing_to_do() -> None:
+    """A run that changes nothing is 204; the owner was observed once, with the cause and what was read for it."""
+    unit = Still()
+    assert await make(unit).handle(look()) == Verdict(204, "nothing to do")
+    assert (unit.log, unit.causes, unit.known) == (["+o/1", "-o/1"], [frozenset({key("a1")})], [{key("a1"): OBJECT}])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [look(kind=CONFIG_MAP), Event(id="1", source="/s", type="other"), look(kind=Kind("other.io/v1", "Namespace", "namespaces"))],
+)
+async def test_what_is_not_ours(event: Event) -> None:
+    """Another kind, another group and another type are 204, and nobody looks."""
+    unit = Still()
+    assert await make(unit).handle(event) == Verdict(204, "nothing to do")
+    assert unit.log == []
+
+
+async def test_a_kind_is_ours_in_every_version() -> None:
+    """The version in which a source serves a kind does not matter."""
+    unit = Still()
+    await make(unit).handle(look(kind=Kind("v2", "Namespace", "namespaces")))
+    assert unit.log == ["+o/1", "-o/1"]
+
+
+async def test_an_event_that_names_nothing_is_told_from_a_bug() -> None:
+    """The entry answers 400 for it, so it is raised; what follows is handled."""
+    made = make(Still())
+    with pytest.raises(MalformedRequest):
+        await made.handle(Event(id="1", source="/s", type="dev.knative.apiserver.resource.add"))
+    assert made._pending == 0
+
+
+async def test_every_unit_of_a_kind_is_asked() -> None:
+    """Two units on one kind both run, each under its own name."""
+    first, second, other = Still(name="a"), Still(name="b"), Still(name="c", kinds=frozenset({CONFIG_MAP}))
+    await make(first, second, other).handle(look())
+    assert (first.log, second.log, other.log) == (["+o/1", "-o/1"], ["+o/1", "-o/1"], [])
+
+
+async def test_stages_follow_each_other() -> None:
+    """Owners of a stage run together; the next stage begins when all of them have ended."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        for _ in range(3 if owner == "o/1" else 1):
+            await asyncio.sleep(0)
+
+    unit = Still((("o/1", "o/2"), ("o/3",)), act)
+    assert (await make(unit).handle(look())).status == 204
+    assert unit.log == ["+o/1", "+o/2", "-o/2", "-o/1", "+o/3", "-o/3"]
+
+
+async def test_a_stage_that_fails_holds_back_the_next() -> None:
+    """The memory of a move is not overwritten while the project that was left is not put right."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        if owner == "o/1":
+            raise TransientError("away")
+
+    unit = Still((("o/1", "o/2"), ("o/3",)), act)
+    assert await make(unit).handle(look()) == Verdict(503, "TransientError")
+    assert "+o/3" not in unit.log
+    assert "-o/2" in unit.log
+
+
+async def test_a_later_stage_reads_anew() -> None:
+    """What was read before an earlier stage ran is too old to decide a later one on."""
+    unit = Still((("o/1",), ("o/2",)))
+    await make(unit).handle(look())
+    assert unit.known == [{key("a1"): OBJECT}, {}]
+
+
+async def test_a_burst_on_one_owner_is_two_runs_that_see_every_cause() -> None:
+    """Events on the same owner share runs; each is answered after a run that began after it."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    unit = Still(act=act)
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look(f"a{number}"))) for number in range(20)]
+    await settle()
+    assert unit.log == ["+o/1"]
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(*tasks)} == {204}
+    assert unit.log == ["+o/1", "-o/1"] * 2
+    assert unit.causes[0] | unit.causes[1] == {key(f"a{number}") for number in range(20)}
+    assert unit.known[1] == {}
+
+
+async def test_two_units_do_not_share_runs() -> None:
+    """Owners of the same name in two units are two owners."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    first, second = Still(act=act, name="a"), Still(act=act, name="b", kinds=frozenset({CONFIG_MAP}))
+    made = make(first, second)
+    tasks = [asyncio.create_task(made.handle(event)) for event in (look(), look(kind=CONFIG_MAP))]
+    await settle()
+    assert (first.active, second.active) == (1, 1)
+    go.set()
+    await asyncio.gather(*tasks)
+
+
+# -- failures --------------------------------------------------------------------------------------------------
+
+
+async def test_failures_to_find_owners() -> None:
+    """When the API server cannot say whom an event concerns, the event is tried again."""
+
+    class Deaf(Still):
+        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+            raise TransientError("away")
+
+    assert await make(Deaf()).handle(look()) == Verdict(503, "TransientError")
+
+
+async def test_a_missing_kind_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A CRD that is not installed needs a person, and the log says so at that level; other failures warn."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        raise KindNotServed("no HelmChart here") if owner == "o/1" else TransientError("away")
+
+    with caplog.at_level(logging.WARNING, "tenantry"):
+        await make(Still(act=act)).handle(look())
+        await make(Still((("o/2",),), act)).handle(look())
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", "KindNotServed: no HelmChart here"),
+        ("WARNING", "TransientError: away"),
+    ]
+
+
+async def test_a_bug_is_500_and_the_owner_can_be_run_again(caplog: pytest.LogCaptureFixture) -> None:
+    """An unexpected exception is logged with its owner, answered as 500, and blocks nothing."""
+    broken = [True]
+
+    async def act(owner: str, reader: Reader) -> None:
+        if broken[0]:
+            raise ZeroDivisionError
+
+    made = make(Still((("o/1", "o/2"),), act))
+    assert (await made.handle(look())).status == 500
+    assert "a bug: the run for o/1 ended" in caplog.text
+    broken[0] = False
+    assert (await made.handle(look())).status == 204
+
+
+async def test_too_many_events_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the limit an event is refused with a time to wait, and nobody else is hurt."""
+    monkeypatch.setattr(engine, "MAX_PENDING", 2)
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    made = make(Still(act=act))
+    tasks = [asyncio.create_task(made.handle(look())) for _ in range(2)]
+    await settle()
+    assert await made.handle(look()) == Verdict(429, "too many events at once", retry_after=1.0)
+    assert (await made.handle(Event(id="1", source="/s", type="other"))).status == 204
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(*tasks)} == {204}
+    assert (await made.handle(look())).status == 204
+
+
+async def test_the_deadline_answers_and_the_run_goes_on() -> None:
+    """A sender is answered 503 in time; the run is not broken off, and draining waits for it."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    unit = Still(act=act)
+    made = make(unit, deadline_s=0.01)
+    assert await made.handle(look()) == Verdict(503, "deadline exceeded")
+    assert unit.log == ["+o/1"]
+    draining = asyncio.create_task(made.drain())
+    await settle()
+    assert not draining.done()
+    go.set()
+    await draining
+    assert unit.log == ["+o/1", "-o/1"]
+
+
+async def test_a_sender_that_hangs_up_does_not_break_off_the_run() -> None:
+    """Cancelling the handler leaves the run and the count of pending events right."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    unit = Still(act=act)
+    made = make(unit)
+    task = asyncio.create_task(made.handle(look()))
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert made._pending == 0
+    go.set()
+    await made.drain()
+    assert unit.log == ["+o/1", "-o/1"]
+
+
+# -- fan-out ---------------------------------------------------------------------------------------------------
+
+MANY = tuple(f"o/{number}" for number in range(60))
+
+
+async def test_a_small_fan_out_is_done_here_bounded() -> None:
+    """Up to the threshold all owners run in place, a bounded number at a time, broker or not."""
+    sent: list[Event] = []
+
+    async def emit(event: Event) -> None:
+        sent.append(event)
+
+    async def act(owner: str, reader: Reader) -> None:
+        await asyncio.sleep(0)
+
+    unit = Still((MANY[: engine.FAN_OUT_ABOVE],), act)
+    assert (await make(unit, emit=emit).handle(look())).status == 204
+    assert len(unit.log) == 2 * engine.FAN_OUT_ABOVE
+    assert unit.most == engine.PARALLEL
+    assert sent == []
+
+
+async def test_a_large_fan_out_without_a_broker_is_done_here() -> None:
+    """Without anywhere to send to, all owners run in place."""
+    unit = Still((MANY,))
+    await make(unit).handle(look())
+    assert len(unit.log) == 2 * len(MANY)
+
+
+async def test_a_large_fan_out_goes_to_the_broker() -> None:
+    """Each owner is one event that names function, unit, owner and cause, with the owner as partition key."""
+    sent: list[Event] = []
+
+    async def emit(event: Event) -> None:
+        sent.append(event)
+
+    unit = Still((MANY,))
+    made = make(unit, emit=emit)
+    assert await made.handle(look()) == Verdict(204, "nothing to do")
+    assert unit.log == []
+    assert {event.extensions["owner"] for event in sent} == set(MANY)
+    assert len({event.id for event in sent}) == len(sent) == len(MANY)
+    first = sent[0]
+    assert (first.type, first.source, first.subject) == (RECONCILE_REQUESTED_TYPE, "/tenantry/test", first.extensions["owner"])
+    assert first.extensions == {
+        "function": FUNCTION,
+        "unit": "still",
+        "owner": first.subject,
+        "partitionkey": first.subject,
+        "cause": "Namespace a1",
+    }
+    # What was sent is what is understood.
+    await made.handle(first)
+    assert unit.log == [f"+{first.subject}", f"-{first.subject}"]
+
+
+async def test_a_broker_that_is_away() -> None:
+    """An owner that could not be handed on means that the whole event is tried again."""
+
+    async def emit(event: Event) -> None:
+        if event.subject == "o/7":
+            raise TransientError("the broker answered 503")
+
+    assert await make(Still((MANY,)), emit=emit).handle(look()) == Verdict(503, "TransientError")
+
+
+@pytest.mark.parametrize(
+    ("unit", "owner", "log"),
+    [("still", "o/9", ["+o/9", "-o/9"]), ("still", "../../x", []), ("other", "o/9", [])],
+)
+async def test_requests_for_one_owner(unit: str, owner: str, log: list[str]) -> None:
+    """A request runs one owner without any cause; unknown units and forged owners are nothing to do."""
+    extensions = {"function": FUNCTION, "unit": unit, "owner": owner}
+    still = Still()
+    request = Event(id="1", source="/s", type=RECONCILE_REQUESTED_TYPE, extensions=extensions)
+    assert await make(still).handle(request) == Verdict(204, "nothing to do")
+    assert (still.log, still.causes) == (log, [frozenset()] if log else [])
+
+
+# -- sweep -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_sweep_runs_only_who_is_due() -> None:
+    """Owners that a snapshot shows to be as declared are not run; the others are, live."""
+    unit = Still((MANY, ("p/1",)), due=frozenset({"o/3", "p/1"}))
+    other = Still((("o/9",),), name="other")
+    assert await make(unit, other).handle(sweep()) == Verdict(204, "nothing to do")
+    assert sorted(unit.log) == ["+o/3", "+p/1", "-o/3", "-p/1"]
+    assert other.log == []
+    assert unit.known == [{}, {}]
+
+
+async def test_one_failure_stops_no_other_owner_of_a_sweep() -> None:
+    """Every due owner is run, a bounded number at a time, and the worst verdict is the sweep's."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        await asyncio.sleep(0)
+        if owner == "o/0":
+            raise TransientError("away")
+        if owner == "o/1":
+            raise ZeroDivisionError
+
+    unit = Still((MANY,), act, due=frozenset(MANY))
+    assert (await make(unit).sweep()).status == 500
+    assert len(unit.log) == 2 * len(MANY)
+    assert unit.most == engine.PARALLEL
+
+
+async def test_a_sweep_lets_events_through() -> None:
+    """While thousands of owners are planned from a snapshot, other work gets its turn."""
+    turns = [0]
+
+    async def other() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await make(Still((tuple(f"o/{number}" for number in range(1000)),))).sweep()
+    task.cancel()
+    assert turns[0] >= 10
+
+
+async def test_a_sweep_that_cannot_read() -> None:
+    """A snapshot that cannot be taken fails the sweep, which is tried again."""
+
+    class Deaf(Still):
+        async def sweep(self, reader: Reader) -> Sequence[str]:
+            raise TransientError("away")
+
+    assert await make(Deaf()).handle(sweep()) == Verdict(503, "TransientError")
+
+
+async def test_a_plan_is_shown_without_writing() -> None:
+    """The plan of an owner is text; over a converged one it says that there is nothing."""
+
+    class Eager(Still):
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return WANTED
+
+    assert await make(Still()).plan("still", "o/1") == "no changes"
+    assert await make(Eager()).plan("still", "o/1") == "create ConfigMap n/c"
