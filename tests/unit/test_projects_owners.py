@@ -85,11 +85,11 @@ async def owners(found: Object | None, hint: dict[str, str] | None = None, name:
     ("found", "stages"),
     [
         (namespace("a1"), [["namespace/a1"]]),
-        (namespace("a1", {LABEL: "p-a"}), [["project/p-a", "namespace/a1"]]),
-        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}), [["project/p-a", "namespace/a1"]]),
+        (namespace("a1", {LABEL: "p-a"}), [["project/p-a"], ["namespace/a1"]]),
+        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}), [["project/p-a"], ["namespace/a1"]]),
         pytest.param(
             namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}),
-            [["project/p-a"], ["project/p-b", "namespace/a1"]],
+            [["project/p-a"], ["project/p-b"], ["namespace/a1"]],
             marks=pytest.mark.check("hpo-13"),
         ),
         pytest.param(
@@ -101,19 +101,19 @@ async def owners(found: Object | None, hint: dict[str, str] | None = None, name:
             marks=pytest.mark.check("hpo-14"),
         ),
         (namespace("a1", {LABEL: "Foo_Bar", PROJECT_ID: "p-a"}), [["project/p-a"], ["namespace/a1"]]),
-        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "Foo_Bar"}), [["project/p-a", "namespace/a1"]]),
+        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "Foo_Bar"}), [["project/p-a"], ["namespace/a1"]]),
         pytest.param(namespace("bad", {LABEL: "../../x"}), [["namespace/bad"]], marks=pytest.mark.check("hpo-17")),
         (namespace("bad", {LABEL: ""}), [["namespace/bad"]]),
         pytest.param(namespace("kube-system", {LABEL: "p-a"}), [["namespace/kube-system"]], marks=pytest.mark.check("hpo-9")),
         (namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}, deletionTimestamp="now"), [["project/p-a"], ["project/p-b"]]),
         (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, deletionTimestamp="now"), [["project/p-a"]]),
         (registration("p-a"), [["project/p-a"]]),
-        (namespace("cattle-project-p-x"), [["project/p-x", "namespace/cattle-project-p-x"]]),
-        (namespace("cattle-project-p-x", {LABEL: "p-b"}), [["project/p-b", "project/p-x", "namespace/cattle-project-p-x"]]),
-        (namespace("cattle-project-p-x", {LABEL: "p-x"}), [["project/p-x", "namespace/cattle-project-p-x"]]),
+        (namespace("cattle-project-p-x"), [["project/p-x"], ["namespace/cattle-project-p-x"]]),
+        (namespace("cattle-project-p-x", {LABEL: "p-b"}), [["project/p-b", "project/p-x"], ["namespace/cattle-project-p-x"]]),
+        (namespace("cattle-project-p-x", {LABEL: "p-x"}), [["project/p-x"], ["namespace/cattle-project-p-x"]]),
         (
             namespace("cattle-project-p-x", {LABEL: "p-system", OPERATED: "true", PROJECT_ID: "p-a"}),
-            [["project/p-a"], ["project/p-x", "namespace/cattle-project-p-x"]],
+            [["project/p-a"], ["project/p-x"], ["namespace/cattle-project-p-x"]],
         ),
     ],
 )
@@ -146,7 +146,8 @@ async def test_whom_a_vanished_namespace_touches(name: str, hint: dict[str, str]
 async def test_live_labels_come_before_the_hint() -> None:
     """While the namespace is there, what the payload said about it does not count."""
     assert [list(stage) for stage in await owners(namespace("a1", {LABEL: "p-a"}), {LABEL: "p-z", PROJECT_ID: "p-y"})] == [
-        ["project/p-a", "namespace/a1"]
+        ["project/p-a"],
+        ["namespace/a1"],
     ]
 
 
@@ -274,7 +275,7 @@ def a(name: str, project: str = "p-a", **metadata: Any) -> Object:
         ([], [a("b1", "p-b")], False, []),
         ([], [a("a1", deletionTimestamp="now")], False, []),
         ([key(NAMESPACE, "a2")], [a("a1"), a("a2")], True, ["a2"]),
-        ([key(NAMESPACE, "a1"), key(NAMESPACE, "a2")], [a("a1"), a("a2")], True, ["a1", "a2"]),
+        ([key(NAMESPACE, "a1"), key(NAMESPACE, "a2")], [a("a1"), a("a2")], True, ["a1"]),
         ([key(NAMESPACE, "gone")], [a("a1")], True, ["a1"]),
         ([key(NAMESPACE, "gone")], [], False, []),
         ([key(NAMESPACE, "b1")], [a("b1", "p-b")], False, []),
@@ -365,3 +366,42 @@ async def test_each_kind_of_owner_is_observed_planned_and_reported() -> None:
     project = await UNIT.observe("project/p-a", Fixed(a("a1")))
     assert next(UNIT.plan(project).writes()).key.kind == "Namespace"
     assert UNIT.report(project, ()) == NOTHING
+
+
+def managed(found: Object) -> Object:
+    """Return the object as one that we have applied before."""
+    entry = {"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}
+    return {**found, "metadata": {**found["metadata"], "managedFields": [entry]}}
+
+
+async def test_a_member_of_before_saves_the_list() -> None:
+    """A namespace that was a member last time is looked at before all are listed, while the project is served."""
+    unit, reg = projects(), managed(registration("p-a"))
+    await unit.observe("project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
+    reader = Fixed(a("a1"), reg, causes=[key(NAMESPACE, "cattle-project-p-a")])
+    reader.list = None  # type: ignore[assignment,method-assign]
+    seen = await unit.observe("project/p-a", reader)
+    assert isinstance(seen, Project)
+    assert seen.alive is True
+
+
+@pytest.mark.parametrize("there", [[a("a2")], [a("a1", "p-b"), a("a2")], [a("a1", deletionTimestamp="now"), a("a2")]])
+async def test_a_member_of_before_is_only_a_hint(there: list[Object]) -> None:
+    """When it is no member any more all namespaces are listed."""
+    unit, reg = projects(), managed(registration("p-a"))
+    await unit.observe("project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
+    seen = await unit.observe("project/p-a", Fixed(*there, reg, causes=[key(NAMESPACE, "cattle-project-p-a")]))
+    assert isinstance(seen, Project)
+    assert (seen.alive, [member["metadata"]["name"] for member in seen.members]) == (True, ["a2"])
+
+
+async def test_a_remembered_project_is_not_looked_at_again() -> None:
+    """A namespace whose memory we wrote needs no look at its project; a memory that others brought does."""
+    fields = {"f:metadata": {"f:labels": {f"f:{PROJECT_ID}": {}}}}
+    entry = {"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": fields}
+    ours = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, managedFields=[entry])
+    theirs = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"})
+    leaving = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, managedFields=[entry], deletionTimestamp="now")
+    assert [list(stage) for stage in await owners(ours)] == [["namespace/a1"]]
+    assert [list(stage) for stage in await owners(theirs)] == [["project/p-a"], ["namespace/a1"]]
+    assert [list(stage) for stage in await owners(leaving)] == [["project/p-a"]]

@@ -12,6 +12,7 @@ import asyncio
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
+from tenantry.model.difference import entries_of
 from tenantry.model.kinds import (
     CONFIG_MAP,
     NAMESPACE,
@@ -22,7 +23,13 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY
-from tenantry.model.projects import ChartFiles, is_member, is_registration, registration_name
+from tenantry.model.projects import (
+    REGISTRATION_MANAGER,
+    ChartFiles,
+    is_member,
+    is_registration,
+    registration_name,
+)
 
 
 async def observe_member(name: str, reader: Reader) -> Member:
@@ -38,12 +45,15 @@ async def observe_system(name: str, charts: tuple[ChartFiles, ...], reader: Read
     return SystemNamespace(name, namespace, await _config_maps(name, charts, reader))
 
 
-async def observe_project(project: str, charts: tuple[ChartFiles, ...], config: Config, reader: Reader) -> Project:
-    """Read a project: who is in it, its registration namespace and what we keep there."""
+async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness: str, config: Config, reader: Reader) -> Project:
+    """Read a project: who is in it, its registration namespace and what we keep there.
+
+    ``witness`` names a namespace that was a member at some time: looking at it may save a list.
+    """
     name = registration_name(project)
     registration = await reader.get(NAMESPACE, name)
     ours = registration is not None and is_registration(registration, config)
-    alive, members = await _members(project, registration, config, reader)
+    alive, members = await _members(project, registration, witness, config, reader)
     if registration is None or not ours or is_terminating(registration):
         return Project(project, registration, ours, alive, members)
     hardened = config.helm_project_operator.hardened_namespaces.enabled
@@ -66,20 +76,29 @@ async def _config_maps(namespace: str, charts: tuple[ChartFiles, ...], reader: R
 
 
 async def _members(
-    project: str, registration: Object | None, config: Config, reader: Reader
+    project: str, registration: Object | None, witness: str, config: Config, reader: Reader
 ) -> tuple[bool | None, tuple[Object, ...]]:
     if project in config.denied_project_ids:
         return False, ()
     woken_by = [cause.name for cause in sorted(reader.causes) if cause.kind == NAMESPACE.kind]
-    seen = [await reader.get(NAMESPACE, name) for name in woken_by if name != registration_name(project)]
-    witnesses = tuple(found for found in seen if found is not None and is_member(found, project, config))
+    blocked = registration is not None and not is_registration(registration, config)
+    witnesses: tuple[Object, ...] = ()
+    inside_only = bool(reader.causes) and all(_is_inside(cause, project) for cause in reader.causes)
+    if inside_only and registration is not None:
+        return None, ()
+    # While a project is not served its members carry a condition: then all of them are looked at, not one.
+    settled = registration is not None and not blocked and bool(entries_of(registration, REGISTRATION_MANAGER))
+    hint = [witness] if witness and reader.causes and settled else []
+    for name in dict.fromkeys([*woken_by, *hint]):
+        found = await reader.get(NAMESPACE, name)
+        if found is not None and is_member(found, project, config):
+            witnesses = (*witnesses, found)
+            if not blocked:
+                break  # one is enough, unless each is to be told that its project is not served
     if witnesses:
         # One witness carries the decision; it must still be a member when everything is written.
         await reader.get(NAMESPACE, witnesses[0]["metadata"]["name"], verify=lambda found: is_member(found, project, config))
         return True, witnesses
-    inside_only = bool(reader.causes) and all(_is_inside(cause, project) for cause in reader.causes)
-    if inside_only and registration is not None:
-        return None, ()
     members = await _list_members(project, config, reader)
 
     async def alive(fresh: Reader) -> bool:

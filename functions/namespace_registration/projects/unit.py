@@ -1,8 +1,9 @@
 """The wiring of projects: which kinds concern it, whom an event touches, and what a sweep looks at.
 
 A namespace that changes its project concerns the project that it was in, remembered in its own label
-``helm.cattle.io/projectId``, before everything else: the memory is overwritten only after the old project
-has been put right, so a crash in between loses nothing.
+``helm.cattle.io/projectId``, before everything else, then the project that it is in, and the memory is
+written last: a crash in between loses nothing, and a namespace that remembers the project that it is in
+needs no look at that project.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     CONFIG_MAP,
     NAMESPACE,
@@ -26,6 +28,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED, PROJECT_ID
 from tenantry.model.plan import Plan, Refusal
 from tenantry.model.projects import (
+    REGISTRATION_MANAGER,
     ChartFiles,
     place_of,
     project_id_problem,
@@ -33,6 +36,7 @@ from tenantry.model.projects import (
 )
 
 PROJECT_PAUSE_S = 0.15
+WITNESSES = 10_000
 
 Seen = Project | Member | SystemNamespace
 
@@ -46,6 +50,7 @@ class Projects:
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
         self._charts = charts
+        self._witness: dict[str, str] = {}
         self._inside = {
             CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
             SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
@@ -82,7 +87,9 @@ class Projects:
         joined = [current, named]
         stages = [self._projects(left), self._projects(joined)]
         if namespace is not None and not is_terminating(namespace):
-            stages[1] = [*stages[1], f"namespace/{name}"]
+            if remembered and remembered == current and not named and _we_remembered(namespace):
+                stages = []  # its project was put right before it was remembered
+            stages.append([f"namespace/{name}"])
         return [stage for stage in stages if stage]
 
     def _projects(self, ids: Sequence[str]) -> list[str]:
@@ -105,10 +112,19 @@ class Projects:
         """Read what the owner's plan needs."""
         kind, _, name = owner.partition("/")
         if kind == "project":
-            return await observe.observe_project(name, self._charts, self._config, reader)
+            seen = await observe.observe_project(name, self._charts, self._witness.get(name, ""), self._config, reader)
+            self._remember_witness(seen)
+            return seen
         if kind == "system":
             return await observe.observe_system(name, self._charts, reader)
         return await observe.observe_member(name, reader)
+
+    def _remember_witness(self, seen: Project) -> None:
+        """Keep the name of one member: a hint where to look next time, and nothing that decides."""
+        if len(self._witness) > WITNESSES:
+            self._witness.clear()
+        if seen.members:
+            self._witness[seen.id] = seen.members[0]["metadata"]["name"]
 
     def plan(self, observed: Seen) -> Plan:
         """The writes that make it as declared."""
@@ -154,3 +170,8 @@ class Projects:
                 for owner in stage:
                     (owners if owner.startswith("project/") else members)[owner] = None
         return [*owners, *members]
+
+
+def _we_remembered(namespace: Object) -> bool:
+    """Whether the memory is ours: one that a backup or a person brought says nothing about the project."""
+    return owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", PROJECT_ID)

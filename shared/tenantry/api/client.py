@@ -1,6 +1,6 @@
 """The one narrow door to the API server: raw JSON in, raw JSON out, every failure typed.
 
-Built on the official client's ``ApiClient`` (connection pool, TLS, credentials) without its typed API
+Built on the official client's REST layer (connection pool, TLS, credentials) without its typed API
 classes, which cost more to import than everything else together.  Rules that hold for every request: a
 timeout, a bounded number in flight, the answer's status checked, 429 waited for as long as the server
 asks (bounded), 401 tried once more with the token read anew.  There is no client-side rate limit: the
@@ -19,7 +19,6 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 import aiohttp
-from kubernetes.aio.client.api_client import ApiClient
 from pydantic_core import from_json, to_json
 
 from tenantry import __version__
@@ -35,9 +34,12 @@ from tenantry.api.errors import (
     Unauthorized,
     error_from,
 )
+from tenantry.api.official import RESTClientObject
 from tenantry.model.kinds import Kind, Object
 
 CONCURRENCY = 32
+FIELD_MANAGERS = "tenantry-"
+"""Every field manager of ours begins so."""
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 PATIENCE_S = 20.0
@@ -78,7 +80,7 @@ class Api:
         self.server = str(configuration.host).rstrip("/")
         self._configuration = configuration
         self._token_file = token_file
-        self._client = ApiClient(configuration)
+        self._rest = RESTClientObject(configuration)
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         self._headers = {"Accept": _JSON, "User-Agent": f"tenantry/{__version__} ({field_manager})"}
@@ -114,7 +116,7 @@ class Api:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.rest_client.close()
+        await self._rest.close()
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -137,6 +139,8 @@ class Api:
         limit: int = 0,
     ) -> Listing:
         """All objects, read consistently (never from a stale cache), page by page.
+
+        Items carry apiVersion and kind, and of ``managedFields`` only our own entries.
 
         An expired continue token starts the list anew once, so that the result is of one moment.  With
         ``limit`` at most that many items come back, from a single page.
@@ -161,6 +165,7 @@ class Api:
             for item in page["items"] or ():
                 # Lists leave these out of their items; every reader of ours wants them.
                 item["apiVersion"], item["kind"] = kind.api_version, kind.kind
+                _forget_others(item)
                 items.append(item)
             metadata = page["metadata"]
             query["continue"] = metadata.get("continue") or ""
@@ -321,7 +326,7 @@ class Api:
         headers: dict[str, str],
         timeout: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        rest = self._client.rest_client
+        rest = self._rest
         if rest.pool_manager is None:
             rest.pool_manager = rest._create_pool_manager()
         auth = await self._configuration.auth_settings()
@@ -335,6 +340,14 @@ class Api:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransientError(f"{method} {path}: {_describe(error)}") from error
         return response
+
+
+def _forget_others(item: Object) -> None:
+    """Drop the field ownership of others from a listed object: half of its size, and nobody here asks for it."""
+    entries = item["metadata"].get("managedFields")
+    if entries:
+        ours = [entry for entry in entries if entry.get("manager", "").startswith(FIELD_MANAGERS)]
+        item["metadata"]["managedFields"] = ours
 
 
 def _sub(path: str, subresource: str) -> str:

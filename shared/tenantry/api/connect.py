@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config import incluster_config, kube_config
 
 from tenantry.api.errors import ApiError
+from tenantry.api.official import Configuration, incluster_config, kube_config
 
 SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LOOK_AGAIN_AFTER_S = 1.0

@@ -166,8 +166,15 @@ class Writer:
         )
 
     async def _own_by_apply(self, write: Apply, live: Object) -> Object:
-        """Turn our plain updates of an object that we created into an apply, so that fields can be given up."""
-        metadata = live["metadata"]
+        """Turn our plain updates of an object that we created into an apply, so that fields can be given up.
+
+        Reads the object once more: one from a list lacks the entries of others, which must stay.
+        """
+        seen = live["metadata"]
+        fresh = await self._api.get(write.kind, seen["name"], seen.get("namespace", ""))
+        if fresh is None or fresh["metadata"]["uid"] != seen["uid"]:
+            raise ConflictError(f"{write.key} is another object now")
+        live, metadata = fresh, fresh["metadata"]
         return await self._api.json_patch(
             write.kind,
             metadata["name"],

@@ -80,7 +80,7 @@ class Function:
         async with self._starting:
             if self._engine is None:
                 settings = self.configure()
-                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, "32"))
+                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, "16"))
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency
                 )
@@ -169,10 +169,7 @@ class Function:
                 span.set_attribute("cloudevents.event_type", event.type)
                 span.set_attribute("cloudevents.event_source", event.source)
                 span.set_attribute("http.response.status_code", verdict.status)
-        if verdict.writes:
-            log.info("%d %s, %d writes", verdict.status, verdict.reason, verdict.writes)
-        else:
-            log.debug("%d %s", verdict.status, verdict.reason)
+        log.debug("%d %s, %d writes", verdict.status, verdict.reason, verdict.writes)
         return verdict
 
 

@@ -1,0 +1,132 @@
+"""Row 1: from the first creation until everything is as declared, and the floor of the same work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+
+from pydantic_core import from_json
+from tests.bench import objects, stack
+from tests.bench.tracker import Tracker
+from tests.bench.wire import APPLY, Wire
+
+from tenantry.local.control_plane import ControlPlane
+from tenantry.model.kinds import EVENT, NAMESPACE, Object
+
+IN_FLIGHT = 16
+
+
+@dataclass
+class Round:
+    seconds: float
+    floor: float = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict)
+    floor_cpu: dict[str, float] = field(default_factory=dict)
+
+
+def names(projects: int, members: int) -> dict[str, list[str]]:
+    run = token_hex(2)
+    return {f"p-{run}-{p}": [f"team-{run}-{p}-{m}" for m in range(members)] for p in range(projects)}
+
+
+async def converge(plane: ControlPlane, up: stack.Up, projects: int, members: int) -> Round:
+    """Create all namespaces, 16 in flight, project by project, and wait until the watches have shown everything."""
+    async with stack.admin(plane, IN_FLIGHT) as wire, stack.admin(plane, 1) as watching:
+        tracker = Tracker()
+        wanted = names(projects, members)
+        for project, namespaces in wanted.items():
+            tracker.expect_project(project)
+            for name in namespaces:
+                tracker.expect_member(name)
+        await tracker.start(watching)
+        await stack.quiet(wire)  # the sources have announced what was there, and the first sweep is done
+        before = await stack.request_counts(wire)
+        cpu = stack.Cpu(plane, up)
+        began = time.perf_counter()
+        todo = deque((name, project) for project, namespaces in wanted.items() for name in namespaces)
+
+        async def create() -> None:
+            while todo:
+                name, project = todo.popleft()
+                await wire.do("POST", NAMESPACE.path(), objects.namespace(name, project))
+
+        await asyncio.gather(*(create() for _ in range(IN_FLIGHT)))
+        seconds = await tracker.wait() - began
+        used = cpu.used()
+        await stack.quiet(wire)
+        counts = stack.difference(await stack.request_counts(wire), before)
+    made = projects * members
+    return Round(seconds, 0.0, stack.reads(counts), stack.writes(counts) - made, used)
+
+
+async def floor(plane: ControlPlane, projects: int, members: int, in_flight: int = IN_FLIGHT) -> tuple[float, dict[str, float]]:
+    """The same creations, reads and writes straight to the API server: no watch, no event, no function.
+
+    All namespaces are created in the same order; each creation is followed by one read and one apply of its label, the
+    first of a project by: one read and the creation of the registration namespace, three applies and an Event.
+    """
+    async with stack.admin(plane, in_flight) as wire:
+        todo: deque[Coroutine[Any, Any, None]] = deque()
+        wanted = names(projects, members)
+        for project, namespaces in wanted.items():
+            for index, name in enumerate(namespaces):
+                todo.append(_create(wire, name, project, todo, first=index == 0))
+        busy = 0
+        cpu = stack.Cpu(plane)
+        began = time.perf_counter()
+
+        async def work() -> None:
+            nonlocal busy
+            while todo or busy:
+                if not todo:
+                    await asyncio.sleep(0.001)
+                    continue
+                busy += 1
+                await todo.popleft()
+                busy -= 1
+
+        await asyncio.gather(*(work() for _ in range(in_flight)))
+        seconds = time.perf_counter() - began
+        used = cpu.used()
+        await stack.quiet(wire)
+    return seconds, used
+
+
+async def _create(wire: Wire, name: str, project: str, todo: deque[Coroutine[Any, Any, None]], *, first: bool) -> None:
+    await wire.do("POST", NAMESPACE.path(), objects.foreign(objects.namespace(name, project)))
+    if first:
+        todo.append(_register(wire, project, todo))
+    todo.append(_label(wire, name, project))
+
+
+async def _label(wire: Wire, name: str, project: str) -> None:
+    from_json(await wire.do("GET", NAMESPACE.path(name=name)))
+    await _apply(wire, NAMESPACE.path(name=name), objects.foreign(objects.member_label(name, project)))
+
+
+async def _register(wire: Wire, project: str, todo: deque[Coroutine[Any, Any, None]]) -> None:
+    namespace, inside = objects.registration(project)
+    made = objects.foreign(namespace)
+    name = made["metadata"]["name"]
+    await wire.do("GET", NAMESPACE.path(name=name), but=(404,))
+    stored = from_json(await wire.do("POST", f"{NAMESPACE.path()}?fieldManager=bench-floor", made))
+    for kind, obj in inside:
+        body = objects.foreign(obj)
+        todo.append(_apply(wire, kind.path(name, body["metadata"]["name"]), body))
+    event = objects.notice(stored, project)
+    todo.append(_post(wire, EVENT.path("default"), event))
+
+
+async def _apply(wire: Wire, path: str, body: Object) -> None:
+    await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
+
+
+async def _post(wire: Wire, path: str, body: Object) -> None:
+    await wire.do("POST", f"{path}?fieldManager=bench-floor", body)

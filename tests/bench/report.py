@@ -1,0 +1,108 @@
+"""The figures: one list of rows, printed as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from tests.bench.latency import quantile
+
+if TYPE_CHECKING:
+    from tests.bench.convergence import Round
+    from tests.bench.process import Figures
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    value: float
+    unit: str
+    note: str = ""
+
+
+class Report:
+    """Collects rows in the order in which they are measured."""
+
+    def __init__(self, machine: str) -> None:
+        self._machine = machine
+        self._rows: list[Row] = []
+
+    def convergence(self, projects: int, members: int, rounds: Sequence[Round], peak_mb: float) -> None:
+        name = f"{projects} x {members}"
+        best = min(rounds, key=lambda each: each.seconds)
+        ratios = [each.seconds / each.floor for each in rounds]
+        many = len(rounds) > 1
+        self._add(
+            f"{name}: first creation to all complete",
+            statistics.median(each.seconds for each in rounds),
+            "s",
+            f"median of {len(rounds)}; best {best.seconds:.2f}" if many else "one run",
+        )
+        self._add(
+            f"{name}: floor",
+            statistics.median(each.floor for each in rounds),
+            "s",
+            "same requests by a bare client, 16 in flight" + (f"; best {min(each.floor for each in rounds):.2f}" if many else ""),
+        )
+        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}" if many else "")
+        reads = statistics.median(each.reads for each in rounds) / projects
+        writes = statistics.median(each.writes for each in rounds) / projects
+        self._add(f"{name}: reads per project", reads, "requests", "apiserver_request_total: GET and LIST of our kinds")
+        self._add(f"{name}: writes per project", writes, "requests", "the same: every apply, created namespaces and Events")
+        used = {who: statistics.median(each.cpu[who] for each in rounds) for who in best.cpu}
+        for who in ("function", "up", "kube-apiserver"):
+            floor = f"floor: {statistics.median(each.floor_cpu[who] for each in rounds):.2f}" if who in best.floor_cpu else ""
+            if who in used:
+                self._add(f"{name}: CPU of {who}", used[who], "s", floor)
+        self._add(f"{name}: peak memory of the function", peak_mb, "MiB", "start, sweep and load")
+
+    def latency(self, what: str, values: Sequence[float]) -> None:
+        for share in (0.5, 0.9, 0.99):
+            self._add(f"{what}: p{share * 100:.0f}", quantile(list(values), share), "ms", f"{len(values)} samples, by watch")
+
+    def at_rest(self, seconds: float, writes: float, changes: int) -> None:
+        self._add("at rest: writes", writes, "requests", f"in {seconds:.0f} s, our kinds, by anybody; {changes} watch events")
+
+    def sweep(self, seconds: float, cpu_s: float, reads: float, writes: float, peak_mb: float) -> None:
+        self._add("sweep: time", seconds, "s", f"{writes:.0f} writes")
+        self._add("sweep: CPU of the function", cpu_s, "s")
+        self._add("sweep: reads", reads, "requests", "one per page of 500 objects")
+        self._add("sweep: peak memory of the function", peak_mb, "MiB", "load and sweep")
+
+    def process(self, figures: Figures) -> None:
+        starts = f"median of {len(figures.starts)} starts; best {min(figures.starts):.2f}"
+        self._add("start to first handled event: CPU", figures.start_cpu_s, "s", starts)
+        self._add("start to first handled event: wall", figures.start_wall_s, "s")
+        self._add("memory at the first event", figures.first_mb, "MiB", "resident")
+        self._add("memory after the load", figures.loaded_mb, "MiB", f"peak {figures.peak_mb:.1f}")
+        self._add("memory idle", figures.idle_mb, "MiB", "5 s later")
+        note = "unknown kind, 2 KB, 16 connections; server and generator pinned to a core each"
+        self._add("events without work", figures.noop_s, "1/s", note)
+        self._add("events without work per CPU second", figures.noop_cpu_s, "1/s")
+        note = "reconcile.requested for a namespace whose label is missing: GET, apply"
+        self._add("events that read once and apply once", figures.once_s, "1/s", note + "; API server shares the cores")
+        self._add("the same per CPU second of the function", figures.once_cpu_s, "1/s")
+        note = "add of a namespace that joins: reads of its project too, runs coalesced"
+        self._add("joining events per CPU second", figures.join_cpu_s, "1/s", note)
+
+    def extend(self, other: Report) -> None:
+        self._rows += other._rows
+
+    def table(self) -> str:
+        width = max(len(row.name) for row in self._rows)
+        lines = [self._machine, ""]
+        lines += [f"{row.name:<{width}}  {_number(row.value):>9} {row.unit:<9} {row.note}".rstrip() for row in self._rows]
+        return "\n".join(lines)
+
+    def json(self) -> str:
+        return json.dumps({"machine": self._machine, "rows": [asdict(row) for row in self._rows]}, indent=2)
+
+    def _add(self, name: str, value: float, unit: str, note: str = "") -> None:
+        self._rows.append(Row(name, round(value, 4), unit, note))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 200 or value == int(value) else f"{value:.1f}" if value >= 20 else f"{value:.2f}"

@@ -1,0 +1,143 @@
+"""``python tests/bench/run.py [--quick] [--only NAME] [--json]``: measure, and print one table at the end.
+
+Progress goes to standard error.  Nothing is compared with a limit: a bench tells, it does not judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+if __name__ == "__main__":  # as a script, the tree is not on the path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.bench import convergence, latency, process, rest, stack
+from tests.bench.report import Report
+
+from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
+
+SECTIONS = ("small", "medium", "large", "process")
+
+
+@contextmanager
+def _plane() -> Iterator[tuple[ControlPlane, Path]]:
+    stack.say("starting a control plane")
+    with ControlPlane(ephemeral=True) as plane, tempfile.TemporaryDirectory(prefix="tenantry-bench-") as folder:
+        yield plane, Path(folder)
+
+
+async def _size(report: Report, plane: ControlPlane, folder: Path, projects: int, members: int, rounds: int) -> None:
+    """Rounds of the real thing and the floor, in turn, so that both see the same neighbours."""
+    done = []
+    peak = 0.0
+    for number in range(rounds):
+        stack.say(f"{projects} x {members}, round {number + 1} of {rounds}")
+        async with stack.Up(plane, folder) as up:
+            one = await convergence.converge(plane, up, projects, members)
+            peak = max(peak, stack.peak_mb(up.function))
+        one.floor, one.floor_cpu = await convergence.floor(plane, projects, members)
+        done.append(one)
+    report.convergence(projects, members, done, peak)
+
+
+async def _small(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        await _size(report, plane, folder, 40, 5, 2 if quick else 5)
+        if quick:
+            async with stack.Up(plane, folder) as up:
+                await _latency(report, plane, 15, 20)
+                await _rest(report, plane, up, 5)
+
+
+async def _medium(report: Report) -> None:
+    with _plane() as (plane, folder):
+        async with stack.Up(plane, folder) as up:
+            stack.say("200 x 3")
+            one = await convergence.converge(plane, up, 200, 3)
+            peak = stack.peak_mb(up.function)
+            later = Report("")
+            await _latency(later, plane, 40, 60)
+        one.floor, one.floor_cpu = await convergence.floor(plane, 200, 3)
+        report.convergence(200, 3, [one], peak)
+        report.extend(later)
+
+
+async def _large(report: Report) -> None:
+    with _plane() as (plane, folder):
+        async with stack.Up(plane, folder) as up:
+            stack.say("1000 x 5")
+            one = await convergence.converge(plane, up, 1000, 5)
+            peak = stack.peak_mb(up.function)
+            later = Report("")
+            await _rest(later, plane, up, 30)
+        one.floor, one.floor_cpu = await convergence.floor(plane, 1000, 5)
+        report.convergence(1000, 5, [one], peak)
+        report.extend(later)
+
+
+async def _latency(report: Report, plane: ControlPlane, projects: int, joins: int) -> None:
+    stack.say(f"latency: {projects} new projects, {joins} namespaces that join")
+    new, joined = await latency.latency(plane, projects, joins)
+    for what, values in (("new project", new), ("namespace joins", joined)):
+        report.latency(what, values)
+
+
+async def _rest(report: Report, plane: ControlPlane, up: stack.Up, seconds: float) -> None:
+    stack.say(f"at rest for {seconds:.0f} s")
+    report.at_rest(seconds, *await rest.at_rest(plane, seconds))
+    stack.say("one sweep")
+    report.sweep(*await rest.sweep(plane, up), stack.peak_mb(up.function))
+
+
+async def _process(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, _):
+        stack.say("one function process")
+        report.process(
+            await process.measure(plane, starts=3 if quick else 7, noop_s=2 if quick else 6, events=300 if quick else 1000)
+        )
+
+
+def _machine(version: str) -> str:
+    memory = psutil.virtual_memory().total / stack.MIB / 1024
+    load = psutil.getloadavg()[0]
+    return (
+        f"{len(psutil.Process().cpu_affinity())} cores of {platform.machine()}, {memory:.1f} GiB, "
+        f"Python {platform.python_version()}, Kubernetes {version}, load at start {load:.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure Tenantry on a control plane of its own.")
+    parser.add_argument("--quick", action="store_true", help="small sizes and few samples: about a minute")
+    parser.add_argument("--only", choices=SECTIONS, help="one section")
+    parser.add_argument("--json", action="store_true", help="the figures as JSON instead of a table")
+    chosen = parser.parse_args()
+    binaries = ensure_binaries(Lines())
+    report = Report(_machine(binaries.version("kubernetes")))
+    wanted = [chosen.only] if chosen.only else ["small", "process"] if chosen.quick else list(SECTIONS)
+    began = time.monotonic()
+    for section in wanted:
+        match section:
+            case "small":
+                asyncio.run(_small(report, quick=chosen.quick))
+            case "medium":
+                asyncio.run(_medium(report))
+            case "large":
+                asyncio.run(_large(report))
+            case "process":
+                asyncio.run(_process(report, quick=chosen.quick))
+    stack.say(f"done in {time.monotonic() - began:.0f} s")
+    print(report.json() if chosen.json else report.table())
+
+
+if __name__ == "__main__":
+    main()

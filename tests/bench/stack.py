@@ -1,0 +1,252 @@
+"""What is measured, as processes of their own: ``tenantry up``, and a function alone; and how they are looked at.
+
+The bench itself is the client: it shares no process with source, broker or function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tests.bench.objects import CONFIG
+from tests.bench.wire import Wire
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.identity import Identity
+from tenantry.local.install import INSTALL_MANAGER, install
+
+FUNCTION = "namespace-registration"
+OUR_RESOURCES = ("namespaces", "configmaps", "serviceaccounts", "networkpolicies", "events")
+_READS, _WRITES = ("GET", "LIST"), ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+_SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+MIB = 1024 * 1024
+
+Counts = dict[tuple[str, str], float]
+
+
+def say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+def admin(plane: ControlPlane, connections: int = 16) -> Wire:
+    return Wire(plane.server_url, plane.ca_file, plane.admin_token, connections)
+
+
+async def request_counts(wire: Wire) -> Counts:
+    """``apiserver_request_total`` of the kinds that the function reads and writes, by verb and resource.
+
+    The server does not count by client.  The controller manager reads these kinds through informers and writes a
+    ServiceAccount and a ConfigMap into each namespace (POST); it never applies, and records no events here.
+    """
+    text = (await wire.do("GET", "/metrics")).decode()
+    counts: Counts = {}
+    for labels, value in _SAMPLE.findall(text):
+        found = dict(_LABEL.findall(labels))
+        if found["resource"] in OUR_RESOURCES and not found["subresource"]:
+            key = (found["verb"], found["resource"])
+            counts[key] = counts.get(key, 0) + float(value)
+    return counts
+
+
+def difference(after: Counts, before: Counts) -> Counts:
+    return {key: count - before.get(key, 0) for key, count in after.items() if count != before.get(key, 0)}
+
+
+def reads(counts: Counts) -> float:
+    return sum(count for (verb, _), count in counts.items() if verb in _READS)
+
+
+def writes(counts: Counts) -> float:
+    """Writes that can only be ours: every apply, and each creation of an event or a namespace."""
+    ours = (("POST", "events"), ("POST", "namespaces"))
+    return sum(count for (verb, kind), count in counts.items() if verb in ("APPLY", "PATCH", "DELETE") or (verb, kind) in ours)
+
+
+def all_writes(counts: Counts) -> float:
+    return sum(count for (verb, _), count in counts.items() if verb in _WRITES)
+
+
+async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
+    """Wait until nobody reads or writes any more: the controller manager is done with new namespaces too."""
+    deadline = time.monotonic() + within
+    before, since = await request_counts(wire), time.monotonic()
+    while time.monotonic() < deadline:
+        await asyncio.sleep(0.2 if for_s > 0.2 else for_s / 2)
+        now = await request_counts(wire)
+        if now != before:
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since >= for_s:
+            return
+    raise RuntimeError("the cluster does not come to rest")
+
+
+class Up:
+    """``tenantry up`` against a control plane, as people start it."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        self._plane = plane
+        self._log = folder / f"up-{time.monotonic_ns()}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.broker = ""
+
+    async def __aenter__(self) -> Up:
+        with self._log.open("wb") as out:
+            self._process = subprocess.Popen(  # noqa: ASYNC220
+                [sys.executable, "-m", "tenantry.cli", "up", "--kubeconfig", str(self._plane.kubeconfig)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=without_configuration(),
+            )
+        deadline = time.monotonic() + 60
+        while not (found := re.search(r"takes CloudEvents at (\S+)", self._log.read_text())):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"tenantry up did not start:\n{self._log.read_text()[-2000:]}")
+            await asyncio.sleep(0.05)
+        self.broker = found[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        try:
+            await asyncio.to_thread(self._process.wait, 40)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def process(self) -> psutil.Process:
+        assert self._process is not None
+        return psutil.Process(self._process.pid)
+
+    @property
+    def function(self) -> psutil.Process:
+        return next(child for child in self.process.children() if FUNCTION in child.cmdline())
+
+    @property
+    def function_url(self) -> str:
+        command = self.function.cmdline()
+        return f"http://127.0.0.1:{command[command.index('--port') + 1]}/"
+
+
+def without_configuration(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TENANTRY_CONFIG", "OTEL_", "K_SINK"))}
+    return {**kept, **(more or {})}
+
+
+def cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def rss_mb(process: psutil.Process) -> float:
+    return float(process.memory_info().rss) / MIB
+
+
+def peak_mb(process: psutil.Process) -> float:
+    """The largest resident size so far, where the system keeps it; else the size now."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024 / MIB
+    return rss_mb(process)
+
+
+class Cpu:
+    """CPU seconds by process since its making."""
+
+    def __init__(self, plane: ControlPlane, up: Up | None = None) -> None:
+        self._processes = {name: psutil.Process(pid) for name, pid in plane_pids(plane).items()}
+        self._processes["bench"] = psutil.Process()
+        if up is not None:
+            self._processes["up"], self._processes["function"] = up.process, up.function
+        self._before = {name: cpu_s(process) for name, process in self._processes.items()}
+
+    def used(self) -> dict[str, float]:
+        return {name: round(cpu_s(process) - self._before[name], 2) for name, process in self._processes.items()}
+
+
+def plane_pids(plane: ControlPlane) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for process in psutil.process_iter(["name", "cwd", "pid"]):
+        name = str(process.info["name"] or "")
+        if name in ("etcd", "kube-apiserver", "kube-controller") or name.startswith("kube-controller"):
+            with contextlib.suppress(OSError):
+                if process.info["cwd"] and Path(process.info["cwd"]).samefile(plane.data_dir):
+                    found[name] = process.pid
+    return found
+
+
+@contextlib.asynccontextmanager
+async def function_identity(plane: ControlPlane) -> AsyncIterator[Path]:
+    """The kubeconfig of the function's ServiceAccount with its least rights."""
+    with tempfile.TemporaryDirectory(prefix="tenantry-bench-") as folder:
+        async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=plane.kubeconfig) as api:
+            await install(api, [FUNCTION], CONFIG, lambda _: None)
+            identity = Identity(api, FUNCTION, Path(folder), plane.kubeconfig, lambda _: None)
+            await identity.open()
+            try:
+                yield identity.kubeconfig
+            finally:
+                await identity.close()
+
+
+class Function:
+    """One function alone, as ``tenantry serve`` runs it; its log goes nowhere."""
+
+    def __init__(self, kubeconfig: Path, port: int, cpus: list[int] | None = None) -> None:
+        self.url = f"http://127.0.0.1:{port}/"
+        self.port = port
+        self.started = time.perf_counter()
+        command = [sys.executable, "-m", "tenantry.cli", "serve", FUNCTION, "--port", str(port), "--kubeconfig", str(kubeconfig)]
+        self._popen = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=without_configuration()
+        )
+        self.process = psutil.Process(self._popen.pid)
+        if cpus is not None and hasattr(self.process, "cpu_affinity"):
+            self.process.cpu_affinity(cpus)
+
+    async def ready(self) -> None:
+        while True:
+            if self._popen.poll() is not None:
+                raise RuntimeError("the function did not start")
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.close()
+                return
+            await asyncio.sleep(0.002)
+
+    async def stop(self) -> None:
+        self._popen.terminate()
+        await asyncio.to_thread(self._popen.wait, 40)
+
+    async def __aenter__(self) -> Function:
+        await self.ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+
+def event_request(attributes: Mapping[str, str], data: Any, host: str = "127.0.0.1") -> bytes:
+    """One CloudEvent in binary mode as a whole HTTP request."""
+    body = json.dumps(data).encode()
+    given = {"specversion": "1.0", "id": f"bench-{time.monotonic_ns()}", "source": "https://127.0.0.1", **attributes}
+    headers = "".join(f"ce-{name}: {value}\r\n" for name, value in given.items())
+    head = f"POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
