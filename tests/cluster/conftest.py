@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -24,8 +25,17 @@ def people(admin: Api) -> People:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def c1(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """The system under the reference configuration, fed by the real source and broker, until the module ends."""
-    yield await knative(C1)
+    """The system under the reference configuration, fed by the real source and broker, until the module ends.
+
+    Whatever a module does to it: 500 would be a bug, and a dead letter an event that nobody reflected.
+    """
+    running = await knative(C1, functions=[FUNCTION])
+    statuses: Counter[int] = Counter()
+    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
+    yield running
+    await running.drain()
+    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
 
 
 @pytest.fixture
@@ -35,7 +45,9 @@ def running(
     """``async with running({...}) as knative``: the system under a configuration, for a part of a test."""
 
     def start(config: dict[str, Any], **options: Any) -> Knative:
-        return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, **options)
+        return Knative(
+            control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, functions=[FUNCTION], **options
+        )
 
     return start
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import aiohttp
+
 from tenantry.api import Api
+from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
+from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually
 
 FUNCTION = "namespace-registration"
@@ -104,23 +107,23 @@ class People:
         """Delete an object, whatever state it is in."""
         await self.admin.delete(kind, name, namespace)
 
-    async def gone(self, *names: str) -> None:
-        """Wait until namespaces are gone; the namespace controller takes five seconds at least."""
+    async def gone(self, name: str, uid: str = "") -> None:
+        """Wait until a namespace is gone, or another one has its name; the controller takes five seconds at least."""
 
         async def check() -> bool:
-            found = await asyncio.gather(*(self.admin.get(NAMESPACE, name) for name in names))
-            return not any(found)
+            found = await self.admin.get(NAMESPACE, name)
+            return found is None or (uid != "" and found["metadata"]["uid"] != uid)
 
-        await eventually(check, within=30, what=f"namespaces {names} gone")
+        await eventually(check, within=30, what=f"namespace {name} gone")
 
     async def until(
         self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 10.0, what: str = ""
     ) -> Object:
         """Wait until an object is there and a condition holds for it; "eventually" of the checks is ten seconds."""
 
-        async def check() -> Object | None:
+        async def check() -> Object:
             found = await self.admin.get(kind, name, namespace)
-            return found if found is not None and holds(found) else None
+            return found if found is not None and holds(found) else {}
 
         try:
             return await eventually(check, within=within, what=what)
@@ -185,3 +188,18 @@ def marks_of(project: str, *, orphaned: bool = False) -> dict[str, str | None]:
         "annotation": f"c-test:{project}",
         "orphaned": "true" if orphaned else None,
     }
+
+
+def look(kind: Kind, name: str, namespace: str = "") -> tuple[dict[str, str], bytes]:
+    """Headers and body of an event that says: look at this object."""
+    return encode_binary(reference_event(kind.api_version, kind.kind, namespace, name))
+
+
+async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+    """Send an event to a function by hand: the status and the text of the answer."""
+    async with (
+        aiohttp.ClientSession(trust_env=False) as session,
+        session.post(url, headers=headers, data=body) as response,
+    ):
+        assert not [name for name in response.headers if name.lower().startswith("ce-")]
+        return response.status, await response.text()

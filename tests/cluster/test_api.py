@@ -130,6 +130,20 @@ async def test_an_update_never_resurrects(api: Api, namespace: str) -> None:
     assert await api.get(CONFIG_MAP, "one", namespace) is None
 
 
+async def test_an_update_never_takes_a_successor(api: Api, namespace: str) -> None:
+    """An apply that carries the uid of an object that was deleted and made anew is a conflict, too."""
+    old = await api.apply(CONFIG_MAP, config_map(namespace, a="1"))
+    await api.delete(CONFIG_MAP, "one", namespace)
+    new = await api.apply(CONFIG_MAP, config_map(namespace, a="2"))
+    body = config_map(namespace, a="3")
+    body["metadata"]["uid"] = old["metadata"]["uid"]
+
+    with pytest.raises(ConflictError):
+        await api.apply(CONFIG_MAP, body)
+
+    assert await api.get(CONFIG_MAP, "one", namespace) == new
+
+
 async def test_create_takes_nothing_over(api: Api, admin: Api, namespace: str) -> None:
     """A create of what exists fails and changes nothing."""
     before = await admin.create(CONFIG_MAP, config_map(namespace, a="1"))

@@ -79,6 +79,7 @@ class SystemNamespace:
     config_maps: dict[str, Object | None] = field(default_factory=dict)
 
 
+INVALID_PROJECT_ID = "InvalidProjectID"
 FIXES = {
     "quota": "raise the ResourceQuota of this namespace or delete what is not needed",
     "admission": "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels "
@@ -360,7 +361,7 @@ def report_member(seen: Member, refusals: Sequence[Refusal], config: Config) -> 
         problem = project_id_problem(project)
         if not problem:
             return _label_is_through(namespace)
-        writes = _say(namespace, ("InvalidProjectID", f"label {config.project_label}: {problem}"))
+        writes = _say(namespace, (INVALID_PROJECT_ID, f"label {config.project_label}: {problem}"))
     elif place.is_a == "registration":
         return NOTHING
     else:
@@ -375,8 +376,10 @@ def _is_about_its_label(member: Object) -> bool:
 
 
 def _label_is_through(namespace: Object) -> Plan:
-    """Take back what was told of a refused label; the rest is for the project's own run to say."""
-    return Plan((tuple(_say(namespace, None)),)) if _is_about_its_label(namespace) else NOTHING
+    """Take back what was told of a bad project id or a refused label; the rest is for the project's own run to say."""
+    told = find_condition(namespace, REGISTERED_CONDITION) or {}
+    over = told.get("reason") == INVALID_PROJECT_ID or _is_about_its_label(namespace)
+    return Plan((tuple(_say(namespace, None)),)) if over else NOTHING
 
 
 # -- single-namespace mode ---------------------------------------------------------------------------------

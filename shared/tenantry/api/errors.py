@@ -119,6 +119,11 @@ def _has_cause(body: Mapping[str, Any], reason: str) -> bool:
     return isinstance(causes, list) and any(isinstance(cause, dict) and cause.get("reason") == reason for cause in causes)
 
 
+def _is_about_uid(body: Mapping[str, Any]) -> bool:
+    causes = _details(body).get("causes")
+    return isinstance(causes, list) and any(isinstance(cause, dict) and cause.get("field") == "metadata.uid" for cause in causes)
+
+
 def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
     if _has_cause(body, "NamespaceTerminating"):
         return NamespaceTerminating
@@ -155,6 +160,8 @@ def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | Non
             kind = Expired
         case 429:
             return TooManyRequests(message, status=status, reason=reason, retry_after=retry_after or 1.0)
+        case 422 if _is_about_uid(body):
+            kind = ConflictError  # an apply with the uid of an object that was deleted and made anew
         case 400 | 405 | 406 | 413 | 415 | 422:
             kind = AdmissionDenied if any(words in message for words in _DENIED) else Invalid
         case _:

@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, KindNotServed, Unauthorized
-from tenantry.engine import telemetry
+from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
+from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Known, SingleFlight
 from tenantry.engine.reader import Reader, Snapshot
@@ -27,7 +27,9 @@ from tenantry.engine.unit import Owner, Unit
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import Key
+from tenantry.model.kinds import SERVICE_ACCOUNT, Key, Object
+from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.plan import Notice
 
 log = logging.getLogger("tenantry")
 
@@ -94,7 +96,7 @@ class Engine:
         except TimeoutError:
             return Verdict(503, "deadline exceeded")
         except ApiError as error:
-            return self._failed(error)
+            return await self._failed(error)
         finally:
             self._pending -= 1
 
@@ -173,7 +175,7 @@ class Engine:
             try:
                 verdict = await self._converge(unit, owner, causes, known)
             except ApiError as error:
-                verdict = self._failed(error)
+                verdict = await self._failed(error)
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
                 verdict = Verdict(500, "internal error")
@@ -262,12 +264,27 @@ class Engine:
         lines = [str(change) for plan in plans for change in plan.changes(self._api.field_manager)]
         return "\n".join(lines) or "no changes"
 
-    def _failed(self, error: ApiError) -> Verdict:
+    async def _failed(self, error: ApiError) -> Verdict:
         if isinstance(error, KindNotServed | Unauthorized):
             log.error("%s: %s", type(error).__name__, error.message)
         else:
             log.warning("%s: %s", type(error).__name__, error.message)
-        return verdict_for(error)
+        verdict = verdict_for(error)
+        if isinstance(error, Forbidden):
+            await self._tell(f"{verdict.reason}: apply knative/{self.function}/rights.yaml again")
+        return verdict
+
+    async def _tell(self, note: str) -> None:
+        """A Warning on our own ServiceAccount: a right that is missing for reading has no better place."""
+        account: Object = {
+            "apiVersion": SERVICE_ACCOUNT.api_version,
+            "kind": SERVICE_ACCOUNT.kind,
+            "metadata": {"name": self.function, "namespace": SYSTEM_NAMESPACE},
+        }
+        try:
+            await notices.record(self._api, Notice(account, "RightMissing", note, "Reconcile", "Warning"))
+        except ApiError as error:
+            log.warning("could not record the Event RightMissing: %s", error.message)
 
 
 def requested(function: str, unit: str, owner: Owner, cause: str) -> Event:

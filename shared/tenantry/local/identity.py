@@ -15,8 +15,8 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
-from tenantry.local.install import SYSTEM_NAMESPACE
 from tenantry.model.kinds import SERVICE_ACCOUNT
+from tenantry.model.names import SYSTEM_NAMESPACE
 
 TOKEN_LIFETIME_S = 3600  # the API server gives ten minutes at least
 _RENEW_AFTER = 0.8

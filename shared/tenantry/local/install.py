@@ -27,8 +27,8 @@ from tenantry.model.kinds import (
     Object,
     key_of,
 )
+from tenantry.model.names import SYSTEM_NAMESPACE
 
-SYSTEM_NAMESPACE = "tenantry-system"
 INSTALL_MANAGER = "tenantry-install"
 _KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
 

@@ -50,6 +50,9 @@ REGISTERED_CONDITION = "tenantry.dev/Registered"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that the API server puts on every namespace; who creates one owns it, so it is part of what we want."""
 
+SYSTEM_NAMESPACE = "tenantry-system"
+"""Where the functions and their ServiceAccounts live."""
+
 REGISTRATION_PREFIX = "cattle-project-"
 HARDENING_POLICY = "hpo-generated-default"
 DEFAULT_SERVICE_ACCOUNT = "default"

@@ -20,9 +20,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from tenantry.api import Api
+from tenantry.api.errors import ApiError
 from tenantry.engine import Engine, Unit, Verdict, telemetry
 from tenantry.engine.context import event_id
 from tenantry.engine.request import MalformedRequest
+from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
@@ -149,6 +151,9 @@ class Function:
             verdict = Verdict(error.status, error.reason)
         except MalformedRequest as error:
             verdict = Verdict(400, str(error))
+        except ApiError as error:
+            log.error("%s", error.message)
+            verdict = verdict_for(error)  # no engine yet: there is no API server to talk to
         except ClientDisconnect:
             verdict = Verdict(400, "the sender went away")
         except Exception:

@@ -20,18 +20,33 @@ if TYPE_CHECKING:
     from tenantry.api import Api
     from tenantry.local.control_plane import ControlPlane
     from tenantry.local.knative import Knative
+    from tenantry.testing.audit import AuditLog
 
 ADMIN_MANAGER = "tests-admin"
 
 
 @pytest.fixture(scope="session")
-def control_plane() -> Iterator[ControlPlane]:
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
+    """The audit log of ``control_plane``: what functions asked for under their identities."""
+    from tenantry.testing.audit import AuditLog
+
+    return AuditLog(tmp_path_factory.mktemp("audit"))
+
+
+@pytest.fixture(scope="session")
+def control_plane(audit_log: AuditLog) -> Iterator[ControlPlane]:
     """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder."""
     from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
     ensure_binaries(Lines())
-    with ControlPlane(ephemeral=True) as running:
+    with ControlPlane(ephemeral=True, api_server_args=audit_log.api_server_args) as running:
         yield running
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests last that judge what the others did."""
+    items.sort(key=lambda item: "rights_used" in getattr(item, "fixturenames", ()))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -15,34 +15,47 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenantry.api import Api
+from tenantry.local.deployment import deployment_folder
 from tenantry.local.knative import Knative
+from tenantry.local.manifests import load
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
 from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, is_terminating, key_of, labels_of
 
 ROUNDS = 20
 _TOUCHED = "tenantry.dev/touched"
+_MARKER = "tenantry.dev/marker"
+_ROLE_REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tenantry-marker"}
 _BODIES: Mapping[str, Object] = {
     "Namespace": {},
     "ConfigMap": {},
     "ServiceAccount": {},
+    "Secret": {"type": "Opaque"},
     "NetworkPolicy": {"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}},
+    "Role": {"rules": []},
+    "ClusterRole": {"rules": []},
+    "RoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
+    "ClusterRoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
 }
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 
 
 class Markers:
-    """One object of each kind that some sources watch; `observe` must be shown every event that was handled."""
+    """One object of each kind that some sources watch; `observe` must be shown every event that was handled.
 
-    def __init__(self, admin: Api, sources: Iterable[SourceSpec]) -> None:
+    ``heard`` says of an event whether anybody listens to it; kinds of which nobody hears are left out.
+    """
+
+    def __init__(self, admin: Api, sources: Iterable[SourceSpec], heard: Callable[[Event], bool] = lambda _: True) -> None:
         self._admin = admin
         self._namespace = f"marker-{secrets.token_hex(4)}"
-        self._watched = [watched for spec in sources for watched in spec.resources]
+        every = (watched for spec in sources for watched in spec.resources)
+        self._watched = [watched for watched in every if heard(_sample(watched))]
         self._seen = {watched.kind: asyncio.Event() for watched in self._watched}
         self._count = 0
 
@@ -76,10 +89,27 @@ class Markers:
             missing = ", ".join(kind for kind, seen in self._seen.items() if not seen.is_set())
             raise AssertionError(f"no event of a touched marker within {within:g} s: {missing}") from None
 
-    def owns(self, obj: Object) -> bool:
-        """Whether an object is one of the markers."""
-        metadata = obj["metadata"]
-        return self._namespace in (metadata["name"], metadata.get("namespace"))
+    async def settle(self, drain: Callable[[], Awaitable[None]], *, rounds: int = ROUNDS) -> None:
+        """Touch and drain until one round brought no other write; see the module."""
+        changed: list[str] = []
+        for _ in range(rounds):
+            before = await self._versions()
+            await self.touch()
+            await drain()
+            after = await self._versions()
+            changed = sorted(str(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+            if not changed:
+                return
+        raise AssertionError(f"not at rest after {rounds} rounds; written in the last one: {', '.join(changed[:20])}")
+
+    async def _versions(self) -> dict[Key, str]:
+        async def read(watched: Watched) -> list[Object]:
+            listing = await self._admin.list(watched.served_as[0], label_selector=str(watched.selector))
+            return listing.items
+
+        lists = await asyncio.gather(*(read(watched) for watched in self._watched))
+        found = (obj for objects in lists for obj in objects if not is_terminating(obj) and _MARKER not in labels_of(obj))
+        return {key_of(obj): obj["metadata"]["resourceVersion"] for obj in found}
 
     def _body(self, watched: Watched) -> Object:
         kind = watched.served_as[0]
@@ -89,10 +119,16 @@ class Markers:
         metadata = {
             "name": self._namespace,
             **where,
-            "labels": dict(watched.selector.match_labels),
+            "labels": {**watched.selector.match_labels, _MARKER: "true"},
             "annotations": {_TOUCHED: str(self._count)},
         }
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
+
+
+def _sample(watched: Watched) -> Event:
+    """An event about an object of that kind, for trying filters."""
+    attributes = {"kind": watched.kind, "apiversion": watched.api_version, "namespace": "", "name": "marker"}
+    return Event("marker", "/tenantry/testing", "dev.knative.apiserver.ref.update", extensions=attributes)
 
 
 def _watched_namespace() -> Watched:
@@ -113,32 +149,20 @@ async def settle(knative: Knative, admin: Api, *, rounds: int = ROUNDS) -> None:
     if not knative.sources:
         await knative.drain()
         return
-    specs = [source.spec for source in knative.sources]
     markers = _markers.get(knative)
     if markers is None:
-        markers = _markers[knative] = Markers(admin, specs)
+        markers = Markers(admin, [source.spec for source in knative.sources], _heard(knative))
+        _markers[knative] = markers
         observe = markers.observe
         knative.on_delivery.append(lambda _, event, status, *__: observe(event) if 200 <= status < 300 else None)
-    changed: list[str] = []
-    for _ in range(rounds):
-        before = await _versions(admin, specs, markers)
-        await markers.touch()
-        await knative.drain()
-        after = await _versions(admin, specs, markers)
-        changed = sorted(str(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-        if not changed:
-            return
-    raise AssertionError(f"not at rest after {rounds} rounds; written in the last one: {', '.join(changed[:20])}")
+    await markers.settle(knative.drain, rounds=rounds)
 
 
-async def _versions(admin: Api, specs: Iterable[SourceSpec], markers: Markers) -> dict[Key, str]:
-    async def read(watched: Watched) -> list[Object]:
-        listing = await admin.list(watched.served_as[0], label_selector=str(watched.selector))
-        return listing.items
-
-    lists = await asyncio.gather(*(read(watched) for spec in specs for watched in spec.resources))
-    found = (obj for objects in lists for obj in objects if not is_terminating(obj) and not markers.owns(obj))
-    return {key_of(obj): obj["metadata"]["resourceVersion"] for obj in found}
+def _heard(knative: Knative) -> Callable[[Event], bool]:
+    manifests = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers"))
+    references = ((trigger.filter, trigger.subscriber.ref) for trigger in manifests.triggers)
+    filters = [each for each, reference in references if reference is not None and reference.name in knative.functions]
+    return lambda event: any(each.matches(event) for each in filters)
 
 
 async def snapshot(
@@ -147,7 +171,7 @@ async def snapshot(
     """``uid`` to ``resourceVersion`` of the objects of these kinds: equal snapshots mean that nothing was written.
 
     ``containing`` keeps to objects with that text in their own or their namespace's name, ``labels`` to objects that have
-    them.  Left out are objects on their way out, and what is in a namespace that is.
+    them.  Left out are markers, objects on their way out, and what is in a namespace that is.
     """
     objects = await _select(admin, kinds, containing, labels or {})
     return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in objects}
@@ -178,6 +202,7 @@ async def _select(admin: Api, kinds: Iterable[Kind], containing: str, labels: Ma
         return (
             obj["kind"] in wanted
             and not is_terminating(obj)
+            and _MARKER not in labels_of(obj)
             and metadata.get("namespace") not in leaving
             and (containing in metadata["name"] or containing in metadata.get("namespace", ""))
             and all(labels_of(obj).get(name) == value for name, value in labels.items())

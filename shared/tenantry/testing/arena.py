@@ -1,0 +1,286 @@
+"""Where runs take place: one control plane, the function's processes behind the fault proxy, the real sources, the player.
+
+Runs share the arena and are kept apart by their tags: names, faults and lanes of one run concern no other.  Only a sweep
+reads and repairs everything, so runs go in rounds: all are disturbed in parallel, then one sweep is for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import yaml
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.deployment import deployment_folder
+from tenantry.local.identity import Identity
+from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.manifests import Manifests, load
+from tenantry.local.schedule import ping_event
+from tenantry.local.sinks import Poster
+from tenantry.local.source import ApiServerSource
+from tenantry.local.specs import Selector
+from tenantry.model.kinds import Object, labels_of
+from tenantry.serving.config import CONFIG_VARIABLE, load_config
+from tenantry.testing.awaiting import POLL_S
+from tenantry.testing.naming import tag_of
+from tenantry.testing.player import Lane, Player
+from tenantry.testing.proxy import FaultProxy
+from tenantry.testing.recording import Exchange
+from tenantry.testing.replicas import Pool
+from tenantry.testing.workload import Run, Workload
+from tenantry.testing.world import Change, World, version_of
+
+HANDS = "people"
+SWEEP = "sweep"
+REPLICAS = 2
+"""Processes that all runs share; each has a proxy of its own, so that requests show who sent them."""
+SETTLE_S = 45.0
+_tags = itertools.count(1)
+
+
+class NotSettled(AssertionError):
+    """Something still goes on after a long time."""
+
+
+class Arena:
+    """One control plane with everything around it.  Runs between ``async with`` and its end.
+
+    Args:
+        workload: of the function that is tried.
+        folder: for files; must exist.
+        bug: a seeded mutation that the processes run with.
+        settle_s: how long it may take until nothing goes on any more.
+    """
+
+    def __init__(self, workload: Workload, folder: Path, *, bug: str = "", settle_s: float = SETTLE_S) -> None:
+        self.workload = workload
+        self.logs: list[tuple[int, str]] = []
+        self.hands: Api
+        self.world: World
+        self.player: Player
+        self.proxies: list[FaultProxy] = []
+        self.pool: Pool
+        self.runs: dict[str, Run] = {}
+        self.foreign: list[Exchange] = []
+        """Writes of the function to objects of no run."""
+        self._folder = folder
+        self._bug = bug
+        self._settle_s = settle_s
+        self._stack = AsyncExitStack()
+        self._sources: list[ApiServerSource] = []
+        self._manifests: Manifests
+        self._sorted: dict[str, list[Exchange]] = {}
+        self._untagged: list[Exchange] = []
+        self._positions = [0] * REPLICAS
+        self._needs: dict[str, dict[int, int]] = {}
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._stack.aclose()
+
+    async def _start(self) -> None:
+        function, say = self.workload.function, lambda _: None
+        plane = ControlPlane(ephemeral=True)
+        await asyncio.to_thread(plane.start)
+        self._stack.push_async_callback(asyncio.to_thread, plane.stop)
+        config_path = self._folder / "tenantry.yaml"
+        config_path.write_text(yaml.safe_dump(dict(self.workload.config)))
+        enter = self._stack.enter_async_context
+        installer = await enter(await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=plane.kubeconfig))
+        await install(installer, [function], load_config(config_path), say)
+        self.hands = await enter(await Api.connect(field_manager=HANDS, kubeconfig=plane.kubeconfig, concurrency=64))
+        watcher = await enter(await Api.connect(field_manager="observer", kubeconfig=plane.kubeconfig))
+        kubeconfigs = {}
+        for account in (function, "tenantry-source"):
+            identity = Identity(installer, account, self._folder, plane.kubeconfig, say)
+            kubeconfigs[account] = await identity.open()
+            self._stack.push_async_callback(identity.close)
+        proxied = []
+        for number in range(REPLICAS):
+            folder = self._folder / f"proxy-{number}"
+            folder.mkdir(exist_ok=True)
+            self.proxies.append(await enter(FaultProxy(kubeconfigs[function], folder)))
+            proxied.append(self.proxies[-1].kubeconfig_for(kubeconfigs[function]))
+
+        environment = {CONFIG_VARIABLE: str(config_path.absolute())}
+        self.pool = Pool(function, proxied, bug=self._bug, environment=environment, on_log=self._heard)
+        self._stack.push_async_callback(self.pool.close)
+        await self.pool.open()
+        self._manifests = load(
+            deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers") / f"{function}.yaml"
+        )
+        poster = await enter(Poster())
+        self.player = Player(self._manifests, function, self._folder, poster)
+        self._stack.push_async_callback(self.player.close_all)
+        urls = [replica.url for replica in self.pool.shared]
+        await self.player.open("", urls[:1])
+        await self.player.open(SWEEP, urls[:1])
+        self.world = await enter(World(watcher, self.workload.watched))
+        source_api = await enter(await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs["tenantry-source"]))
+        for spec in self._manifests.sources:
+            self._sources.append(await enter(ApiServerSource(source_api, spec, self.player.accept, say=say)))
+        for source in self._sources:
+            await source.synced()
+        self._announces = [
+            (reflector, _matcher(watched.selector))
+            for source in self._sources
+            for reflector in source._tasks
+            if reflector is not None
+            for watched in source.spec.resources
+            if watched.kind == reflector.kind.kind
+        ]
+        self.world.listeners.append(self._expect)
+
+    @property
+    def size(self) -> int:
+        """How many objects there are."""
+        return len(self.world)
+
+    # -- runs ------------------------------------------------------------------------------------------
+
+    async def open(self, *urls: str) -> tuple[Run, Lane]:
+        """A run under a fresh tag, whose events go to these processes (default: one of the shared ones)."""
+        number = next(_tags)
+        tag = f"r{number:06d}r"
+        shared = self.pool.shared[number % len(self.pool.shared)].url
+        self.world.follow(tag)
+        self._sorted.setdefault(tag, [])
+        lane = await self.player.open(tag, urls or (shared,))
+        run = self.runs[tag] = Run(tag, self.hands, lambda: self.settle(tag))
+        return run, lane
+
+    async def close(self, tag: str) -> None:
+        """Forget a run; what it made stays in the cluster."""
+        await self.player.close(tag)
+        self.world.forget(tag)
+        self.runs.pop(tag, None)
+        self._sorted.pop(tag, None)
+        self._needs.pop(tag, None)
+
+    async def settle(self, tag: str, within: float = 0.0) -> None:
+        """Wait until all changes of a run so far were announced and handled, and nothing came of that any more.
+
+        Raises:
+            NotSettled: with what is still going on.
+        """
+        loop = asyncio.get_running_loop()
+        within = within or self._settle_s
+        give_up_at = loop.time() + within
+        lane, before = self.player.lanes[tag], None
+        while True:
+            busy = self._busy(tag, lane)
+            now = len(lane.announced), len(self.exchanges(tag)), len(self.world.changes(tag))
+            if not busy and now == before:
+                return
+            before = None if busy else now
+            if loop.time() > give_up_at:
+                raise NotSettled(f"still after {within:g} s: {busy}")
+            await asyncio.sleep(POLL_S / 3)
+
+    async def announced(self, tag: str, within: float = 5.0) -> None:
+        """Wait until the changes of a run so far were announced, handled or not."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + within
+        while self._unannounced(tag) and loop.time() < give_up_at:  # noqa: ASYNC110 (asks several watches)
+            await asyncio.sleep(POLL_S / 3)
+
+    def _busy(self, tag: str, lane: Lane) -> str:
+        return "events are being delivered" if not lane.idle else self._unannounced(tag)
+
+    def _unannounced(self, tag: str) -> str:
+        newest = dict(self.runs[tag].written)
+        for exchange in self.exchanges(tag):
+            if exchange.is_write and exchange.status < 300:
+                plural = exchange.resource
+                newest[plural] = max(newest.get(plural, 0), version_of(exchange.response or {}))
+        for plural, version in newest.items():
+            if self.world.seen(plural) < version:
+                return f"a change of {plural} is not seen yet"
+        for number, version in self._needs.get(tag, {}).items():
+            if int(self._announces[number][0]._resource_version or 0) < version:
+                return f"a change of {self._announces[number][0].kind.plural} is not announced yet"
+        if any(source.backlog.waiting for source in self._sources):
+            return "events wait in a source"
+        return ""
+
+    def _expect(self, change: Change) -> None:
+        """Note which watches of the sources will tell this change."""
+        tag = tag_of(change.key.namespace, change.key.name)
+        for number, (reflector, matches) in enumerate(self._announces):
+            if reflector.kind.kind == change.key.kind and (matches(change.before) or matches(change.after)):
+                needs = self._needs.setdefault(tag, {})
+                needs[number] = max(needs.get(number, 0), change.resource_version)
+
+    # -- sweeps and records ----------------------------------------------------------------------------
+
+    async def sweep(self) -> list[int]:
+        """Fire the function's schedule and wait until the sweep is answered; returns the statuses of all tries."""
+        lane = self.player.lanes[SWEEP]
+        lane.deliveries.clear()
+        for ping in self._manifests.pings:
+            await lane.send(ping_event(ping))
+        return [delivery.status for delivery in lane.deliveries]
+
+    def exchanges(self, tag: str) -> list[Exchange]:
+        """What the function exchanged with the API server about a run, so far."""
+        self._sort()
+        return self._sorted.get(tag, [])
+
+    def shared_exchanges(self) -> list[Exchange]:
+        """What it exchanged about no run in particular: the lists of sweeps."""
+        self._sort()
+        return self._untagged
+
+    def _sort(self) -> None:
+        fresh: list[Exchange] = []
+        for number, proxy in enumerate(self.proxies):
+            recording = proxy.recording
+            while self._positions[number] < len(recording):
+                fresh.append(recording[self._positions[number]])
+                self._positions[number] += 1
+        for exchange in sorted(fresh, key=lambda each: each.at):
+            tag = exchange_tag(exchange)
+            if tag in self._sorted:
+                self._sorted[tag].append(exchange)
+            elif exchange.is_write and exchange.changed:
+                self.foreign.append(exchange)
+            elif not tag:
+                self._untagged.append(exchange)
+
+    def _heard(self, line: Mapping[str, str]) -> None:
+        if "a bug" in line.get("message", "") or "Traceback" in line.get("message", ""):
+            self.logs.append((0, f"{line.get('message', '')} {line.get('error', '')[-300:]} {line.get('owner', '')}"))
+
+
+def exchange_tag(exchange: Exchange) -> str:
+    """The run that a request is about."""
+    texts = [exchange.namespace or "", exchange.name or "", exchange.query.get("labelSelector", "")]
+    body = exchange.request
+    if isinstance(body, dict):
+        metadata = body.get("metadata") or {}
+        texts += [str(metadata.get("name") or ""), str(metadata.get("namespace") or "")]
+    return tag_of(*texts)
+
+
+def _matcher(selector: Selector) -> Callable[[Object | None], bool]:
+    wanted = dict(selector.match_labels)
+
+    def matches(obj: Object | None) -> bool:
+        labels = labels_of(obj)
+        return obj is not None and all(labels.get(name) == value for name, value in wanted.items())
+
+    return matches

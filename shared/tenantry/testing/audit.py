@@ -1,0 +1,125 @@
+"""Which rights each function used: the API server's own audit log, read as RBAC decided.
+
+The log has only requests under our service accounts, at level Metadata.  Of a function's identity only the requests count
+that its own client made (its field manager is in the User-Agent), so that a test which borrows the identity claims no right.
+A request counts when a role of ours allowed it, whatever became of it afterwards: an object that was not there, a conflict,
+a quota.  A patch that made an object (201) needed ``create`` as well, which the server asks for without a trace in the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic_core import from_json
+
+from tenantry.model.names import SYSTEM_NAMESPACE
+
+_POLICY = f"""\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    userGroups: ["system:serviceaccounts:{SYSTEM_NAMESPACE}"]
+  - level: None
+"""
+_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
+_OUR_ROLE = re.compile(r' of (?:Cluster)?Role "tenantry-')
+_DENIED = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
+_NO_NAME = frozenset({"create", "deletecollection"})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Use:
+    """One right as RBAC sees it; ``resource`` with its subresource, ``name`` empty where the request named no object."""
+
+    function: str
+    group: str
+    resource: str
+    verb: str
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Used:
+    """What was allowed by our roles, and what was refused for want of a right."""
+
+    allowed: set[Use] = field(default_factory=set)
+    denied: set[Use] = field(default_factory=set)
+
+    def add(self, event: Any) -> None:
+        """Count one event of the log."""
+        user = str(event["user"]["username"])
+        function = user.removeprefix(_USER)
+        reference = event.get("objectRef")
+        if function == user or not reference or f"(tenantry-{function})" not in event.get("userAgent", ""):
+            return
+        status = event.get("responseStatus") or {}
+        group, name, verb = reference.get("apiGroup", ""), reference.get("name", ""), event["verb"]
+        if status.get("code") == 403 and (found := _DENIED.search(status.get("message", ""))):
+            verb, resource, group = found.groups()
+            self.denied.add(Use(function, group, resource, verb, name))
+            return
+        if not _OUR_ROLE.search((event.get("annotations") or {}).get("authorization.k8s.io/reason", "")):
+            return
+        resource = "/".join(part for part in (reference["resource"], reference.get("subresource", "")) if part)
+        self.allowed.add(Use(function, group, resource, verb, "" if verb in _NO_NAME else name))
+        if verb == "patch" and status.get("code") == 201:
+            self.allowed.add(Use(function, group, resource, "create", name))
+
+    def document(self) -> dict[str, list[dict[str, str]]]:
+        """As a JSON document."""
+        return {"allowed": _rows(self.allowed), "denied": _rows(self.denied)}
+
+    @classmethod
+    def of(cls, document: Any) -> Self:
+        """From `document`."""
+        return cls({Use(**row) for row in document["allowed"]}, {Use(**row) for row in document["denied"]})
+
+
+def _rows(uses: Iterable[Use]) -> list[dict[str, str]]:
+    return [asdict(use) for use in sorted(uses)]
+
+
+class AuditLog:
+    """The audit log of one control plane in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._policy, self._log = folder / "policy.yaml", folder / "audit.log"
+        self._policy.write_text(_POLICY)
+
+    @property
+    def api_server_args(self) -> list[str]:
+        """What kube-apiserver must be started with.  Each event is on disk before its request is answered."""
+        return [
+            f"--audit-policy-file={self._policy.absolute()}",
+            f"--audit-log-path={self._log.absolute()}",
+            "--audit-log-maxsize=2000",
+        ]
+
+    def read(self) -> Used:
+        """All that was used so far."""
+        used = Used()
+        if self._log.exists():
+            with self._log.open("rb") as lines:
+                for line in lines:
+                    if line.endswith(b"\n"):
+                        used.add(from_json(line))
+        return used
+
+
+def why_partial(session: Any) -> str:
+    """Why a pytest run cannot tell which rights are used: it is not the whole suite, or not whole so far; else empty."""
+    config, options = session.config, session.config.option
+    if config.args_source is not config.ArgsSource.TESTPATHS:
+        return "rights are judged by the whole suite: run pytest without paths"
+    narrowing = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "failedfirst", "stepwise", "maxfail")
+    if given := [name for name in narrowing if getattr(options, name, None)]:
+        return f"rights are judged by the whole suite: run pytest without {', '.join(given)}"
+    if hasattr(config, "workerinput"):
+        return "rights are judged in one process: run pytest without -n"
+    return "tests failed, so what they use is not known" if session.testsfailed else ""

@@ -1,0 +1,249 @@
+"""The oracle: what must hold of a run, however it was disturbed.  All eight parts must.
+
+======== ==============================================================================================
+equal      the end state is that of an undisturbed run; where retries alone must heal, before the sweep too
+path-free  another path to the same declarations ends in the same state (judged once per scenario)
+quiet      after that, every event again and two sweeps write nothing
+frugal     no object is made or deleted more often than in the undisturbed run
+safe       predicates over every moment; nothing foreign is written; only what was observed is deleted; nothing
+           that vanished is made again by an update
+accounted  each event ends in 2xx or as a dead letter with its reason; 500 and 400 are bugs; nothing crashes by itself
+told       while something cannot heal it is told, and no longer when it is healed
+bounded    recovery within `RECOVERY_S` of the sweep, and a bounded number of writes more than undisturbed
+======== ==============================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tenantry.model.kinds import EVENT, NAMESPACE, Key, Object
+from tenantry.testing.masks import Mask, State
+from tenantry.testing.naming import TAG, role_of
+from tenantry.testing.player import Lane
+from tenantry.testing.recording import Exchange
+from tenantry.testing.workload import KINDS, Workload
+from tenantry.testing.world import Change, World, version_of
+
+RECOVERY_S = 10.0
+PARTS = ("equal", "path-free", "quiet", "frugal", "safe", "accounted", "told", "bounded")
+_ANSWERS = frozenset((0, 409, 429, 503))
+"""What a function may answer besides 2xx; 0: it was killed."""
+_PLURALS = {kind.plural: kind for kind in KINDS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What did not hold: the part of the oracle, and a sentence."""
+
+    part: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.text}"
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All that is known of one run when it is judged."""
+
+    tag: str
+    scenario: str
+    lane: Lane
+    early: State = field(default_factory=dict)
+    """The state after the disturbance and before the sweep."""
+    end: State = field(default_factory=dict)
+    seconds: float = 0.0
+    """How long the preparation and the disturbed part took."""
+    recovery_s: float = 0.0
+    disturbed: list[Exchange] = field(default_factory=list)
+    """What the function exchanged with the API server about this run in the disturbed part."""
+    step_ended: list[float] = field(default_factory=list)
+    declared: list[Object] = field(default_factory=list)
+    """The declarations of the run, with ``@`` for its tag."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """Those of the function about this run until the end state was reached."""
+    again: list[Exchange] = field(default_factory=list)
+    """Those while everything was replayed."""
+    changes: list[Change] = field(default_factory=list)
+    told: bool | None = None
+    """Whether it was told while it could not heal; None where nothing is to be told."""
+    error: str = ""
+    logs: list[str] = field(default_factory=list)
+    retries_heal: bool = False
+    undisturbed: bool = False
+    more_writes: int = 0
+    extra: int = 0
+    """How many creations of each object the perturbation itself adds."""
+
+
+@dataclass(slots=True)
+class Reference:
+    """What undisturbed runs of a scenario did."""
+
+    end: State
+    creates: Counter[str]
+    deletes: Counter[str]
+    writes: int
+    evidence: list[Evidence]
+
+
+def key_of_exchange(exchange: Exchange) -> Key | None:
+    """The key of the object that an exchange is about, for kinds that we know."""
+    kind = _PLURALS.get(exchange.key[1]) or KINDS.get(exchange.key[1])
+    if kind is None:
+        return None
+    return Key(kind.api_version, kind.kind, exchange.namespace or "", exchange.name or "")
+
+
+def effective(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """The writes that changed something."""
+    return [exchange for exchange in exchanges if exchange.is_write and exchange.changed]
+
+
+def creates_of(changes: Iterable[Change]) -> Counter[str]:
+    """How many different objects there were by role: more than one means deleted and made again.  Without Events."""
+    uids: dict[str, set[str]] = {}
+    for change in changes:
+        if change.after is not None and change.key.kind != EVENT.kind:
+            uids.setdefault(role_of(str(change.key)), set()).add(change.after["metadata"]["uid"])
+    return Counter({role: len(found) for role, found in uids.items()})
+
+
+def deletes_of(exchanges: Iterable[Exchange]) -> Counter[str]:
+    """How often the function deleted, by role."""
+    return Counter(
+        role_of("/".join(map(str, exchange.key[1:]))) for exchange in effective(exchanges) if exchange.verb == "delete"
+    )
+
+
+def notices_of(exchanges: Iterable[Exchange]) -> Counter[str]:
+    """How many Kubernetes Events were recorded, by object and reason."""
+    found: Counter[str] = Counter()
+    for exchange in effective(exchanges):
+        body = exchange.request
+        if exchange.verb == "create" and isinstance(body, dict) and "regarding" in body:
+            found[role_of(f"{body.get('reason')} on {body['regarding'].get('name')}")] += 1
+    return found
+
+
+def writers(exchanges: Iterable[Exchange]) -> dict[tuple[Key, int], str]:
+    """Which resource version of which object is the function's work; -1 stands for its deletion."""
+    found: dict[tuple[Key, int], str] = {}
+    for exchange in effective(exchanges):
+        key = key_of_exchange(exchange)
+        if key is None:
+            continue
+        version = -1 if exchange.verb == "delete" else version_of(exchange.response or {})
+        found[key, version] = exchange.function or "function"
+    return found
+
+
+def reference_of(runs: Sequence[Evidence]) -> Reference:
+    """What undisturbed runs agree on; where counts differ, the highest."""
+    creates: Counter[str] = Counter()
+    deletes: Counter[str] = Counter()
+    for run in runs:
+        creates |= creates_of(run.changes)
+        deletes |= deletes_of(run.exchanges)
+    return Reference(runs[0].end, creates, deletes, max(len(effective(run.exchanges)) for run in runs), list(runs))
+
+
+def judge(run: Evidence, reference: Reference, mask: Mask, workload: Workload, world: World) -> list[Failure]:
+    """What does not hold of a run."""
+    found = [Failure("accounted", run.error)] if run.error else []
+    found += _equal(run, reference, mask)
+    found += [Failure("quiet", f"wrote again: {_said(each)}") for each in run.again if each.is_write]
+    found += _frugal(run, reference)
+    found += _safe(run, workload, world)
+    found += _accounted(run)
+    if run.told is False:
+        found.append(Failure("told", "nothing told people what could not heal"))
+    if run.recovery_s > RECOVERY_S:
+        found.append(Failure("bounded", f"recovered after {run.recovery_s:.1f} s"))
+    writes = len(effective(run.exchanges))
+    if writes > reference.writes + run.more_writes:
+        found.append(Failure("bounded", f"{writes} writes; undisturbed {reference.writes}"))
+    return found
+
+
+def _equal(run: Evidence, reference: Reference, mask: Mask) -> Iterable[Failure]:
+    for line in mask.differences(reference.end, run.end)[:4]:
+        yield Failure("equal", line)
+    if run.retries_heal:
+        for line in mask.differences(reference.end, run.early)[:4]:
+            yield Failure("equal", f"before the sweep, though every event was acknowledged or tried again: {line}")
+
+
+def _frugal(run: Evidence, reference: Reference) -> Iterable[Failure]:
+    for role, count in creates_of(run.changes).items():
+        if count > reference.creates[role] + run.extra:
+            yield Failure("frugal", f"{role} was made {count} times; undisturbed {reference.creates[role]}")
+    for role, count in deletes_of(run.exchanges).items():
+        if count > reference.deletes[role]:
+            yield Failure("frugal", f"{role} was deleted {count} times; undisturbed {reference.deletes[role]}")
+
+
+def _safe(run: Evidence, workload: Workload, world: World) -> Iterable[Failure]:
+    for moment in world.moments(run.tag, writers([*run.exchanges, *run.again])):
+        for predicate in workload.safe:
+            if problem := predicate(moment):
+                yield Failure("safe", f"{role_of(str(moment.change.key))}: {problem}")
+    yield from _observed_only(run)
+
+
+def _observed_only(run: Evidence) -> Iterable[Failure]:
+    """The last read of an object must have shown what is deleted, and must not have shown what an apply then makes."""
+    seen: dict[Key, tuple[str, int] | None] = {}
+    for exchange in run.exchanges:
+        key = key_of_exchange(exchange)
+        if key is None:
+            continue
+        if exchange.verb == "list" and exchange.status == 200:
+            for item in (exchange.response or {}).get("items") or ():
+                metadata = item["metadata"]
+                listed = Key(key.api_version, key.kind, metadata.get("namespace") or "", metadata["name"])
+                seen[listed] = metadata["uid"], version_of(item)
+        elif exchange.verb == "get":
+            stored = exchange.response or {}
+            seen[key] = (stored["metadata"]["uid"], version_of(stored)) if exchange.status == 200 else None
+        elif exchange.verb == "delete" and exchange.changed:
+            preconditions = (exchange.request or {}).get("preconditions") or {}
+            if not preconditions.get("uid"):
+                yield Failure("safe", f"deleted without a precondition: {_said(exchange)}")
+            elif seen.get(key) is None or seen[key] != (preconditions["uid"], int(preconditions.get("resourceVersion") or 0)):
+                yield Failure("safe", f"deleted what it had not read: {_said(exchange)}")
+            seen.pop(key, None)
+        elif exchange.verb == "create" and exchange.status == 201 and key.kind == NAMESPACE.kind:
+            for inside in [known for known in seen if known.namespace == key.name]:
+                del seen[inside]  # a new namespace is empty, whatever was read in the old one
+        elif exchange.verb == "apply" and exchange.status == 201 and seen.get(key) is not None:
+            yield Failure("safe", f"made again what had vanished: {_said(exchange)}")
+
+
+def _accounted(run: Evidence) -> Iterable[Failure]:
+    lane = run.lane
+    if lane.lost:
+        yield Failure("accounted", f"{lane.lost} events are lost without a dead letter")
+    for delivery in lane.deliveries:
+        if not 200 <= delivery.status < 300 and delivery.status not in _ANSWERS:
+            yield Failure("accounted", f"answered {delivery.status} to {delivery.event.type} {delivery.event.subject}")
+    letters = lane.dead_letters.read_text().splitlines() if lane.dead_letters.exists() else []
+    for line in letters:
+        if not json.loads(line).get("knativeerrorcode"):
+            yield Failure("accounted", "a dead letter without a reason")
+    if run.undisturbed and (letters or any(delivery.status != 204 for delivery in lane.deliveries)):
+        statuses = sorted({delivery.status for delivery in lane.deliveries})
+        yield Failure("accounted", f"undisturbed, yet {len(letters)} dead letters and answers {statuses}")
+    for line in run.logs:
+        yield Failure("accounted", f"it failed by itself: {line}")
+
+
+def _said(exchange: Exchange) -> str:
+    where = "/".join(part for part in (exchange.namespace, exchange.name) if part)
+    body = exchange.request if isinstance(exchange.request, dict) else {}
+    reason = f" ({body['reason']})" if "regarding" in body else ""
+    return TAG.sub("@", f"{exchange.verb} {exchange.key[1]} {where}{reason}")

@@ -1,0 +1,266 @@
+"""Performing plans: a round disturbs many runs at once, sweeps once for all, replays everything, and judges.
+
+Phases of a round.  (1) Every run on its own: preparation, then the disturbed steps, then the disturbance is lifted and what
+is still under way settles.  (2) One sweep for all; each run must come to its reference's end state.  (3) Every event of every
+run again and two sweeps: no write.  (4) The oracle judges.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tenantry.api.errors import ApiError
+from tenantry.testing.arena import Arena, NotSettled
+from tenantry.testing.awaiting import POLL_S
+from tenantry.testing.masks import Mask, State, state_of
+from tenantry.testing.naming import Occurrences
+from tenantry.testing.oracle import RECOVERY_S, Evidence, Failure, Reference, judge, reference_of
+from tenantry.testing.perturbations import Aim, Perturbation, Scene
+from tenantry.testing.replicas import Replica
+from tenantry.testing.workload import Run, Scenario, play
+
+LASTING_S = 0.7
+"""A state that lasted so long counts as reached, where the expected one is not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run to perform: a scenario, a perturbation and what it hits."""
+
+    scenario: str
+    perturbation: type[Perturbation]
+    target: str = ""
+
+    @property
+    def id(self) -> str:
+        """A name for the command line."""
+        words = f"{self.scenario}/{self.perturbation.name}/{self.target}"
+        return words.replace(" #", "#").replace(" ", "_").strip("/")
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a plan."""
+
+    plan: Plan
+    failures: list[Failure]
+    reached: bool
+    healed_early: bool
+    seconds: float
+    evidence: Evidence
+
+
+@dataclass(slots=True)
+class Learned:
+    """What undisturbed runs taught: a reference for each scenario, and the mask."""
+
+    references: dict[str, Reference] = field(default_factory=dict)
+    mask: Mask = field(default_factory=Mask)
+    failures: list[tuple[str, Failure]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Performed:
+    plan: Plan
+    scene: Scene
+    perturbation: Perturbation
+    evidence: Evidence
+    began: float
+    took: float = 0.0
+
+
+async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
+    """Perform each scenario undisturbed, twice on its own path and once on another, and learn references and masks.
+
+    Failures of the undisturbed runs, and of path-freedom, are part of what is learned.
+    """
+    learned = Learned()
+    plans = [Plan(name, Perturbation) for name in scenarios]
+    rounds = []
+    for _ in range(2):
+        began = time.monotonic()
+        rounds.append(await _perform_all(arena, plans, 0, {}))
+        # Times of objects have whole seconds: they must differ between the runs to be recognised as times.
+        await asyncio.sleep(max(0.0, began + 1.1 - time.monotonic()))
+    for one, two in zip(*rounds, strict=True):
+        learned.mask.learn(one.evidence.end, two.evidence.end)
+        learned.references[one.plan.scenario] = reference_of([one.evidence, two.evidence])
+    for each in (*rounds[0], *rounds[1]):
+        each.evidence.undisturbed = True
+        learned.failures += [(each.plan.scenario, failure) for failure in _judged(arena, each, learned)]
+    others = {name: _other_path(arena.workload.scenarios[name], learned.references[name]) for name in scenarios}
+    ends = {name: reference.end for name, reference in learned.references.items()}
+    for each in await _perform_all(arena, plans, 0, ends, learned.mask, others):
+        name = each.plan.scenario
+        for line in learned.mask.differences(ends[name], each.evidence.end)[:4]:
+            learned.failures.append((name, Failure("path-free", line)))
+    for each in (*rounds[0], *rounds[1]):
+        await arena.close(each.evidence.tag)
+    return learned
+
+
+def _other_path(scenario: Scenario, reference: Reference) -> Scenario:
+    """Another way to the same declarations: the one that the workload gives, or all manifests at once."""
+
+    async def at_once(run: Run) -> None:
+        await run.declare(reference.evidence[0].declared)
+
+    return Scenario(scenario.name, scenario.other or [at_once])
+
+
+async def perform(
+    arena: Arena, plans: Sequence[Plan], learned: Learned, seed: int, done: Callable[[Result], None] = lambda _: None
+) -> list[Result]:
+    """One round: perform plans in parallel and judge each."""
+    ends = {name: reference.end for name, reference in learned.references.items()}
+    results = []
+    for each in await _perform_all(arena, plans, seed, ends, learned.mask):
+        evidence = each.evidence
+        early = not learned.mask.differences(ends[each.plan.scenario], evidence.early)
+        failures = _judged(arena, each, learned)
+        results.append(Result(each.plan, failures, each.scene.reached, early, each.took, evidence))
+        await arena.close(evidence.tag)
+        done(results[-1])
+    return results
+
+
+def _judged(arena: Arena, each: _Performed, learned: Learned) -> list[Failure]:
+    return judge(each.evidence, learned.references[each.plan.scenario], learned.mask, arena.workload, arena.world)
+
+
+async def _perform_all(
+    arena: Arena,
+    plans: Sequence[Plan],
+    seed: int,
+    ends: Mapping[str, State],
+    mask: Mask | None = None,
+    paths: Mapping[str, Scenario] | None = None,
+) -> list[_Performed]:
+    foreign, logs = len(arena.foreign), len(arena.logs)
+    scenarios = paths or arena.workload.scenarios
+    performed = list(await asyncio.gather(*(_disturb(arena, plan, scenarios[plan.scenario], seed) for plan in plans)))
+    swept = time.monotonic()
+    await _sweep(arena, performed)
+    await asyncio.gather(*(_reach(arena, each, ends.get(each.plan.scenario), mask, swept) for each in performed))
+    for each in performed:
+        each.evidence.exchanges = list(arena.exchanges(each.evidence.tag))
+        lane = arena.player.lanes[each.evidence.tag]
+        for announced in list(lane.announced):
+            lane.send(announced.event)
+    await asyncio.gather(*(_settle(arena, each) for each in performed))
+    for _ in range(2):
+        await _sweep(arena, performed)
+    for each in performed:
+        evidence = each.evidence
+        evidence.again = arena.exchanges(evidence.tag)[len(evidence.exchanges) :]
+        evidence.changes = arena.world.changes(evidence.tag)
+        evidence.logs = [line for _, line in arena.logs[logs:] if evidence.tag in line]
+        each.took = time.monotonic() - each.began
+    if strange := arena.foreign[foreign:]:
+        performed[0].evidence.logs.append(f"(in this round) wrote to an object of no run: {strange[0].key}")
+    if untagged := [line for _, line in arena.logs[logs:] if not any(each.evidence.tag in line for each in performed)]:
+        performed[0].evidence.logs.append(f"(in this round) {untagged[0]}")
+    return performed
+
+
+async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _Performed:
+    """Phase 1 of one run."""
+    perturbation = plan.perturbation(arena.workload)
+    replicas: list[Replica] = []
+    if perturbation.alone:
+        replicas = await arena.pool.take(2)
+    elif perturbation.both:
+        replicas += arena.pool.shared
+    urls = [replica.url for replica in replicas]
+    run, lane = await arena.open(*(urls[:1] if perturbation.alone else urls))
+    evidence = Evidence(run.tag, plan.scenario, lane)
+    evidence.retries_heal = perturbation.retries_heal
+    evidence.extra, evidence.more_writes = perturbation.extra, perturbation.more_writes
+    chance = random.Random(f"{seed} {plan.id}")  # noqa: S311 (reproducible on purpose)
+    scene = Scene(run, lane, replicas, arena.world, plan.target, chance)
+    performed = _Performed(plan, scene, perturbation, evidence, time.monotonic())
+    occurrences = Occurrences()
+    aims = [Aim(scene, perturbation, occurrences, number) for number in range(len(arena.proxies))]
+    try:
+        await play(scenario.before, run)
+        await run.settle()
+        mark = len(arena.exchanges(run.tag))
+        lane.disturb()
+        perturbation.arm(scene)
+        for proxy, aim in zip(arena.proxies, aims, strict=True):
+            proxy.faults.append(aim)
+        await _steps(arena, scenario, perturbation, scene, evidence)
+        evidence.disturbed = arena.exchanges(run.tag)[mark:]
+        if perturbation.tells and scene.reached and not tells_itself(plan.target):
+            evidence.told = any(arena.workload.tells(obj) for obj in arena.world.of(run.tag).values())
+        await perturbation.lift(scene)
+        lane.calm()
+        await run.settle()
+        evidence.early = state_of(arena.world.of(run.tag), run.tag)
+        evidence.declared = [run.roles(body) for body in run.declared.values()]
+    except (ApiError, NotSettled) as error:
+        evidence.error = f"{type(error).__name__}: {error}"
+    finally:
+        for proxy, aim in zip(arena.proxies, aims, strict=True):
+            if aim in proxy.faults:
+                proxy.faults.remove(aim)
+    evidence.seconds = time.monotonic() - performed.began
+    if perturbation.alone:
+        lane.redirect(arena.pool.shared[0].url)
+        for replica in scene.replicas:
+            arena.pool.give_back(replica)
+    return performed
+
+
+async def _steps(arena: Arena, scenario: Scenario, perturbation: Perturbation, scene: Scene, evidence: Evidence) -> None:
+    for step in scenario.steps:
+        await step(scene.run)
+        if not perturbation.burst:
+            await scene.run.settle()
+        elif step is scenario.steps[-1]:
+            await arena.announced(scene.run.tag)
+        else:
+            await perturbation.ready(scene)
+        evidence.step_ended.append(time.monotonic())
+
+
+def tells_itself(target: str) -> bool:
+    """Whether a refused request is the telling itself: a condition or an Event."""
+    return " events " in target or "/status " in target
+
+
+async def _settle(arena: Arena, each: _Performed) -> None:
+    try:
+        await arena.settle(each.evidence.tag)
+    except NotSettled as error:
+        each.evidence.error = each.evidence.error or str(error)
+
+
+async def _sweep(arena: Arena, performed: Sequence[_Performed]) -> None:
+    statuses = await arena.sweep()
+    if statuses[-1:] != [204]:
+        performed[0].evidence.error = f"(in this round) the sweep was answered {statuses}"
+    await asyncio.gather(*(_settle(arena, each) for each in performed))
+
+
+async def _reach(arena: Arena, each: _Performed, end: State | None, mask: Mask | None, swept: float) -> None:
+    """Phase 2: wait until a run has come to the end state that is expected, or to any that lasts when none is known."""
+    evidence, last, since = each.evidence, None, time.monotonic()
+    while True:
+        evidence.end = state_of(arena.world.of(evidence.tag), evidence.tag)
+        now = time.monotonic()
+        if end is not None and mask is not None:
+            if not mask.differences(end, evidence.end):
+                break
+        elif evidence.end != last:
+            last, since = evidence.end, now
+        elif now - since > LASTING_S:
+            break
+        if now - swept > RECOVERY_S:
+            break
+        await asyncio.sleep(POLL_S)
+    evidence.recovery_s = time.monotonic() - swept

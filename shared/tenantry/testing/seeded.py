@@ -1,0 +1,241 @@
+"""Seeded bugs: the kit proves that it finds what it is made to find.
+
+``python -m tenantry.testing.seeded NAME -- serve ...`` plants one bug in the process and then goes on as `tenantry serve`.
+Each bug is one that controllers really have.  Nothing in production code knows of this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import runpy
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tenantry.testing.workload import never
+
+Plant = Callable[[], None]
+BUGS: dict[str, Plant] = {}
+
+
+def bug(plant: Plant) -> Plant:
+    """Register a bug under its function's name."""
+    BUGS[plant.__name__.replace("_", "-")] = plant
+    return plant
+
+
+def plant(name: str) -> None:
+    """Plant a bug in this process.
+
+    Raises:
+        LookupError: there is none of that name; the message lists them.
+    """
+    if name not in BUGS:
+        raise LookupError(f"no seeded bug {name!r}; there are: {', '.join(BUGS)}")
+    BUGS[name]()
+
+
+def _in_all(attribute: str, replacement: Any) -> None:
+    """Replace a name in every module of ours that has it, however it was imported."""
+    for name, module in list(sys.modules.items()):
+        ours = name.partition(".")[0] in ("tenantry", "namespace_registration")
+        if ours and not name.startswith("tenantry.testing") and attribute in vars(module):
+            setattr(module, attribute, replacement)
+
+
+def _import_all() -> None:
+    for name in ("tenantry.serving.server", "tenantry.engine.engine", "namespace_registration.function"):
+        importlib.import_module(name)
+
+
+@bug
+def drop_the_trailing_run() -> None:
+    """Who arrives during a run is told that all is done, although the run may have read before."""
+    from tenantry.engine import flight
+    from tenantry.engine.verdict import NOTHING_TO_DO
+
+    run = flight.SingleFlight.run
+
+    async def dropping(self: Any, owner: str, *rest: Any, **options: Any) -> Any:
+        return NOTHING_TO_DO if owner in self._lanes else await run(self, owner, *rest, **options)
+
+    flight.SingleFlight.run = dropping  # type: ignore[method-assign,assignment]
+
+
+@bug
+def stale_list_before_orphaning() -> None:
+    """Members are taken from a list that is one version behind, as an informer's cache is."""
+    from tenantry.engine import reader
+
+    listed = reader.Reader.list
+    cache: dict[Any, Any] = {}
+
+    async def stale(self: Any, kind: Any, namespace: str = "", *, labels: Any = None) -> Any:
+        key = (kind, namespace, tuple(sorted((labels or {}).items())))
+        now = await listed(self, kind, namespace, labels=labels)
+        before, cache[key] = cache.get(key, now), now
+        return before
+
+    reader.Reader.list = stale  # type: ignore[method-assign,assignment]
+
+
+@bug
+def compare_whole_objects() -> None:
+    """Fields that the server or others added count as differences."""
+    from tenantry.model import difference as module
+
+    def whole(wanted: Any, live: Any, *, manager: str, subresource: str = "") -> Any:
+        del manager, subresource
+        if live is None:
+            return module.Difference(created=True)
+        return module.Difference(changed=("metadata",)) if wanted != live else None
+
+    _import_all()
+    _in_all("difference", whole)
+
+
+@bug
+def forget_the_preconditions() -> None:
+    """Updates and deletions hit whatever has the name now."""
+    from tenantry.api import Api
+
+    apply, delete = Api.apply, Api.delete
+
+    async def careless_apply(self: Any, kind: Any, body: Any, **options: Any) -> Any:
+        metadata = {name: value for name, value in body["metadata"].items() if name != "uid"}
+        return await apply(self, kind, {**body, "metadata": metadata}, **options)
+
+    async def careless_delete(self: Any, kind: Any, name: str, namespace: str = "", **_: Any) -> None:
+        await delete(self, kind, name, namespace)
+
+    Api.apply, Api.delete = careless_apply, careless_delete  # type: ignore[method-assign]
+
+
+@bug
+def acknowledge_early() -> None:
+    """The event is answered before the work is done."""
+    from tenantry.engine import Engine
+    from tenantry.engine.verdict import DONE
+
+    handle, tasks = Engine.handle, set()
+
+    async def early(self: Any, event: Any) -> Any:
+        task = asyncio.create_task(handle(self, event))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return DONE
+
+    Engine.handle = early  # type: ignore[method-assign]
+
+
+@bug
+def forget_the_old_project_early() -> None:
+    """The memory of the project that was left is overwritten before that project is put right."""
+    unit = importlib.import_module("namespace_registration.projects.unit")
+    owners = unit.Projects._namespace_owners
+
+    def reversed_stages(self: Any, *rest: Any) -> Any:
+        return list(reversed(owners(self, *rest)))
+
+    unit.Projects._namespace_owners = reversed_stages
+
+
+@bug
+def write_on_every_run() -> None:
+    """The time of the last look is kept on the object."""
+    from tenantry.model import plan as module
+
+    change_of = module.change_of
+
+    def stamped(write: Any, manager: str) -> Any:
+        if isinstance(write, module.Apply) and write.live is not None and "annotations" in write.wanted["metadata"]:
+            write.wanted["metadata"]["annotations"]["tenantry.dev/seen"] = str(time.time())
+        return change_of(write, manager)
+
+    _import_all()
+    _in_all("change_of", stamped)
+
+
+@bug
+def adopt_foreign_namespaces() -> None:
+    """A name alone makes a namespace ours."""
+    projects = importlib.import_module("tenantry.model.projects")
+
+    def by_name(namespace: Any, config: Any) -> bool:
+        del config
+        return bool(projects.project_of_registration_name(namespace["metadata"]["name"]))
+
+    _import_all()
+    _in_all("is_registration", by_name)
+
+
+@bug
+def ignore_terminating() -> None:
+    """Objects on their way out are taken for living ones."""
+    _import_all()
+    _in_all("is_terminating", never)
+
+
+@bug
+def skip_the_verification() -> None:
+    """What the decision was based on is not looked at again."""
+    from tenantry.engine.reader import Reader
+
+    async def unchanged(self: Any) -> bool:
+        del self
+        return True
+
+    Reader.unchanged = unchanged  # type: ignore[method-assign]
+
+
+@bug
+def swallow_errors() -> None:
+    """A request that failed counts as done."""
+    from tenantry.engine.verdict import DONE
+
+    def done(error: Any, writes: int = 0) -> Any:
+        del error, writes
+        return DONE
+
+    _import_all()
+    _in_all("verdict_for", done)
+
+
+@bug
+def replace_instead_of_update() -> None:
+    """What differs is deleted and made anew."""
+    from tenantry.engine.write import Writer
+
+    make = Writer._apply
+
+    async def replace(self: Any, write: Any, change: Any) -> Any:
+        live = write.live
+        if live is not None and live["metadata"].get("namespace") and not write.subresource and live["kind"] != "ServiceAccount":
+            metadata = live["metadata"]
+            await self._api.delete(
+                write.kind,
+                metadata["name"],
+                metadata["namespace"],
+                uid=metadata["uid"],
+                resource_version=metadata["resourceVersion"],
+            )
+            return await self._api.apply(write.kind, write.wanted)
+        return await make(self, write, change)
+
+    Writer._apply = replace  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Plant the bug that the first argument names, then run ``tenantry`` with what follows ``--``."""
+    name, separator, *rest = sys.argv[1:]
+    if separator != "--":
+        raise SystemExit("usage: python -m tenantry.testing.seeded NAME -- serve FUNCTION ...")
+    plant(name)
+    sys.argv = ["tenantry", *rest]
+    runpy.run_module("tenantry.cli", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""What is tried on a function: scenarios that change the declared state, and what must always hold meanwhile.
+
+A function joins the matrix with one file that makes a `Workload`.  A scenario is a sequence of steps, async functions of a
+`Run` that apply, edit and delete objects as people do, with ``@`` in names and values standing for the run.  Before each step
+everything that came of the one before is handled.  The steps of ``before`` prepare and are left alone; the others are
+disturbed.  What was applied last, and not deleted, is what the run declares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tenantry.api import Api
+from tenantry.model import kinds
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    EVENT,
+    NAMESPACE,
+    NETWORK_POLICY,
+    SERVICE_ACCOUNT,
+    Key,
+    Kind,
+    Object,
+    is_terminating,
+    key_of,
+)
+from tenantry.testing.awaiting import POLL_S
+from tenantry.testing.naming import PLACE
+from tenantry.testing.world import Moment, version_of
+
+Step = Callable[["Run"], Awaitable[Any]]
+Predicate = Callable[[Moment], str]
+"""What is wrong with a moment of the history, in a few words; empty when nothing is."""
+
+KINDS: Mapping[str, Kind] = {found.kind: found for found in vars(kinds).values() if isinstance(found, Kind)}
+
+
+def apply(kind: str, name: str, namespace: str = "", **fields: Any) -> Step:
+    """A step that declares an object."""
+    return lambda run: run.apply(kind, name, namespace, **fields)
+
+
+def namespace(name: str, labels: Mapping[str, str] | None = None, **fields: Any) -> Step:
+    """A step that declares a namespace with exactly these labels."""
+    return lambda run: run.apply("Namespace", name, labels=dict(labels or {}), **fields)
+
+
+def edit(kind: str, name: str, namespace: str, path: str, *value: Any) -> Step:
+    """A step that sets a field of a live object by hand, or removes it when no value is given (JSON pointer)."""
+    operation = {"op": "add", "path": path, "value": value[0]} if value else {"op": "remove", "path": path}
+    return lambda run: run.edit(kind, name, namespace, operation)
+
+
+def delete(kind: str, name: str, namespace: str = "", *, gone: bool = False) -> Step:
+    """A step that deletes an object; with ``gone`` it ends when the object is away."""
+    return lambda run: run.delete(kind, name, namespace, gone=gone)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Steps with a name; ``other`` is another path to the same declared end (default: its manifests at once)."""
+
+    name: str
+    steps: Sequence[Step]
+    before: Sequence[Step] = ()
+    other: Sequence[Step] = ()
+
+
+async def play(steps: Sequence[Step], run: Run) -> None:
+    """Do steps one after the other, each when the one before is handled."""
+    for step in steps:
+        await step(run)
+        await run.settle()
+
+
+def never(obj: Object) -> bool:
+    """No object."""
+    del obj
+    return False
+
+
+@dataclass(slots=True)
+class Workload:
+    """Everything the matrix has to know about a function.
+
+    Args:
+        function: its name.
+        config: the configuration that it runs with, as a mapping.
+        tells: whether an object tells people that something is wrong with it.
+        destroys: whether a body that is written takes something away, besides deletions.
+        leftover: whether a namespace may outlive, with what is in it, what it was made for: not part of what is declared.
+        safe: predicates over every moment of the history.
+        watched: the kinds that make up the state.
+    """
+
+    function: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    tells: Callable[[Object], bool] = never
+    destroys: Callable[[Object], bool] = never
+    leftover: Callable[[Object], bool] = never
+    safe: Sequence[Predicate] = ()
+    watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+
+    def scenario(self, name: str, *steps: Step, before: Sequence[Step] = (), other: Sequence[Step] = ()) -> None:
+        """Add a scenario."""
+        assert name not in self.scenarios, name
+        self.scenarios[name] = Scenario(name, steps, before, other)
+
+
+class Run:
+    """One run of a scenario under a tag of its own: the hands that change the declared state."""
+
+    def __init__(self, tag: str, api: Api, settle: Callable[[], Awaitable[None]]) -> None:
+        self.tag = tag
+        self.declared: dict[Key, Object] = {}
+        self.written: dict[str, int] = {}
+        """By plural, the newest resource version that these hands made."""
+        self.settle = settle
+        self._api = api
+
+    def named(self, value: Any) -> Any:
+        """A value with the run's tag in the place of every ``@``."""
+        match value:
+            case str():
+                return value.replace(PLACE, self.tag)
+            case dict():
+                return {self.named(name): self.named(below) for name, below in value.items()}
+            case list() | tuple():
+                return [self.named(below) for below in value]
+            case _:
+                return value
+
+    async def apply(self, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
+        """Declare an object: its labels, annotations and other fields, completely (server-side apply)."""
+        served = KINDS[kind]
+        metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+        metadata |= {part: fields.pop(part) for part in ("labels", "annotations", "finalizers") if part in fields}
+        body: Object = self.named({"apiVersion": served.api_version, "kind": kind, "metadata": metadata, **fields})
+        self.declared[key_of(body)] = body
+        return self._note(served, await self._api.apply(served, body))
+
+    async def create(self, body: Object) -> Object:
+        """Make an object by hand; it is no declaration."""
+        kind = KINDS[body["kind"]]
+        return self._note(kind, await self._api.create(kind, body))
+
+    async def edit(self, kind: str, name: str, namespace: str, *operations: Mapping[str, Any]) -> Object:
+        """Change a live object by hand (JSON patch); it is no declaration, so whoever owns the field puts it back."""
+        served = KINDS[kind]
+        patch = [dict(self.named(operation)) for operation in operations]
+        return self._note(served, await self._api.json_patch(served, self.named(name), self.named(namespace), patch))
+
+    async def delete(self, kind: str, name: str, namespace: str = "", *, gone: bool = False) -> None:
+        """Delete an object, and its declaration if there was one; with ``gone`` wait until it is away."""
+        served = KINDS[kind]
+        key = Key(served.api_version, kind, self.named(namespace), self.named(name))
+        self.declared.pop(key, None)
+        before = await self._api.get(served, key.name, key.namespace)
+        await self._api.delete(served, key.name, key.namespace)
+        while True:
+            live = await self._api.get(served, key.name, key.namespace)
+            if live is None or before is None or live["metadata"]["uid"] != before["metadata"]["uid"]:
+                return
+            self._note(served, live)
+            if is_terminating(live) and not gone:
+                return
+            await asyncio.sleep(POLL_S)
+
+    def roles(self, value: Any) -> Any:
+        """A value with ``@`` in the place of the run's tag."""
+        return json.loads(json.dumps(value).replace(self.tag, PLACE))
+
+    async def declare(self, manifests: Sequence[Object]) -> None:
+        """Declare objects one after the other, without waiting in between."""
+        for manifest in manifests:
+            body: Object = self.named(manifest)
+            kind = KINDS[body["kind"]]
+            self.declared[key_of(body)] = body
+            self._note(kind, await self._api.apply(kind, body))
+
+    def _note(self, kind: Kind, stored: Object) -> Object:
+        self.written[kind.plural] = max(self.written.get(kind.plural, 0), version_of(stored))
+        return stored
+
+
+class NoWorkload(LookupError):
+    """There is no workload file for the function; the message says where it should be."""
+
+
+def load_workload(function: str, folder: Path) -> Workload:
+    """The workload of a function from ``<folder>/<function>.py``, which has it as ``workload``.
+
+    Raises:
+        NoWorkload: there is no such file.
+    """
+    path = folder / f"{function.replace('-', '_')}.py"
+    if not path.is_file():
+        raise NoWorkload(f"no workload for {function}: write {path} (see docs/faults.md)")
+    spec = importlib.util.spec_from_file_location(f"workload_of_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = module.workload
+    assert isinstance(found, Workload)
+    return found

@@ -1,0 +1,145 @@
+"""The recorded history: every state that every object of some kinds went through, whoever wrote it.
+
+One informer per kind, under the administrator's identity and past the fault proxy, keeps the present (`World.of`) and
+tells each change.  Changes are kept per run, in the order of their resource versions, for the safety predicates, which
+see each change together with the run's objects as they were before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from tenantry.api import Api
+from tenantry.local.backlog import Verb
+from tenantry.local.reflector import Reflector
+from tenantry.model.kinds import Key, Kind, Object, is_terminating
+from tenantry.testing.naming import tag_of
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one object, as the watch told it; ``after`` is None when the object is gone."""
+
+    verb: Verb
+    key: Key
+    before: Object | None
+    after: Object | None
+    resource_version: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A change as a safety predicate sees it.
+
+    ``by`` is the field manager of the function that wrote it, or empty; ``objects`` are the run's objects just before.
+    """
+
+    change: Change
+    by: str
+    objects: Mapping[Key, Object]
+
+
+def version_of(obj: Mapping[str, Any]) -> int:
+    """The resource version as a number (KEP-5504: they are comparable)."""
+    return int((obj.get("metadata") or {}).get("resourceVersion") or 0)
+
+
+class World:
+    """The present and the past of the objects of some kinds.  Runs between ``async with`` and its end."""
+
+    def __init__(self, api: Api, kinds: Iterable[Kind]) -> None:
+        self.listeners: list[Callable[[Change], None]] = []
+        self._changes: dict[str, list[Change]] = {}
+        self._present: dict[str, dict[Key, Object]] = {}
+        self._reflectors = {
+            kind: Reflector(api, kind, keep_objects=True, on_change=self._teller(kind), on_state=lambda *_: None)
+            for kind in kinds
+        }
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(each.run()) for each in self._reflectors.values()]
+        for each in self._reflectors.values():
+            await each.synced.wait()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for task in self._tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds that are seen."""
+        return list(self._reflectors)
+
+    def __len__(self) -> int:
+        return sum(len(present) for present in self._present.values())
+
+    def seen(self, plural: str) -> int:
+        """The resource version up to which a kind was seen; very large for a kind that is not watched."""
+        for kind, reflector in self._reflectors.items():
+            if kind.plural == plural:
+                return int(reflector._resource_version or 0)
+        return 2**62
+
+    def follow(self, tag: str) -> None:
+        """Keep the changes of a run from now on."""
+        self._changes.setdefault(tag, [])
+
+    def forget(self, tag: str) -> None:
+        """Drop what was kept of a run."""
+        self._changes.pop(tag, None)
+
+    def changes(self, tag: str) -> list[Change]:
+        """The changes of a run so far, oldest first."""
+        return sorted(self._changes.get(tag, ()), key=lambda change: change.resource_version)
+
+    def of(self, tag: str) -> dict[Key, Object]:
+        """The objects of a run that are there to stay: without those on their way out and what is inside them."""
+        found = self._present.get(tag, {})
+        leaving = {key.name for key, obj in found.items() if key.kind == "Namespace" and is_terminating(obj)}
+        gone = {key.name for key in found if key.kind == "Namespace"}
+        return {
+            key: obj
+            for key, obj in found.items()
+            if not is_terminating(obj) and key.namespace not in leaving and (not tag_of(key.namespace) or key.namespace in gone)
+        }
+
+    def moments(self, tag: str, writers: Mapping[tuple[Key, int], str]) -> Iterator[Moment]:
+        """The history of a run; ``writers`` tells who made which resource version (negative for a deletion)."""
+        objects: dict[Key, Object] = {}
+        for change in self.changes(tag):
+            version = change.resource_version
+            by = writers.get((change.key, -1 if change.after is None else version), "")
+            yield Moment(change, by, objects)
+            if change.after is None:
+                objects.pop(change.key, None)
+            else:
+                objects[change.key] = change.after
+
+    def _teller(self, kind: Kind) -> Callable[[Verb, str, str, Object | None], None]:
+        def on_change(verb: Verb, namespace: str, name: str, obj: Object | None) -> None:
+            key, tag = Key(kind.api_version, kind.kind, namespace, name), tag_of(namespace, name)
+            present = self._present.setdefault(tag, {})
+            before = present.get(key)
+            after = None if verb == "delete" else obj
+            if after is None:
+                present.pop(key, None)
+            else:
+                present[key] = {**after, "apiVersion": kind.api_version, "kind": kind.kind}
+            change = Change(verb, key, before, present.get(key), version_of(obj or before or {}), time.monotonic())
+            if tag in self._changes:
+                self._changes[tag].append(change)
+            for listener in self.listeners:
+                listener(change)
+
+        return on_change

@@ -1,0 +1,105 @@
+"""The way between the sources and the broker, in a test's hands: events pass, are held back, or are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from tenantry.api import Api
+from tenantry.local.deployment import deployment_folder
+from tenantry.local.knative import Knative
+from tenantry.local.manifests import load
+from tenantry.local.source import ApiServerSource
+from tenantry.model.event import Event
+from tenantry.testing.settling import Markers
+
+ROUNDS = 30
+Deliver = Callable[[list[Event]], Awaitable[None]]
+
+
+def concerns(event: Event, run: str) -> bool:
+    """Whether an event is about an object of a run: the run's text is part of all its names."""
+    return run in event.extensions.get("name", "") or run in event.extensions.get("namespace", "")
+
+
+class Line:
+    """Real sources, as ``triggers/`` declares them, in front of a broker that has none of its own.
+
+    Runs between ``async with`` and its end.
+    """
+
+    def __init__(self, knative: Knative, admin: Api) -> None:
+        self.knative = knative
+        self.recorded: list[Event] = []
+        self.held: list[Event] = []
+        self._holding = ""
+        self._loses: Callable[[Event], bool] = lambda _: False
+        manifests = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers"))
+        wanted = [spec for spec in manifests.sources if spec.name.startswith("namespace-registration-")]
+        self.markers = Markers(admin, wanted)
+        self._sources = [ApiServerSource(admin, spec, self._take) for spec in wanted]
+
+    async def __aenter__(self) -> Line:
+        for source in self._sources:
+            await source.__aenter__()
+            await source.synced()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for source in self._sources:
+            await source.__aexit__(None, None, None)
+
+    async def _take(self, event: Event) -> int:
+        self.recorded.append(event)
+        if self._holding and concerns(event, self._holding):
+            self.held.append(event)
+        elif not self._loses(event):
+            status = await self.knative.broker.accept(event)
+            self.markers.observe(event)
+            return status
+        return 202
+
+    def of(self, run: str) -> list[Event]:
+        """What was recorded of a run, in order."""
+        return [event for event in self.recorded if concerns(event, run)]
+
+    def lose(self, which: Callable[[Event], bool] = lambda _: False) -> None:
+        """From now on events for which this holds are lost on the way; without it, none."""
+        self._loses = which
+
+    def hold(self, run: str) -> None:
+        """From now on the events of a run wait in `held`."""
+        self._holding, self.held = run, []
+
+    async def drain(self) -> None:
+        """Wait until what the sources saw is delivered, or held, or lost."""
+        for source in self._sources:
+            await source.drain()
+        await self.knative.broker.drain()
+
+    async def settle(self) -> None:
+        """Wait for rest; see `tenantry.testing.settling`."""
+        await self.markers.settle(self.drain)
+
+    async def release(self, deliver: Deliver) -> None:
+        """Deliver what is held, and what comes of it, until nothing comes any more; then hold no longer."""
+        for _ in range(ROUNDS):
+            await self.markers.touch()
+            await self.drain()
+            batch, self.held = self.held, []
+            if not batch:
+                self.hold("")
+                return
+            await deliver(batch)
+        raise AssertionError(f"events without end; the last ones: {[event.subject for event in batch]}")
+
+    async def one_by_one(self, events: Iterable[Event]) -> None:
+        """Deliver each when the one before is done."""
+        for event in events:
+            assert await self.knative.broker.accept(event) == 202
+            await self.knative.broker.drain()
+
+    async def at_once(self, events: Iterable[Event]) -> None:
+        """Deliver all together."""
+        for event in events:
+            assert await self.knative.broker.accept(event) == 202
+        await self.knative.broker.drain()

@@ -1,0 +1,230 @@
+"""The commands that people type, as processes of their own, and what they print."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import pytest_asyncio
+import yaml
+from one_function import ready, serving
+from people import C1, CHART_CONFIG_MAP, FUNCTION, LABEL, People, look, marks, marks_of, post, registration, token
+
+import namespace_registration
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane, ensure_binaries
+from tenantry.model.config import Config
+from tenantry.model.kinds import NAMESPACE
+from tenantry.testing import eventually
+
+COMMAND = (sys.executable, "-m", "tenantry.cli")
+
+
+async def _tenantry(*arguments: str, environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+    )
+    output, errors = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode or 0, output.decode(), errors.decode()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kubeconfig(identity: Callable[..., Awaitable[Path]]) -> Path:
+    """The function's own identity: a person who tries the function has the rights that it has."""
+    return await identity(FUNCTION, Config.model_validate(C1))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The reference configuration as a file."""
+    path = tmp_path / "tenantry.yaml"
+    path.write_text(yaml.safe_dump(C1))
+    return path
+
+
+# -- help and configuration --------------------------------------------------------------------------------------
+
+
+async def test_help_shows_every_command() -> None:
+    """The help lists all commands with a line each, and examples."""
+    code, output, _ = await _tenantry("--help")
+
+    assert code == 0
+    for command in ("up", "cluster", "serve", "invoke", "config"):
+        assert f"\n  {command} " in output
+    assert "tenantry invoke namespace-registration" in output
+
+
+async def test_config_check_accepts_the_reference(config: Path) -> None:
+    """A correct file is called valid."""
+    assert (0, f"{config}: valid\n", "") == await _tenantry("config", "check", str(config))
+
+
+async def test_config_check_names_every_problem(config: Path) -> None:
+    """A wrong file is refused with the path of each key, what is allowed there, and exit code 2."""
+    config.write_text("global:\n  cattle:\n    clusterID: c\nhelmProjectOperator:\n  charts: []\n")
+    code, output, errors = await _tenantry("config", "check", str(config))
+
+    assert (code, output) == (2, "")
+    assert "global.cattle.clusterID: unknown key; did you mean clusterId?" in errors
+    assert "helmProjectOperator.charts" in errors
+    assert "Traceback" not in errors
+
+
+async def test_config_show_says_where_values_come_from(config: Path) -> None:
+    """Every value in force is shown with its origin; for programs as YAML that is a valid file again."""
+    code, output, _ = await _tenantry("config", "show", str(config))
+    assert code == 0
+    assert f"global.cattle.clusterId = 'c-test'  ({config})" in output
+    assert "helmProjectOperator.systemNamespace = 'cattle-helm-system'  (default)" in output
+
+    code, output, _ = await _tenantry("config", "show", "-o", "yaml", environment={"TENANTRY_CONFIG": str(config)})
+    assert code == 0
+    assert Config.model_validate(C1) == Config.model_validate(yaml.safe_load(output))
+
+
+# -- one event ---------------------------------------------------------------------------------------------------
+
+
+async def test_invoke_shows_verdict_and_writes(kubeconfig: Path, config: Path, people: People) -> None:
+    """One event by hand shows what was answered and written; the same again writes nothing."""
+    project = f"p-{token()}"
+    await people.namespace(f"a1-{project}", project)
+    call = ("invoke", FUNCTION, "--kind", "Namespace", "--name", f"a1-{project}", "--kubeconfig", str(kubeconfig))
+    environment = {"TENANTRY_CONFIG": str(config)}
+
+    code, output, errors = await _tenantry(*call, "-o", "json", environment=environment)
+    assert code == 0, errors
+    result = json.loads(output)
+    assert result["status"] == 204
+    assert f"create Namespace {registration(project)}" in result["writes"]
+    assert f"create ConfigMap {registration(project)}/{CHART_CONFIG_MAP}" in result["writes"]
+    assert any(write.startswith(f"update Namespace a1-{project}: ~ metadata.labels") for write in result["writes"])
+    assert marks_of(project) == marks(await people.get(NAMESPACE, registration(project)))
+
+    code, output, _ = await _tenantry(*call, environment=environment)
+    assert code == 0
+    assert output.startswith("204 ")
+    assert "no writes" in output
+
+
+async def test_invoke_tells_what_is_wrong(kubeconfig: Path, tmp_path: Path) -> None:
+    """An unknown function or kind is a usage error that lists the known ones; no API server is exit code 1 and 503."""
+    code, _, errors = await _tenantry("invoke", "nobody", "--kind", "Namespace", "--name", "x", "--kubeconfig", str(kubeconfig))
+    assert (code, "namespace-registration" in errors) == (2, True)
+    code, _, errors = await _tenantry("invoke", FUNCTION, "--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))
+    assert (code, "--api-version" in errors) == (2, True)
+
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    away = tmp_path / "away.kubeconfig"
+    away.write_text(yaml.safe_dump(document))
+    code, output, errors = await _tenantry("invoke", FUNCTION, "--kind", "Namespace", "--name", "x", "--kubeconfig", str(away))
+    assert (code, output.startswith("503 ")) == (1, True)
+    assert "Traceback" not in errors
+
+
+async def test_functions_framework_serves_the_function(kubeconfig: Path, people: People, tmp_path: Path) -> None:
+    """The stock functions-framework command serves the function from its main.py."""
+    project = f"p-{token()}"
+    await people.namespace(f"a1-{project}", project)
+    source = Path(namespace_registration.__file__).parent / "main.py"
+    program = Path(sys.executable).parent / "functions-framework"
+    command = (str(program), "--source", str(source), "--target", "handle", "--host", "127.0.0.1")
+    async with serving(kubeconfig, C1, tmp_path, command=command) as (process, url):
+        await ready(process, url)
+
+        assert await post(url, *look(NAMESPACE, f"a1-{project}")) == (204, "")
+    assert marks_of(project) == marks(await people.get(NAMESPACE, registration(project)))
+
+
+# -- everything on one machine -----------------------------------------------------------------------------------
+
+
+class Up:
+    """``tenantry up`` as a process, and the lines it printed so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            self.lines.append(line.decode().rstrip())
+
+    async def says(self, text: str, within: float = 40) -> str:
+        """Wait for a line that has the text."""
+
+        async def said() -> str:
+            found = next((line for line in self.lines if text in line), "")
+            assert found or self.process.returncode is None, "\n".join(self.lines)
+            return found
+
+        return await eventually(said, within=within, what=text)
+
+    async def ends(self) -> int:
+        """Wait for the end and the last line."""
+        code = await asyncio.wait_for(self.process.wait(), 30)
+        await self._reading
+        return code
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def up(control_plane: ControlPlane, config: Path, tmp_path: Path) -> AsyncIterator[Up]:
+    """``tenantry up`` with a home of its own and the programs that are there."""
+    del control_plane  # only so that the programs exist
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    found = ensure_binaries()
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
+        (programs / name).symlink_to(found.path(name))
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
+        "TENANTRY_HOME": str(tmp_path / "home"),
+        "TENANTRY_CONTROL_PLANE": str(programs),
+        "TENANTRY_CONFIG": str(config),
+    }
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "up", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=environment
+    )
+    running = Up(process)
+    yield running
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def test_up_serves_and_ends_cleanly(up: Up) -> None:
+    """One command runs everything; a labelled namespace shows up in its output; SIGTERM ends it with nothing left."""
+    await up.says("Ready.")
+    kubeconfig = (await up.says("export KUBECONFIG=")).partition("=")[2]
+    await up.says(f"kubectl label namespace team-a {LABEL}=p-a")
+    processes = psutil.Process(up.process.pid).children(recursive=True)
+    assert len(processes) >= 4, "etcd, API server, controller manager, and the function"
+
+    metadata = {"name": "team-a", "labels": {LABEL: "p-a"}}
+    body: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    async with await Api.connect(field_manager="tests-admin", kubeconfig=Path(kubeconfig)) as api:
+        await api.create(NAMESPACE, body)
+        await up.says("create Namespace cattle-project-p-a")
+
+    up.process.send_signal(signal.SIGTERM)
+    assert await up.ends() == 0, "\n".join(up.lines)
+    assert up.lines[-1].endswith("ended")
+    assert not [line for line in up.lines if "Traceback" in line]
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert alive == []
