@@ -44,6 +44,7 @@ class Still:
     kinds: frozenset[Kind] = frozenset({NAMESPACE})
     pause: float = 0.0
     log: list[str] = field(default_factory=list)
+    endings: list[tuple[str, bool]] = field(default_factory=list)
     causes: list[frozenset[Key]] = field(default_factory=list)
     known: list[Mapping[Key, Object | None]] = field(default_factory=list)
     active: int = 0
@@ -61,6 +62,10 @@ class Still:
     def pause_s(self, owner: str) -> float:
         """Return the pause."""
         return self.pause
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Note how the run ended."""
+        self.endings.append((owner, succeeded))
 
     async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
         """Note the run; a snapshot only says who is due."""
@@ -475,3 +480,15 @@ async def test_a_plan_is_shown_without_writing() -> None:
 
     assert await make(Still()).plan("still", "o/1") == "no changes"
     assert await make(Eager()).plan("still", "o/1") == "create ConfigMap n/c"
+
+
+async def test_a_unit_is_told_how_each_run_ended() -> None:
+    """Success is a 204; a failure that is tried again is none."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        if owner == "o/2":
+            raise TransientError("away")
+
+    unit = Still((("o/1", "o/2"),), act)
+    await make(unit).handle(look())
+    assert sorted(unit.endings) == [("o/1", True), ("o/2", False)]

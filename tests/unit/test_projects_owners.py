@@ -85,11 +85,11 @@ async def owners(found: Object | None, hint: dict[str, str] | None = None, name:
     ("found", "stages"),
     [
         (namespace("a1"), [["namespace/a1"]]),
-        (namespace("a1", {LABEL: "p-a"}), [["project/p-a"], ["namespace/a1"]]),
-        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}), [["project/p-a"], ["namespace/a1"]]),
+        (namespace("a1", {LABEL: "p-a"}), [["project/p-a", "namespace/a1"]]),
+        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}), [["project/p-a", "namespace/a1"]]),
         pytest.param(
             namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}),
-            [["project/p-a"], ["project/p-b"], ["namespace/a1"]],
+            [["project/p-a"], ["project/p-b", "namespace/a1"]],
             marks=pytest.mark.check("hpo-13"),
         ),
         pytest.param(
@@ -101,19 +101,19 @@ async def owners(found: Object | None, hint: dict[str, str] | None = None, name:
             marks=pytest.mark.check("hpo-14"),
         ),
         (namespace("a1", {LABEL: "Foo_Bar", PROJECT_ID: "p-a"}), [["project/p-a"], ["namespace/a1"]]),
-        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "Foo_Bar"}), [["project/p-a"], ["namespace/a1"]]),
+        (namespace("a1", {LABEL: "p-a", PROJECT_ID: "Foo_Bar"}), [["project/p-a", "namespace/a1"]]),
         pytest.param(namespace("bad", {LABEL: "../../x"}), [["namespace/bad"]], marks=pytest.mark.check("hpo-17")),
         (namespace("bad", {LABEL: ""}), [["namespace/bad"]]),
         pytest.param(namespace("kube-system", {LABEL: "p-a"}), [["namespace/kube-system"]], marks=pytest.mark.check("hpo-9")),
         (namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}, deletionTimestamp="now"), [["project/p-a"], ["project/p-b"]]),
         (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, deletionTimestamp="now"), [["project/p-a"]]),
         (registration("p-a"), [["project/p-a"]]),
-        (namespace("cattle-project-p-x"), [["project/p-x"], ["namespace/cattle-project-p-x"]]),
-        (namespace("cattle-project-p-x", {LABEL: "p-b"}), [["project/p-b", "project/p-x"], ["namespace/cattle-project-p-x"]]),
-        (namespace("cattle-project-p-x", {LABEL: "p-x"}), [["project/p-x"], ["namespace/cattle-project-p-x"]]),
+        (namespace("cattle-project-p-x"), [["project/p-x", "namespace/cattle-project-p-x"]]),
+        (namespace("cattle-project-p-x", {LABEL: "p-b"}), [["project/p-b", "project/p-x", "namespace/cattle-project-p-x"]]),
+        (namespace("cattle-project-p-x", {LABEL: "p-x"}), [["project/p-x", "namespace/cattle-project-p-x"]]),
         (
             namespace("cattle-project-p-x", {LABEL: "p-system", OPERATED: "true", PROJECT_ID: "p-a"}),
-            [["project/p-a"], ["project/p-x"], ["namespace/cattle-project-p-x"]],
+            [["project/p-a"], ["project/p-x", "namespace/cattle-project-p-x"]],
         ),
     ],
 )
@@ -146,8 +146,7 @@ async def test_whom_a_vanished_namespace_touches(name: str, hint: dict[str, str]
 async def test_live_labels_come_before_the_hint() -> None:
     """While the namespace is there, what the payload said about it does not count."""
     assert [list(stage) for stage in await owners(namespace("a1", {LABEL: "p-a"}), {LABEL: "p-z", PROJECT_ID: "p-y"})] == [
-        ["project/p-a"],
-        ["namespace/a1"],
+        ["project/p-a", "namespace/a1"],
     ]
 
 
@@ -396,12 +395,22 @@ async def test_a_member_of_before_is_only_a_hint(there: list[Object]) -> None:
 
 
 async def test_a_remembered_project_is_not_looked_at_again() -> None:
-    """A namespace whose memory we wrote needs no look at its project; a memory that others brought does."""
+    """A namespace whose memory we wrote needs no look at a project that this process has put right."""
     fields = {"f:metadata": {"f:labels": {f"f:{PROJECT_ID}": {}}}}
     entry = {"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": fields}
     ours = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, managedFields=[entry])
     theirs = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"})
     leaving = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, managedFields=[entry], deletionTimestamp="now")
-    assert [list(stage) for stage in await owners(ours)] == [["namespace/a1"]]
-    assert [list(stage) for stage in await owners(theirs)] == [["project/p-a"], ["namespace/a1"]]
-    assert [list(stage) for stage in await owners(leaving)] == [["project/p-a"]]
+    unit = projects()
+
+    async def stages(found: Object) -> list[list[str]]:
+        return [list(stage) for stage in await unit.owners(key(NAMESPACE, "a1"), {}, Fixed(found))]
+
+    assert await stages(ours) == [["project/p-a", "namespace/a1"]]
+    unit.ended("project/p-a", succeeded=True)
+    unit.ended("namespace/a1", succeeded=True)
+    assert await stages(ours) == [["namespace/a1"]]
+    assert await stages(theirs) == [["project/p-a", "namespace/a1"]]
+    assert await stages(leaving) == [["project/p-a"]]
+    unit.ended("project/p-a", succeeded=False)
+    assert await stages(ours) == [["project/p-a", "namespace/a1"]]

@@ -1,9 +1,10 @@
 """The wiring of projects: which kinds concern it, whom an event touches, and what a sweep looks at.
 
 A namespace that changes its project concerns the project that it was in, remembered in its own label
-``helm.cattle.io/projectId``, before everything else, then the project that it is in, and the memory is
-written last: a crash in between loses nothing, and a namespace that remembers the project that it is in
-needs no look at that project.
+``helm.cattle.io/projectId``, before everything else: the memory is overwritten only after the old project
+has been put right, so a crash in between loses nothing.  A namespace that remembers the project that it is
+in needs no look at that project, if this process has put it right before: such are the echoes of our own
+labels, half of all events.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tenantry.model.projects import (
     project_of_registration_name,
 )
 
-PROJECT_PAUSE_S = 0.15
+PROJECT_PAUSE_S = 0.25
 WITNESSES = 10_000
 
 Seen = Project | Member | SystemNamespace
@@ -51,6 +52,7 @@ class Projects:
         self._config = config
         self._charts = charts
         self._witness: dict[str, str] = {}
+        self._served: set[str] = set()
         self._inside = {
             CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
             SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
@@ -87,9 +89,9 @@ class Projects:
         joined = [current, named]
         stages = [self._projects(left), self._projects(joined)]
         if namespace is not None and not is_terminating(namespace):
-            if remembered and remembered == current and not named and _we_remembered(namespace):
-                stages = []  # its project was put right before it was remembered
-            stages.append([f"namespace/{name}"])
+            if current in self._served and remembered == current and not named and _we_remembered(namespace):
+                stages[1] = []  # nothing of the project changed with it
+            stages[1] = [*stages[1], f"namespace/{name}"]
         return [stage for stage in stages if stage]
 
     def _projects(self, ids: Sequence[str]) -> list[str]:
@@ -118,6 +120,16 @@ class Projects:
         if kind == "system":
             return await observe.observe_system(name, self._charts, reader)
         return await observe.observe_member(name, reader)
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Keep in mind which projects this process has put right."""
+        kind, _, name = owner.partition("/")
+        if kind == "project" and succeeded:
+            if len(self._served) > WITNESSES:
+                self._served.clear()
+            self._served.add(name)
+        elif kind == "project":
+            self._served.discard(name)
 
     def _remember_witness(self, seen: Project) -> None:
         """Keep the name of one member: a hint where to look next time, and nothing that decides."""

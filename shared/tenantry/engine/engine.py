@@ -179,6 +179,7 @@ class Engine:
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
                 verdict = Verdict(500, "internal error")
+            unit.ended(owner, verdict.status == 204)
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})

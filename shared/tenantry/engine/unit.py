@@ -40,6 +40,10 @@ class Unit(Protocol[Observed]):
         """Seconds between two runs for this owner: what arrives meanwhile shares the next one."""
         ...
 
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """Told after each run how it ended.  May only keep hints: a process remembers nothing for sure."""
+        ...
+
     async def observe(self, owner: Owner, reader: Reader) -> Observed:
         """Read what the decision needs."""
         ...
