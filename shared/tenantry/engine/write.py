@@ -31,7 +31,7 @@ from tenantry.engine import notices, telemetry
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries
 from tenantry.model.kinds import Object
-from tenantry.model.plan import Apply, Cause, Change, Delete, Notice, Plan, Refusal, RemoveFinalizer, RemoveLabel, change_of
+from tenantry.model.plan import Apply, Cause, Change, Delete, Notice, Plan, Refusal, RemoveLabel, change_of
 
 log = logging.getLogger("tenantry")
 
@@ -107,8 +107,6 @@ class Writer:
             stored = write.live
         elif isinstance(write, RemoveLabel):
             stored = await self._remove_label(write)
-        elif isinstance(write, RemoveFinalizer):
-            stored = await self._remove_finalizer(write)
         else:
             stored = await self._apply(write, change)
         telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
@@ -148,20 +146,6 @@ class Writer:
                 {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
                 {"op": "test", "path": path, "value": metadata["labels"][write.label]},
                 {"op": "remove", "path": path},
-            ],
-        )
-
-    async def _remove_finalizer(self, write: RemoveFinalizer) -> Object:
-        metadata = write.live["metadata"]
-        left = [name for name in metadata["finalizers"] if name != write.finalizer]
-        return await self._api.json_patch(
-            write.kind,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            [
-                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-                {"op": "test", "path": "/metadata/finalizers", "value": metadata["finalizers"]},
-                {"op": "replace", "path": "/metadata/finalizers", "value": left},
             ],
         )
 

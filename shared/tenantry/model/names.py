@@ -15,32 +15,6 @@ PROJECT_ID = "helm.cattle.io/projectId"
 ORPHANED = "helm.cattle.io/helm-project-operator-orphaned"
 """Label ``true`` on a registration or release namespace that may be deleted."""
 
-API_VERSION = "helm.cattle.io/helm-api-version"
-"""Label on HelmCharts and HelmReleases: the part of helmApiVersion before the slash."""
-
-CLEANUP = "helm.cattle.io/helm-project-operator-cleanup"
-"""Label ``true`` that an uninstall puts on a ProjectHelmChart: take its release away and wait."""
-
-DASHBOARD_VALUES = "helm.cattle.io/dashboard-values-configmap"
-"""Label on a chart's ConfigMap with dashboard values; the value is the release's name."""
-
-CHART_ROLE = "helm.cattle.io/project-helm-chart-role"
-"""Label on a chart's Role whose subjects Tenantry keeps; the value is the release's name."""
-
-CHART_ROLE_LEVEL = "helm.cattle.io/project-helm-chart-role-aggregate-from"
-"""Label on such a Role: ``admin``, ``edit`` or ``view``."""
-
-CHART_MANAGED_BY = "helmcharts.cattle.io/managed-by"
-RELEASE_MANAGED_BY = "helmreleases.cattle.io/managed-by"
-
-PROJECT_CHART = "tenantry.dev/project-helm-chart"
-"""Annotation ``<namespace>/<name>`` on what a ProjectHelmChart made outside of its own namespace."""
-
-RELEASE_FINALIZER = "tenantry.dev/release"
-"""Finalizer on ProjectHelmCharts: their release goes first."""
-
-UPSTREAM_CHART_FINALIZER = "wrangler.cattle.io/on-project-helm-chart-remove"
-
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 

@@ -78,22 +78,7 @@ class RemoveLabel:
         return key_of(self.live)
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveFinalizer:
-    """Let an object go: take one finalizer off, whoever put it there."""
-
-    kind: Kind
-    live: Object
-    finalizer: str
-    notice: Notice | None = None
-
-    @property
-    def key(self) -> Key:
-        """The object's key."""
-        return key_of(self.live)
-
-
-Write = Apply | Delete | RemoveLabel | RemoveFinalizer
+Write = Apply | Delete | RemoveLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +145,6 @@ def change_of(write: Write, manager: str) -> Change | None:
         if write.label not in labels_of(write.live):
             return None
         return Change("update", write, Difference(given_up=(f"metadata.labels[{write.label}]",)))
-    if isinstance(write, RemoveFinalizer):
-        if write.finalizer not in (write.live["metadata"].get("finalizers") or ()):
-            return None
-        return Change("update", write, Difference(given_up=(f"metadata.finalizers[{write.finalizer}]",)))
     why = difference(write.wanted, write.live, manager=manager, subresource=write.subresource)
     if why is None:
         return None

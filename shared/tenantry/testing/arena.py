@@ -30,6 +30,7 @@ from tenantry.model.kinds import Object, labels_of
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import tag_of
+from tenantry.testing.perturbations import Aims
 from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
@@ -38,6 +39,7 @@ from tenantry.testing.workload import Run, Workload
 from tenantry.testing.world import Change, World, version_of
 
 HANDS = "people"
+OWN_NAMESPACE = "tenantry-system"
 SWEEP = "sweep"
 REPLICAS = 2
 """Processes that all runs share; each has a proxy of its own, so that requests show who sent them."""
@@ -66,6 +68,7 @@ class Arena:
         self.world: World
         self.player: Player
         self.proxies: list[FaultProxy] = []
+        self.aims: list[Aims] = []
         self.pool: Pool
         self.runs: dict[str, Run] = {}
         self.foreign: list[Exchange] = []
@@ -114,6 +117,8 @@ class Arena:
             folder = self._folder / f"proxy-{number}"
             folder.mkdir(exist_ok=True)
             self.proxies.append(await enter(FaultProxy(kubeconfigs[function], folder)))
+            self.aims.append(Aims(number))
+            self.proxies[-1].faults.append(self.aims[-1])
             proxied.append(self.proxies[-1].kubeconfig_for(kubeconfigs[function]))
 
         environment = {CONFIG_VARIABLE: str(config_path.absolute())}
@@ -183,7 +188,7 @@ class Arena:
         lane, before = self.player.lanes[tag], None
         while True:
             busy = self._busy(tag, lane)
-            now = len(lane.announced), len(self.exchanges(tag)), len(self.world.changes(tag))
+            now = len(lane.announced), len(self.exchanges(tag)), self.world.count(tag)
             if not busy and now == before:
                 return
             before = None if busy else now
@@ -256,7 +261,7 @@ class Arena:
             tag = exchange_tag(exchange)
             if tag in self._sorted:
                 self._sorted[tag].append(exchange)
-            elif exchange.is_write and exchange.changed:
+            elif exchange.is_write and exchange.changed and not _is_about_itself(exchange):
                 self.foreign.append(exchange)
             elif not tag:
                 self._untagged.append(exchange)
@@ -274,6 +279,11 @@ def exchange_tag(exchange: Exchange) -> str:
         metadata = body.get("metadata") or {}
         texts += [str(metadata.get("name") or ""), str(metadata.get("namespace") or "")]
     return tag_of(*texts)
+
+
+def _is_about_itself(exchange: Exchange) -> bool:
+    """Whether a function records a Kubernetes Event beside its own ServiceAccount."""
+    return exchange.resource == "events" and exchange.namespace == OWN_NAMESPACE
 
 
 def _matcher(selector: Selector) -> Callable[[Object | None], bool]:

@@ -207,7 +207,8 @@ class Vanish(Perturbation):
         if self.again and live is not None:
             metadata = {name: live["metadata"][name] for name in ("name", "namespace", "labels") if name in live["metadata"]}
             body = {name: value for name, value in live.items() if name not in ("metadata", "status")}
-            await scene.run.create({**body, "metadata": metadata})
+            with contextlib.suppress(ApiError):  # a controller may have been faster
+                await scene.run.create({**body, "metadata": metadata})
         return None
 
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.model.kinds import Kind
 from tenantry.testing.arena import Arena
-from tenantry.testing.masks import Mask, State, state_of
+from tenantry.testing.masks import State, state_of
 from tenantry.testing.workload import Run, Step, delete, namespace, play
-from tenantry.testing.world import World
 
 PROJECT = "field.cattle.io/projectId"
 IDS = ("p-@", "q-@", "s-@", "", "Bad_@", "UPPER@", "p-denied", "x" * 40 + "-@")
@@ -91,13 +90,3 @@ def _end(arena: Arena, tag: str) -> State:
     left = {key.name for key, obj in objects.items() if key.kind == "Namespace" and arena.workload.leftover(obj)}
     kept = {key: obj for key, obj in objects.items() if key.name not in left and key.namespace not in left}
     return state_of(kept, tag)
-
-
-def differences(arena: Arena, ends: tuple[State, State], mask: Mask) -> list[str]:
-    """What a history left that the declarations alone do not give, or the other way round."""
-    del arena
-    found, expected = ends
-    return mask.differences(expected, found)
-
-
-__all__ = ["World", "custom_resources", "differences", "end_states", "sequences", "steps_of"]

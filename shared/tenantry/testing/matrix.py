@@ -19,7 +19,7 @@ from tenantry.local.control_plane import Lines, ensure_binaries
 from tenantry.testing.arena import SETTLE_S, Arena
 from tenantry.testing.catalogue import plans_for
 from tenantry.testing.report import Report
-from tenantry.testing.runner import Learned, Plan, learn, perform
+from tenantry.testing.runner import Learned, Plan, acclimatise, learn, perform
 from tenantry.testing.workload import NoWorkload, Workload, load_workload
 
 ROUND = 40
@@ -73,6 +73,8 @@ async def run_matrix(
                     say(0, len(plans), len(learned.failures))
                     if stop_at_failure and learned.failures:
                         waiting.clear()
+                else:
+                    await acclimatise(arena, report.learned, names[0])
                 while waiting and arena.size < LARGEST_CLUSTER:
                     report.results += await perform(arena, waiting.pop(0), report.learned, seed)
                     say(len(report.results), len(plans), len(report.failed))

@@ -59,24 +59,29 @@ class Ask:
     replica: int
 
 
-class Aim:
-    """The fault of one run in one proxy: gives each of its requests its target, and the perturbation a chance."""
+class Aims:
+    """The one fault of a proxy: finds the run that a request is about, and gives that run's perturbation a chance."""
 
-    def __init__(self, scene: Scene, perturbation: Perturbation, occurrences: Occurrences, replica: int) -> None:
-        self._scene = scene
-        self._perturbation = perturbation
-        self._occurrences = occurrences
+    def __init__(self, replica: int) -> None:
         self._replica = replica
+        self._aims: dict[str, tuple[Scene, Perturbation, Occurrences]] = {}
+
+    def take(self, scene: Scene, perturbation: Perturbation, occurrences: Occurrences) -> None:
+        """Disturb a run from now on; ``occurrences`` is shared by all proxies."""
+        self._aims[scene.run.tag] = scene, perturbation, occurrences
+
+    def drop(self, tag: str) -> None:
+        """Disturb a run no more."""
+        self._aims.pop(tag, None)
 
     async def meet(self, request: faults.Request, forward: Forward) -> faults.Response | None:
-        """Deal with a request if it is about this run."""
-        texts = [request.namespace or "", request.name or "", request.query.get("labelSelector", "")]
-        if isinstance(request.body, dict):
-            texts.append(str((request.body.get("metadata") or {}).get("name") or ""))
-        if tag_of(*texts) != self._scene.run.tag:
+        """Deal with a request if it is about a run that is disturbed."""
+        texts = [request.namespace, request.name, request.query.get("labelSelector", "")]
+        aim = self._aims.get(tag_of(*texts))
+        if aim is None:
             return None
-        target = self._occurrences.target(identity_of(request))
-        return await self._perturbation.meet(self._scene, Ask(target, request, forward, self._replica))
+        scene, perturbation, occurrences = aim
+        return await perturbation.meet(scene, Ask(occurrences.target(identity_of(request)), request, forward, self._replica))
 
 
 def targets_of(exchanges: Sequence[Exchange]) -> list[tuple[str, Exchange]]:

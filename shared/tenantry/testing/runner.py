@@ -19,7 +19,7 @@ from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.masks import Mask, State, state_of
 from tenantry.testing.naming import Occurrences
 from tenantry.testing.oracle import RECOVERY_S, Evidence, Failure, Reference, judge, reference_of
-from tenantry.testing.perturbations import Aim, Perturbation, Scene
+from tenantry.testing.perturbations import Perturbation, Scene
 from tenantry.testing.replicas import Replica
 from tenantry.testing.workload import Run, Scenario, play
 
@@ -103,6 +103,13 @@ async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
     return learned
 
 
+async def acclimatise(arena: Arena, learned: Learned, scenario: str) -> None:
+    """Learn what differs between the control plane of an arena and the one before: its certificates."""
+    for each in await _perform_all(arena, [Plan(scenario, Perturbation)], 0, {}):
+        learned.mask.learn(learned.references[scenario].end, each.evidence.end)
+        await arena.close(each.evidence.tag)
+
+
 def _other_path(scenario: Scenario, reference: Reference) -> Scenario:
     """Another way to the same declarations: the one that the workload gives, or all manifests at once."""
 
@@ -183,16 +190,15 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
     chance = random.Random(f"{seed} {plan.id}")  # noqa: S311 (reproducible on purpose)
     scene = Scene(run, lane, replicas, arena.world, plan.target, chance)
     performed = _Performed(plan, scene, perturbation, evidence, time.monotonic())
-    occurrences = Occurrences()
-    aims = [Aim(scene, perturbation, occurrences, number) for number in range(len(arena.proxies))]
     try:
         await play(scenario.before, run)
         await run.settle()
         mark = len(arena.exchanges(run.tag))
         lane.disturb()
         perturbation.arm(scene)
-        for proxy, aim in zip(arena.proxies, aims, strict=True):
-            proxy.faults.append(aim)
+        occurrences = Occurrences()
+        for aims in arena.aims:
+            aims.take(scene, perturbation, occurrences)
         await _steps(arena, scenario, perturbation, scene, evidence)
         evidence.disturbed = arena.exchanges(run.tag)[mark:]
         if perturbation.tells and scene.reached and not tells_itself(plan.target):
@@ -205,9 +211,8 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
     except (ApiError, NotSettled) as error:
         evidence.error = f"{type(error).__name__}: {error}"
     finally:
-        for proxy, aim in zip(arena.proxies, aims, strict=True):
-            if aim in proxy.faults:
-                proxy.faults.remove(aim)
+        for aims in arena.aims:
+            aims.drop(run.tag)
     evidence.seconds = time.monotonic() - performed.began
     if perturbation.alone:
         lane.redirect(arena.pool.shared[0].url)
@@ -249,17 +254,18 @@ async def _sweep(arena: Arena, performed: Sequence[_Performed]) -> None:
 
 async def _reach(arena: Arena, each: _Performed, end: State | None, mask: Mask | None, swept: float) -> None:
     """Phase 2: wait until a run has come to the end state that is expected, or to any that lasts when none is known."""
-    evidence, last, since = each.evidence, None, time.monotonic()
+    evidence, last, since, seen = each.evidence, None, time.monotonic(), -1
     while True:
-        evidence.end = state_of(arena.world.of(evidence.tag), evidence.tag)
-        now = time.monotonic()
-        if end is not None and mask is not None:
-            if not mask.differences(end, evidence.end):
+        now, changes = time.monotonic(), arena.world.count(evidence.tag)
+        if changes != seen:
+            evidence.end, seen = state_of(arena.world.of(evidence.tag), evidence.tag), changes
+            if end is not None and mask is not None and not mask.differences(end, evidence.end):
                 break
-        elif evidence.end != last:
-            last, since = evidence.end, now
-        elif now - since > LASTING_S:
-            break
+        if end is None:
+            if evidence.end != last:
+                last, since = evidence.end, now
+            elif now - since > LASTING_S:
+                break
         if now - swept > RECOVERY_S:
             break
         await asyncio.sleep(POLL_S)

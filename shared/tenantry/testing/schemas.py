@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 Schema = Mapping[str, Any]
 _KEPT = "x-kubernetes-preserve-unknown-fields"
 _WORDS = st.text(alphabet="abzAZ09-_./ é", max_size=12)
-_JSON = st.recursive(st.none() | st.booleans() | st.integers(-5, 5) | _WORDS, lambda below: st.lists(below, max_size=2), max_leaves=4)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | _WORDS, lambda below: st.lists(below, max_size=2), max_leaves=4
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,10 @@ class Rule:
     holds: Callable[[Any], bool]
     mend: Callable[[Any], Any]
     broken: Callable[[Any], Any]
+
+    def kept(self, value: Any) -> Any:
+        """The value, or one that keeps the rule."""
+        return value if value is None or self.holds(value) else self.mend(value)
 
 
 def _without(value: Any, name: str) -> Any:
@@ -84,7 +91,7 @@ def valid(schema: Schema) -> st.SearchStrategy[Any]:
     """Values that the schema allows."""
     made = _typed(schema)
     for rule in rules_of(schema):
-        made = made.map(lambda value, rule=rule: value if value is None or rule.holds(value) else rule.mend(value))
+        made = made.map(rule.kept)
     return st.none() | made if schema.get("nullable") else made
 
 
@@ -144,29 +151,42 @@ def _mistakes(schema: Schema, value: Any, path: tuple[Any, ...], whole: Any = No
     whole = value if whole is None else whole
     if value is None:
         return
+    for why, break_it in _mistakes_here(schema):
+        if path or not why.startswith("is "):
+            yield whole, path, break_it, why
+    for step, below in _below(schema, value):
+        yield from _mistakes(below, value[step], (*path, step), whole)
+
+
+def _mistakes_here(schema: Schema) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     for rule in rules_of(schema):
-        yield whole, path, rule.broken, "breaks a rule"
+        yield "breaks a rule", rule.broken
     wrong = {"object": "text", "array": "text", "string": 7, "integer": "text", "boolean": "text"}.get(str(schema.get("type")))
-    if wrong is not None and path:
-        yield whole, path, lambda _, wrong=wrong: wrong, f"is {wrong!r} and not of type {schema['type']}"
+    if wrong is not None:
+        yield f"is {wrong!r} and not of type {schema['type']}", _always(wrong)
     if "enum" in schema:
-        yield whole, path, lambda _: "Sometimes", "is not in the enum"
+        yield "is not in the enum", _always("Sometimes")
     if schema.get("minLength"):
-        yield whole, path, lambda _: "", "is too short"
+        yield "is too short", _always("")
     if "pattern" in schema:
-        yield whole, path, lambda _: "!", "does not match the pattern"
+        yield "does not match the pattern", _always("!")
     if "maxItems" in schema:
-        item = {"key": "a", "operator": "Exists"}
-        yield whole, path, lambda _: [item] * (schema["maxItems"] + 1), "has too many items"
-    if isinstance(value, dict):
-        for name in schema.get("required") or ():
-            yield whole, path, lambda old, name=name: _without(old, name), f"lacks {name}"
-        for name, below in (schema.get("properties") or {}).items():
-            if name in value:
-                yield from _mistakes(below, value[name], (*path, name), whole)
-        if isinstance(schema.get("additionalProperties"), Mapping):
-            for name, below in value.items():
-                yield from _mistakes(schema["additionalProperties"], below, (*path, name), whole)
+        yield "has too many items", _always([{"key": "a", "operator": "Exists"}] * (schema["maxItems"] + 1))
+    for name in schema.get("required") or ():
+        yield f"lacks {name}", partial(_without, name=name)
+
+
+def _always(wrong: Any) -> Callable[[Any], Any]:
+    return lambda _: wrong
+
+
+def _below(schema: Schema, value: Any) -> Iterator[tuple[Any, Schema]]:
+    """The steps from a value to what is in it, each with its schema."""
     if isinstance(value, list):
-        for number, below in enumerate(value):
-            yield from _mistakes(schema["items"], below, (*path, number), whole)
+        yield from ((number, schema["items"]) for number in range(len(value)))
+    elif isinstance(value, dict):
+        more = schema.get("additionalProperties")
+        for name in value:
+            below = (schema.get("properties") or {}).get(name, more)
+            if isinstance(below, Mapping):
+                yield name, below

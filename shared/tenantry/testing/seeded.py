@@ -61,7 +61,7 @@ def drop_the_trailing_run() -> None:
     async def dropping(self: Any, owner: str, *rest: Any, **options: Any) -> Any:
         return NOTHING_TO_DO if owner in self._lanes else await run(self, owner, *rest, **options)
 
-    flight.SingleFlight.run = dropping  # type: ignore[method-assign,assignment]
+    flight.SingleFlight.run = dropping  # type: ignore[method-assign]
 
 
 @bug

@@ -99,6 +99,10 @@ class World:
         """Drop what was kept of a run."""
         self._changes.pop(tag, None)
 
+    def count(self, tag: str) -> int:
+        """How many changes of a run were seen so far."""
+        return len(self._changes.get(tag, ()))
+
     def changes(self, tag: str) -> list[Change]:
         """The changes of a run so far, oldest first."""
         return sorted(self._changes.get(tag, ()), key=lambda change: change.resource_version)
