@@ -8,7 +8,7 @@ from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition, 
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
-from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveFinalizer, RemoveLabel, Write, change_of
+from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveLabel, Write, change_of
 
 US = field_manager("test")
 
@@ -37,10 +37,6 @@ def config_map(**data: str) -> Object:
         (Delete(CONFIG_MAP, config_map()), "delete ConfigMap n/c"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "team"), "update Namespace a1: - metadata.labels[team]"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "other"), None),
-        (RemoveFinalizer(NAMESPACE, namespace(finalizers=["a", "b"]), "b"), "update Namespace a1: - metadata.finalizers[b]"),
-        (RemoveFinalizer(NAMESPACE, namespace(finalizers=["a"]), "b"), None),
-        (RemoveFinalizer(NAMESPACE, namespace(finalizers=None), "b"), None),
-        (RemoveFinalizer(NAMESPACE, namespace(), "b"), None),
     ],
 )
 def test_changes_are_what_would_be_written(write: Write, text: str | None) -> None:
