@@ -414,3 +414,18 @@ async def test_a_remembered_project_is_not_looked_at_again() -> None:
     assert await stages(leaving) == [["project/p-a"]]
     unit.ended("project/p-a", succeeded=False)
     assert await stages(ours) == [["project/p-a", "namespace/a1"]]
+
+
+async def test_a_sweep_looks_at_every_project() -> None:
+    """What this process believes to have put right is looked at by the sweep all the same."""
+    fields = {"f:metadata": {"f:labels": {f"f:{PROJECT_ID}": {}}}}
+    entry = {"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": fields}
+    ours = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, managedFields=[entry])
+    unit = projects()
+    unit.ended("project/p-a", succeeded=True)
+
+    class Listed(Fixed):
+        async def list(self, *_: Any, **__: Any) -> builtins.list[Object]:
+            return [ours]
+
+    assert await unit.sweep(Listed(ours)) == ["project/p-a", "namespace/a1"]

@@ -9,7 +9,7 @@ labels, half of all events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
@@ -64,7 +64,7 @@ class Projects:
         if not self._config.project_label:
             return self._single_namespace_owners(key)
         if key.kind == NAMESPACE.kind:
-            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint)
+            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._served)
         project = project_of_registration_name(key.namespace)
         return [[f"project/{project}"]] if project and key.name in self._inside[key.kind] else []
 
@@ -76,7 +76,9 @@ class Projects:
             concerned = key.namespace == system and key.name in self._inside[CONFIG_MAP.kind]
         return [[f"system/{system}"]] if concerned else []
 
-    def _namespace_owners(self, name: str, namespace: Object | None, hint: Mapping[str, str]) -> Sequence[Sequence[str]]:
+    def _namespace_owners(
+        self, name: str, namespace: Object | None, hint: Mapping[str, str], served: Container[str]
+    ) -> Sequence[Sequence[str]]:
         labels = hint if namespace is None else labels_of(namespace)
         named = project_of_registration_name(name)
         remembered, current = labels.get(PROJECT_ID, ""), labels.get(self._config.project_label, "")
@@ -89,7 +91,7 @@ class Projects:
         joined = [current, named]
         stages = [self._projects(left), self._projects(joined)]
         if namespace is not None and not is_terminating(namespace):
-            if current in self._served and remembered == current and not named and _we_remembered(namespace):
+            if current in served and remembered == current and not named and _we_remembered(namespace):
                 stages[1] = []  # nothing of the project changed with it
             stages[1] = [*stages[1], f"namespace/{name}"]
         return [stage for stage in stages if stage]
@@ -178,7 +180,7 @@ class Projects:
         members: dict[str, None] = {}
         for namespace in await reader.list(NAMESPACE):
             name = namespace["metadata"]["name"]
-            for stage in self._namespace_owners(name, namespace, {}):
+            for stage in self._namespace_owners(name, namespace, {}, served=()):
                 for owner in stage:
                     (owners if owner.startswith("project/") else members)[owner] = None
         return [*owners, *members]

@@ -37,6 +37,7 @@ ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 PARALLEL = 16
 CONFLICT_PAUSE_S = 0.02
+TOLD = "refused and told"
 MAX_PENDING = 2000
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
@@ -179,7 +180,7 @@ class Engine:
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
                 verdict = Verdict(500, "internal error")
-            unit.ended(owner, verdict.status == 204)
+            unit.ended(owner, verdict.status == 204 and verdict.complete)
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
@@ -210,10 +211,11 @@ class Engine:
             for refusal in (*outcome.refusals, *told.refusals):
                 if refusal.cause == "rights":
                     return Verdict(503, missing_right(refusal.message), writes=writes)
-            if not writes:
+            complete = not outcome.refusals and not told.refusals
+            if not writes and complete:
                 return NOTHING_TO_DO
-            if await reader.unchanged():
-                return Verdict(204, DONE.reason, writes=writes)
+            if not writes or await reader.unchanged():
+                return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)
         return Verdict(409, BUSY.reason, writes=writes)
 
     @staticmethod

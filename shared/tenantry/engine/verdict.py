@@ -24,12 +24,16 @@ _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Status code, a few words of reason (never payload), seconds to wait, and the number of writes made."""
+    """Status code, a few words of reason (never payload), seconds to wait, and the number of writes made.
+
+    ``complete`` is False when something was refused and told on an object instead of being done.
+    """
 
     status: int
     reason: str = ""
     retry_after: float | None = None
     writes: int = 0
+    complete: bool = True
 
 
 DONE = Verdict(204, "done")
