@@ -158,13 +158,11 @@ class Arena:
     # -- runs ------------------------------------------------------------------------------------------
 
     async def open(self, *urls: str) -> tuple[Run, Lane]:
-        """A run under a fresh tag, whose events go to these processes (default: one of the shared ones)."""
-        number = next(_tags)
-        tag = f"r{number:06d}r"
-        shared = self.pool.shared[number % len(self.pool.shared)].url
+        """A run under a fresh tag, whose events go to these processes (default: the first shared one, which sweeps too)."""
+        tag = f"r{next(_tags):06d}r"
         self.world.follow(tag)
         self._sorted.setdefault(tag, [])
-        lane = await self.player.open(tag, urls or (shared,))
+        lane = await self.player.open(tag, urls or (self.pool.shared[0].url,))
         run = self.runs[tag] = Run(tag, self.hands, lambda: self.settle(tag))
         return run, lane
 

@@ -102,7 +102,7 @@ EVENTS: list[type[Perturbation]] = [
 class Drift(Perturbation):
     """Between two writes somebody changes or deletes, by hand, something that the function keeps."""
 
-    name, group, retries_heal, extra = "hand drift", "drift", True, 1
+    name, group, retries_heal, extra = "hand drift", "drift", False, 1
 
     def targets(self, run: Evidence) -> Iterable[str]:
         """A few seeds for each scenario that writes."""

@@ -10,6 +10,7 @@ a spec was changed, says nothing but whether an ``observedGeneration`` is curren
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,7 +93,7 @@ class Mask:
         for role in set(one) & set(two):
             for path in set(one[role]) | set(two[role]):
                 if one[role].get(path) != two[role].get(path):
-                    self.paths.add((_kind(role), path))
+                    self.paths.add((_kind(role), _general(path)))
 
     def differences(self, expected: State, found: State) -> list[str]:
         """What is not as expected, a line each, masked paths left out."""
@@ -101,7 +102,7 @@ class Mask:
         for role in sorted(set(expected) & set(found)):
             wanted, seen = expected[role], found[role]
             for path in sorted(set(wanted) | set(seen)):
-                if (_kind(role), path) in self.paths or wanted.get(path) == seen.get(path):
+                if wanted.get(path) == seen.get(path) or (_kind(role), _general(path)) in self.paths:
                     continue
                 lines.append(f"{role} {path}: expected {wanted.get(path)!r}, found {seen.get(path)!r}")
         return lines
@@ -109,6 +110,11 @@ class Mask:
     def __str__(self) -> str:
         paths = ", ".join(sorted(f"{kind} {path}" for kind, path in self.paths))
         return "; ".join(part for part in (paths, ", ".join(sorted(self.roles))) if part) or "nothing"
+
+
+def _general(path: str) -> str:
+    """A path for all entries of a list."""
+    return re.sub(r"\[[0-9]+\]", "[]", path)
 
 
 def _kind(role: str) -> str:

@@ -154,7 +154,7 @@ def reference_of(runs: Sequence[Evidence]) -> Reference:
 
 def judge(run: Evidence, reference: Reference, mask: Mask, workload: Workload, world: World) -> list[Failure]:
     """What does not hold of a run."""
-    found = [Failure("accounted", run.error)] if run.error else []
+    found = [Failure("bounded", run.error)] if run.error else []
     found += _equal(run, reference, mask)
     found += [Failure("quiet", f"wrote again: {_said(each)}") for each in run.again if each.is_write]
     found += _frugal(run, reference)

@@ -6,7 +6,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tenantry.testing.catalogue import ALL
 from tenantry.testing.runner import Learned, Result
+
+_ORDER = {perturbation.name: number for number, perturbation in enumerate(ALL)}
 
 
 @dataclass(slots=True)
@@ -58,14 +61,14 @@ class Report:
     def markdown(self) -> str:
         """The table of docs/faults-<function>.md."""
         groups: dict[str, list[Result]] = {}
-        for result in self.results:
+        for result in sorted(self.results, key=lambda each: _ORDER[each.plan.perturbation.name]):
             groups.setdefault(result.plan.perturbation.name, []).append(result)
         lines = [
             f"# Faults: {self.function}",
             "",
             f"Written by `python -m tenantry.testing.matrix {self.function} --seed {self.seed}`; see [faults.md](faults.md).",
             "",
-            "| Perturbation | Plans | Failures | Met | Healed before the sweep | Seconds each |",
+            "| Perturbation | Plans | Failures | Target met | As declared before the sweep | Seconds, mean |",
             "|---|---:|---:|---:|---:|---:|",
         ]
         lines += [_row(name, found) for name, found in groups.items()]
@@ -74,7 +77,8 @@ class Report:
             "",
             f"{len(self.learned.references)} scenarios: {', '.join(self.learned.references)}.",
             f"Undisturbed runs: 3 of each, {len(self.learned.failures)} failures (two on the same path, one on another).",
-            f"Seed {self.seed}; {self.seconds:.0f} s; {self.processes} processes started for runs that kill theirs.",
+            f"Seed {self.seed}; {self.seconds:.0f} s in all, runs in parallel.",
+            f"{self.processes} processes were started for runs that kill theirs.",
             "",
             f"The mask that was learned: {self.learned.mask}.",
         ]
@@ -89,5 +93,5 @@ class Report:
 def _row(name: str, found: Sequence[Result]) -> str:
     failed, met = sum(bool(result.failures) for result in found), sum(result.reached for result in found)
     early = sum(result.healed_early for result in found)
-    seconds = sum(result.seconds for result in found) / max(1, len(found))
+    seconds = sum(result.evidence.seconds for result in found) / max(1, len(found))
     return f"| {name} | {len(found)} | {failed} | {met} | {early} | {seconds:.1f} |"

@@ -76,7 +76,8 @@ class _Performed:
 async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
     """Perform each scenario undisturbed, twice on its own path and once on another, and learn references and masks.
 
-    Failures of the undisturbed runs, and of path-freedom, are part of what is learned.
+    Failures of the undisturbed runs, and of path-freedom, are part of what is learned.  When one does not even come to an end
+    there are no references, and so no plans.
     """
     learned = Learned()
     plans = [Plan(name, Perturbation) for name in scenarios]
@@ -84,6 +85,9 @@ async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
     for _ in range(2):
         began = time.monotonic()
         rounds.append(await _perform_all(arena, plans, 0, {}))
+        errors = [(each.plan.scenario, Failure("bounded", each.evidence.error)) for each in rounds[-1] if each.evidence.error]
+        if errors:
+            return Learned(failures=errors)
         # Times of objects have whole seconds: they must differ between the runs to be recognised as times.
         await asyncio.sleep(max(0.0, began + 1.1 - time.monotonic()))
     for one, two in zip(*rounds, strict=True):
@@ -239,6 +243,8 @@ def tells_itself(target: str) -> bool:
 
 
 async def _settle(arena: Arena, each: _Performed) -> None:
+    if each.evidence.error:
+        return  # it failed already: nothing is to be waited for
     try:
         await arena.settle(each.evidence.tag)
     except NotSettled as error:

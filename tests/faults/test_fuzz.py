@@ -1,0 +1,131 @@
+"""Random declarations: what the schema allows is accepted and nothing else; any history of labels ends as its last labels say."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from tenantry.api.errors import RefusedError
+from tenantry.local.invocation import reference_event
+from tenantry.local.sinks import HttpSink, Poster
+from tenantry.model.kinds import NAMESPACE, Kind
+from tenantry.testing import fuzz
+from tenantry.testing.arena import Arena
+from tenantry.testing.masks import Mask
+from tenantry.testing.runner import learn
+from tenantry.testing.schemas import invalid, valid
+from tenantry.testing.workload import load_workload
+
+pytestmark = pytest.mark.timeout(300)
+BOUNDED = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+FEW = settings(BOUNDED, max_examples=5)
+
+
+class Fuzzing:
+    """An arena in a loop of its own, because Hypothesis calls its examples without one."""
+
+    def __init__(self, runner: asyncio.Runner, arena: Arena, mask: Mask) -> None:
+        self.run = runner.run
+        self.arena = arena
+        self.mask = mask
+        self.count = 0
+
+
+@pytest.fixture(scope="module")
+def fuzzing() -> Iterator[Fuzzing]:
+    workload = load_workload("namespace-registration", Path(__file__).parent / "workloads")
+    with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as folder:
+        arena = Arena(workload, Path(folder))
+
+        async def start() -> Mask:
+            await arena.__aenter__()
+            await arena.hands.apply(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fuzz"}})
+            return (await learn(arena, ["register", "clash"])).mask
+
+        try:
+            yield Fuzzing(runner, arena, runner.run(start()))
+        finally:
+            runner.run(arena.__aexit__(None, None, None))
+
+
+async def accepted(fuzzing: Fuzzing, kind: Kind, value: dict[str, Any]) -> tuple[bool, str]:
+    """Whether the API server takes an object, and what it says; the function hears of it and must not mind."""
+    fuzzing.count += 1
+    name = f"fuzz-{fuzzing.count}"
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": "fuzz"}, **value}
+    try:
+        await fuzzing.arena.hands.create(kind, body)
+    except RefusedError as error:
+        return False, error.message
+    marks = [len(proxy.recording) for proxy in fuzzing.arena.proxies]
+    async with Poster() as poster:
+        event = reference_event(kind.api_version, kind.kind, "fuzz", name)
+        status = await HttpSink(poster, fuzzing.arena.pool.shared[0].url)(event)
+    assert status < 500, f"the function answers {status}"
+    for proxy, mark in zip(fuzzing.arena.proxies, marks, strict=True):
+        assert not proxy.recording.writes(mark, effective=True), "the function writes for an object that is not its own"
+    return True, ""
+
+
+@pytest.mark.parametrize("custom", fuzz.custom_resources(), ids=lambda custom: custom[0].kind)
+def test_what_the_schema_allows_is_accepted(fuzzing: Fuzzing, custom: tuple[Kind, dict[str, Any]]) -> None:
+    """Every object that a CRD's schema allows is stored, and no function minds it."""
+    kind, schema = custom
+
+    @seed(1)
+    @BOUNDED
+    @given(valid(schema))
+    def check(value: Any) -> None:
+        taken, why = fuzzing.run(accepted(fuzzing, kind, value))
+        assert taken, f"{value} is refused: {why}"
+
+    check()
+
+
+@pytest.mark.parametrize("custom", fuzz.custom_resources(), ids=lambda custom: custom[0].kind)
+def test_one_mistake_is_refused(fuzzing: Fuzzing, custom: tuple[Kind, dict[str, Any]]) -> None:
+    """An object with exactly one mistake is refused by the API server."""
+    kind, schema = custom
+
+    @seed(1)
+    @BOUNDED
+    @given(invalid(schema))
+    def check(broken: tuple[Any, str]) -> None:
+        value, mistake = broken
+        taken, _ = fuzzing.run(accepted(fuzzing, kind, value))
+        assert not taken, f"{value} is accepted although {mistake}"
+
+    check()
+
+
+def test_any_history_of_labels_ends_as_its_last_labels_say(fuzzing: Fuzzing) -> None:
+    """Random labels, bad ids included, moves and deletions end as their last declarations do alone."""
+
+    @seed(1)
+    @FEW
+    @given(fuzz.sequences())
+    def check(moves: list[fuzz.Move]) -> None:
+        found, expected = fuzzing.run(fuzz.end_states(fuzzing.arena, moves))
+        assert not fuzzing.mask.differences(expected, found)
+
+    check()
+
+
+def test_the_way_back_restores_the_former_state(fuzzing: Fuzzing) -> None:
+    """After any detour, going back to good labels gives the state of those labels alone: no bad input is a trap."""
+
+    @seed(2)
+    @FEW
+    @given(fuzz.sequences(), st.just([("a-@", "p-@", True), ("b-@", "q-@", True)]))
+    def check(moves: list[fuzz.Move], back: list[fuzz.Move]) -> None:
+        found, expected = fuzzing.run(fuzz.end_states(fuzzing.arena, [*back, *moves], back))
+        assert not fuzzing.mask.differences(expected, found)
+
+    check()
