@@ -37,6 +37,8 @@ OPEN_POLICY: dict[str, Any] = {
 }
 """Lets everybody in on two ports, of which one is given without its protocol, and nothing out."""
 
+pytestmark = pytest.mark.timeout(300)  # every project of the test run is written anew
+
 
 async def _project(people: People) -> str:
     project = f"p-{token()}"

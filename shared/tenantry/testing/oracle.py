@@ -7,7 +7,8 @@ quiet      after that, every event again and two sweeps write nothing
 frugal     no object is made or deleted more often than in the undisturbed run
 safe       predicates over every moment; nothing foreign is written; only what was observed is deleted; nothing
            that vanished is made again by an update
-accounted  each event ends in 2xx or as a dead letter with its reason; 500 and 400 are bugs; nothing crashes by itself
+accounted  each event ends in 2xx or as a dead letter with its reason; 500 and 400 are bugs; nothing crashes by itself;
+           undisturbed no event is tried twice and no write is refused
 told       while something cannot heal it is told, and no longer when it is healed
 bounded    recovery within `RECOVERY_S` of the sweep, and a bounded number of writes more than undisturbed
 ======== ==============================================================================================
@@ -238,6 +239,10 @@ def _accounted(run: Evidence) -> Iterable[Failure]:
     if run.undisturbed and (letters or any(delivery.status != 204 for delivery in lane.deliveries)):
         statuses = sorted({delivery.status for delivery in lane.deliveries})
         yield Failure("accounted", f"undisturbed, yet {len(letters)} dead letters and answers {statuses}")
+    if run.undisturbed:
+        for exchange in run.exchanges:
+            if exchange.is_write and exchange.status in (403, 422):
+                yield Failure("accounted", f"undisturbed, yet refused with {exchange.status}: {_said(exchange)}")
     for line in run.logs:
         yield Failure("accounted", f"it failed by itself: {line}")
 

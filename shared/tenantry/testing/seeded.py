@@ -18,6 +18,7 @@ from tenantry.testing.workload import never
 
 Plant = Callable[[], None]
 BUGS: dict[str, Plant] = {}
+STALE_S = 30.0
 
 
 def bug(plant: Plant) -> Plant:
@@ -66,7 +67,7 @@ def drop_the_trailing_run() -> None:
 
 @bug
 def stale_list_before_orphaning() -> None:
-    """Members are taken from a list that is one version behind, as an informer's cache is."""
+    """Members are taken from a list that is up to half a minute old, as from an informer that lags."""
     from tenantry.engine import reader
 
     listed = reader.Reader.list
@@ -74,9 +75,9 @@ def stale_list_before_orphaning() -> None:
 
     async def stale(self: Any, kind: Any, namespace: str = "", *, labels: Any = None) -> Any:
         key = (kind, namespace, tuple(sorted((labels or {}).items())))
-        now = await listed(self, kind, namespace, labels=labels)
-        before, cache[key] = cache.get(key, now), now
-        return before
+        if key not in cache or time.monotonic() - cache[key][0] > STALE_S:
+            cache[key] = time.monotonic(), await listed(self, kind, namespace, labels=labels)
+        return cache[key][1]
 
     reader.Reader.list = stale  # type: ignore[method-assign,assignment]
 
@@ -136,8 +137,8 @@ def forget_the_old_project_early() -> None:
     unit = importlib.import_module("namespace_registration.projects.unit")
     owners = unit.Projects._namespace_owners
 
-    def reversed_stages(self: Any, *rest: Any) -> Any:
-        return list(reversed(owners(self, *rest)))
+    def reversed_stages(self: Any, *rest: Any, **options: Any) -> Any:
+        return list(reversed(owners(self, *rest, **options)))
 
     unit.Projects._namespace_owners = reversed_stages
 

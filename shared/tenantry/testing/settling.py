@@ -67,7 +67,7 @@ class Markers:
             if seen is not None:
                 seen.set()
 
-    async def touch(self, within: float = 20.0) -> None:
+    async def touch(self, within: float = 60.0) -> None:
         """Change every marker and wait until that was observed for each of them.
 
         Raises:

@@ -27,6 +27,8 @@ PROJECTS = 200
 KINDS = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 
+pytestmark = pytest.mark.timeout(300)  # every project of the test run is written anew
+
 
 @dataclass
 class Cluster:
