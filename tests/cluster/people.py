@@ -117,7 +117,7 @@ class People:
         await eventually(check, within=30, what=f"namespace {name} gone")
 
     async def until(
-        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 10.0, what: str = ""
+        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 30.0, what: str = ""
     ) -> Object:
         """Wait until an object is there and a condition holds for it; "eventually" of the checks is ten seconds."""
 
@@ -131,7 +131,7 @@ class People:
             last = await self.admin.get(kind, name, namespace)
             raise AssertionError(f"{error}\n{kind.kind} {namespace}/{name} is {last!r}") from None
 
-    async def registered(self, project: str, *, within: float = 10.0) -> Object:
+    async def registered(self, project: str, *, within: float = 30.0) -> Object:
         """Wait until a project has its living, unorphaned registration namespace with the chart's ConfigMap."""
         name = registration(project)
         await self.until(CONFIG_MAP, CHART_CONFIG_MAP, name, lambda _: True, within=within)

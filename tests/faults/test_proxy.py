@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from tenantry.api import Api
 from tenantry.api import errors as api_errors
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, RESOURCE_QUOTA, SECRET, Object
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, RESOURCE_QUOTA, SECRET, SERVICE_ACCOUNT, Object
 from tenantry.testing import eventually, faults
 from tenantry.testing.proxy import FaultProxy
 
@@ -330,6 +330,7 @@ async def test_the_words_are_those_of_the_server(
 ) -> None:
     """What can be provoked at the real server reads the same as the fault."""
     path = f"/api/v1/namespaces/{place}/configmaps"
+    await eventually(lambda: admin.get(SERVICE_ACCOUNT, "default", place))
     token = await admin.request(
         "POST", f"/api/v1/namespaces/{place}/serviceaccounts/default/token",
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
