@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from tenantry.api.errors import ApiError
 from tenantry.model.kinds import Key, Object
 from tenantry.testing import faults, player
+from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.oracle import Evidence
 from tenantry.testing.perturbations import Ask, Perturbation, Scene, targets_of, writes
 from tenantry.testing.player import Announced, Lane, Policy
@@ -251,6 +252,41 @@ class Overlap(Perturbation):
         scene.notes["open"].set()
 
 
+class Elsewhere(Overlap):
+    """A request is held while all further changes happen and are handled by another replica; then it goes through."""
+
+    name, both = "change handled by another replica", True
+
+    def arm(self, scene: Scene) -> None:
+        """Make the gate, and turn the events when a request stands before it."""
+        super().arm(scene)
+        scene.lane.policy = _Turning(lambda: scene.reached)
+
+    async def hit(self, scene: Scene, ask: Ask) -> faults.Response | None:
+        """Hold it until the gate opens."""
+        scene.notes["reached"].set()
+        await _at_most(scene.notes["open"].wait(), PATIENCE_S * 5)
+        return await ask.forward()
+
+    async def lift(self, scene: Scene) -> None:
+        """The other replica is done: go on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S * 3):
+                while scene.lane.brokers[1].counters.in_flight:  # noqa: ASYNC110 (the broker counts, it does not tell)
+                    await asyncio.sleep(POLL_S)
+        await super().lift(scene)
+
+
+class _Turning(Policy):
+    """Events go to the first replica until something has happened, and to the second from then on."""
+
+    def __init__(self, happened: Callable[[], bool]) -> None:
+        self._happened = happened
+
+    def take(self, lane: Lane, announced: Announced) -> None:
+        lane.send(announced.event, int(self._happened()))
+
+
 async def _at_most(what: Awaitable[object], seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(what, seconds)
@@ -304,4 +340,4 @@ class _ToBoth(Policy):
 
 
 HANDS: list[type[Perturbation]] = [Drift, Vanish, Replaced]
-ORDERS: list[type[Perturbation]] = [Overlap, Interleaved]
+ORDERS: list[type[Perturbation]] = [Overlap, Elsewhere, Interleaved]

@@ -37,7 +37,7 @@ workload = Workload(
 )
 workload.scenario("register", JOIN, JOIN_TOO)
 workload.scenario("move", MOVE, before=[JOIN], other=[JOIN, LEAVE, MOVE])
-workload.scenario("leave", LEAVE, LEAVE_TOO, before=[JOIN, JOIN_TOO], other=[JOIN, LEAVE, LEAVE_TOO])
+workload.scenario("leave", LEAVE, LEAVE_TOO, before=[JOIN_TOO, JOIN], other=[JOIN, LEAVE, LEAVE_TOO])
 workload.scenario("orphan-return", LEAVE, JOIN, before=[JOIN])
 workload.scenario("delete-last", delete("Namespace", "a-@", gone=True), before=[JOIN], other=[JOIN, LEAVE, VANISH])
 workload.scenario("rebuild", delete("Namespace", HOME, gone=True), before=[JOIN])
