@@ -14,22 +14,33 @@ from people import C1, FUNCTION, People
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
+from tenantry.model.kinds import NAMESPACE, is_terminating
 from tenantry.testing.settling import settle
 
 
-@pytest.fixture(scope="session")
-def people(admin: Api) -> People:
-    """The users and administrators of the cluster."""
-    return People(admin)
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def people(admin: Api) -> AsyncIterator[People]:
+    """The users and administrators of the cluster.
+
+    A module leaves no namespace of theirs: the next module's functions would look at them all, and rewrite them where
+    their configuration differs.
+    """
+    kept = {namespace["metadata"]["name"] for namespace in (await admin.list(NAMESPACE)).items}
+    yield People(admin)
+    for namespace in (await admin.list(NAMESPACE)).items:
+        if namespace["metadata"]["name"] not in kept and not is_terminating(namespace):
+            await admin.delete(NAMESPACE, namespace["metadata"]["name"])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def c1(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def c1(people: People, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """The system under the reference configuration, fed by the real source and broker, until the module ends.
 
     Whatever a module does to it: 500 would be a bug, and a dead letter an event that nobody reflected.
     """
+    del people
     running = await knative(C1, functions=[FUNCTION])
+    await running.drain()  # what was there before is looked at
     statuses: Counter[int] = Counter()
     running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
     yield running

@@ -1,7 +1,8 @@
 """The oracle: what must hold of a run, however it was disturbed.  All eight parts must.
 
 ======== ==============================================================================================
-equal      the end state is that of an undisturbed run; where retries alone must heal, before the sweep too
+equal      the end state is that of an undisturbed run, and what the workload's predicates promise; where retries alone
+           must heal, before the sweep too
 path-free  another path to the same declarations ends in the same state (judged once per scenario)
 quiet      after that, every event again and two sweeps write nothing
 frugal     no object is made or deleted more often than in the undisturbed run
@@ -157,6 +158,8 @@ def judge(run: Evidence, reference: Reference, mask: Mask, workload: Workload, w
     """What does not hold of a run."""
     found = [Failure("bounded", run.error)] if run.error else []
     found += _equal(run, reference, mask)
+    objects = list(world.of(run.tag).values())
+    found += [Failure("equal", f"{ends.__name__}: {problem}") for ends in workload.ends if (problem := ends(objects))]
     found += [Failure("quiet", f"wrote again: {_said(each)}") for each in run.again if each.is_write]
     found += _frugal(run, reference)
     found += _safe(run, workload, world)

@@ -321,7 +321,9 @@ def _destroys(exchange: Exchange, workload: Workload) -> bool:
     if not (exchange.is_write and exchange.changed):
         return False
     body = exchange.request
-    return exchange.verb == "delete" or (isinstance(body, dict) and workload.destroys(body))
+    if exchange.verb == "delete":
+        return True
+    return isinstance(body, dict) and (workload.destroys(body) or workload.leftover(body))
 
 
 def answered(name: str, fault: Callable[[], Any], on: str = "all", *, times: int = 1) -> type[Answered]:

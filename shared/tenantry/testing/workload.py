@@ -37,6 +37,8 @@ from tenantry.testing.world import Moment, version_of
 Step = Callable[["Run"], Awaitable[Any]]
 Predicate = Callable[[Moment], str]
 """What is wrong with a moment of the history, in a few words; empty when nothing is."""
+Ending = Callable[[list[Object]], str]
+"""What is wrong with the objects of a run when it has come to its end, in a few words; empty when nothing is."""
 
 KINDS: Mapping[str, Kind] = {found.kind: found for found in vars(kinds).values() if isinstance(found, Kind)}
 
@@ -93,18 +95,20 @@ class Workload:
         function: its name.
         config: the configuration that it runs with, as a mapping.
         tells: whether an object tells people that something is wrong with it.
-        destroys: whether a body that is written takes something away, besides deletions.
         leftover: whether a namespace may outlive, with what is in it, what it was made for: not part of what is declared.
+        destroys: whether a body that is written takes something away, besides deletions; what makes a leftover does.
         safe: predicates over every moment of the history.
+        ends: predicates over the end state: what the promises say of it, whatever undisturbed runs came to.
         watched: the kinds that make up the state.
     """
 
     function: str
     config: Mapping[str, Any] = field(default_factory=dict)
     tells: Callable[[Object], bool] = never
-    destroys: Callable[[Object], bool] = never
     leftover: Callable[[Object], bool] = never
+    destroys: Callable[[Object], bool] = never
     safe: Sequence[Predicate] = ()
+    ends: Sequence[Ending] = ()
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
     scenarios: dict[str, Scenario] = field(default_factory=dict)
 
