@@ -2,6 +2,8 @@
 
 SHELL := /bin/sh
 PYTHON ?= python3
+# Processes that tests run in, each with a control plane of 400 MiB; a test mostly waits.
+WORKERS ?= 3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
@@ -33,7 +35,7 @@ run: setup ## run everything here: a Kubernetes control plane, sources, broker a
 
 test: setup ## run all tests against a real control plane (built once, about 8 minutes on two cores)
 	@$(BIN)/tenantry cluster build
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 check: setup ## formatting, lint, types and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
@@ -57,7 +59,8 @@ faults: setup ## run the whole fault matrix of every function (8 minutes each) a
 hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds them (about 8 minutes)
 	@$(BIN)/tenantry cluster build
 	@for workload in tests/faults/workloads/*.py; do \
-	  $(BIN)/python -m tenantry.testing.hunt $$(basename $$workload .py | tr _ -) || exit 1; \
+	  function=$$(basename $$workload .py | tr _ -); \
+	  $(BIN)/python -m tenantry.testing.hunt $$function --markdown docs/faults-seeded-$$function.md || exit 1; \
 	done
 
 bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run

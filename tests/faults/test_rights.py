@@ -1,4 +1,4 @@
-"""Least privilege: the rights files hold what the tests used, and the judgement and the writing of it are right."""
+"""Least privilege: the judgement of rights files, and their writing, are right.  What it judges is said in tests/conftest.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, SECRET, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.testing.audit import AuditLog, Use, Used, why_partial
+from tenantry.testing.audit import AuditLog, Use, Used
 from tenantry.testing.rights import judge, judge_all, rewrite_all, rewritten
 
 FILE = """\
@@ -51,24 +51,8 @@ ALL = [
 ]
 
 
-@pytest.fixture(scope="session")
-def rights_used(request: pytest.FixtureRequest, audit_log: AuditLog) -> Used:
-    """The rights that functions used in this run, stored for `make rights`; only a whole run has them."""
-    if reason := why_partial(request.session):
-        pytest.skip(reason)
-    used = audit_log.read()
-    if (cache := getattr(request.config, "cache", None)) is not None:
-        cache.set("tenantry/rights", used.document())
-    return used
-
-
 def without(*uses: tuple[str, str]) -> list[Use]:
     return [use for use in ALL if (use.resource, use.verb) not in uses]
-
-
-def test_each_function_has_the_rights_that_its_tests_use_and_no_other(rights_used: Used) -> None:
-    """Every right that a function is given is used by a test, and none is lacking; `make rights` writes them."""
-    assert judge_all(rights_used) == []
 
 
 def test_exact_rights_are_left_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -25,8 +26,9 @@ kubeconfig_option = click.option(
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, envvar="PORT")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 in a pod.")
 @kubeconfig_option
+@click.option("--listener", type=int, hidden=True, help="File descriptor of a socket that listens already.")
 @click.option("--end-with-parent", is_flag=True, hidden=True, help="End when standard input is closed.")
-def serve(function: str, port: int, host: str, kubeconfig: Path | None, end_with_parent: bool) -> None:
+def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener: int | None, end_with_parent: bool) -> None:
     """Serve one FUNCTION over HTTP until SIGTERM.
 
     \b
@@ -38,7 +40,8 @@ def serve(function: str, port: int, host: str, kubeconfig: Path | None, end_with
     if end_with_parent:
         _end_with_parent()
     try:
-        asyncio.run(server.serve(function, host, port, kubeconfig))
+        inherited = socket.socket(fileno=listener) if listener is not None else None
+        asyncio.run(server.serve(function, host, port, kubeconfig, listener=inherited))
     except server.UnknownFunction as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:

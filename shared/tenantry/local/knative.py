@@ -185,7 +185,9 @@ class Knative:
             if self._on_log is not None:
                 self._on_log(name, line)
 
-        return FunctionProcess(name, kubeconfig, say=self._say, environment=environment, on_log=on_log)
+        function = FunctionProcess(name, kubeconfig, say=self._say, environment=environment, on_log=on_log)
+        self._stack.callback(function.close)
+        return function
 
     async def _identity(self, service_account: str, admin: Api) -> Path:
         identity = Identity(admin, service_account, self._folder, self._kubeconfig, self._say)

@@ -2,6 +2,9 @@
 
 A function is started as ``tenantry serve`` and watched: one that ends by itself is started again after a
 pause, and what it had in hand is delivered anew by the broker.  A process dies with its parent.
+
+The socket that a function listens on is made here and outlives its processes, so a request that comes while none is there
+waits for the next, as Knative's activator lets requests wait for a cold start.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 _RESTART_AFTER_S = 1.0
+_BACKLOG = 1024
 
 Say = Callable[[str], None]
 
@@ -35,7 +39,7 @@ def free_port() -> int:
 
 
 class FunctionProcess:
-    """One function on a port of its own; ``url`` is where events go."""
+    """One function on a port of its own, which is taken from now until `close`; ``url`` is where events go."""
 
     def __init__(
         self,
@@ -47,7 +51,8 @@ class FunctionProcess:
         on_log: Callable[[dict[str, str]], None] | None = None,
     ) -> None:
         self.name = name
-        self.port = free_port()
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        self.port = int(self._listener.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}/"
         self.pid = 0
         self._kubeconfig = kubeconfig
@@ -69,14 +74,15 @@ class FunctionProcess:
         await self._spawn()
         self._watch = asyncio.create_task(self._keep_running())
         try:
-            await asyncio.wait_for(self._answers(), START_TIMEOUT_S)
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._answers()
         except (TimeoutError, FunctionFailed):
             said = "\n".join(self._last_lines[-10:])
             await self.stop()
             raise FunctionFailed(f"{self.name} did not start:\n{said}") from None
 
     async def _spawn(self) -> None:
-        command = [sys.executable, "-m", "tenantry.cli", "serve", self.name, "--port", str(self.port)]
+        command = [sys.executable, "-m", "tenantry.cli", "serve", self.name, "--listener", str(self._listener.fileno())]
         self._process = await asyncio.create_subprocess_exec(
             *command,
             "--kubeconfig",
@@ -86,14 +92,24 @@ class FunctionProcess:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **self.environment},
             start_new_session=True,
+            pass_fds=[self._listener.fileno()],
         )
         self.pid = self._process.pid
 
     async def _answers(self) -> None:
-        while True:
-            process = self._process
-            if process is None or process.returncode is not None:
+        assert self._process is not None
+        answer, ended = asyncio.ensure_future(self._is_ready()), asyncio.ensure_future(self._process.wait())
+        try:
+            await asyncio.wait((answer, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
                 raise FunctionFailed(self.name)
+            answer.result()
+        finally:
+            answer.cancel()
+            ended.cancel()
+
+    async def _is_ready(self) -> None:
+        while True:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, IndexError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.write(b"GET /health/readiness HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n")
@@ -150,3 +166,7 @@ class FunctionProcess:
                 await self._watch
         if process is not None and process.stdin is not None:
             process.stdin.close()
+
+    def close(self) -> None:
+        """Give the port back, after `stop`; who waits there is refused."""
+        self._listener.close()

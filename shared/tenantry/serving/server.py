@@ -118,8 +118,10 @@ def _bind(host: str, port: int) -> socket.socket:
     return made
 
 
-async def serve(name: str, host: str, port: int, kubeconfig: Path | None = None) -> None:
-    """Serve a function until SIGTERM or SIGINT.
+async def serve(
+    name: str, host: str, port: int, kubeconfig: Path | None = None, *, listener: socket.socket | None = None
+) -> None:
+    """Serve a function until SIGTERM or SIGINT, on a ``listener`` that the caller has bound if there is one.
 
     Raises:
         ConfigError, ConnectError, UnknownFunction: it cannot start, with the remedy.
@@ -134,7 +136,7 @@ async def serve(name: str, host: str, port: int, kubeconfig: Path | None = None)
     end_telemetry = set_up_telemetry(name)
     app, function = make_app(name)
     function.configure()
-    listener = _bind(host, port)
+    listener = listener or _bind(host, port)
     await function.start(kubeconfig)
     server = make_server(app, host, port)
     loop = asyncio.get_running_loop()

@@ -71,6 +71,11 @@ class Used:
         if verb == "patch" and status.get("code") == 201:
             self.allowed.add(Use(function, group, resource, "create", name))
 
+    def include(self, other: Self) -> None:
+        """Count what another process saw too."""
+        self.allowed |= other.allowed
+        self.denied |= other.denied
+
     def document(self) -> dict[str, list[dict[str, str]]]:
         """As a JSON document."""
         return {"allowed": _rows(self.allowed), "denied": _rows(self.denied)}
@@ -120,6 +125,4 @@ def why_partial(session: Any) -> str:
     narrowing = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "failedfirst", "stepwise", "maxfail")
     if given := [name for name in narrowing if getattr(options, name, None)]:
         return f"rights are judged by the whole suite: run pytest without {', '.join(given)}"
-    if hasattr(config, "workerinput"):
-        return "rights are judged in one process: run pytest without -n"
     return "tests failed, so what they use is not known" if session.testsfailed else ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from tenantry.local.control_plane import Lines, ensure_binaries
 from tenantry.testing.matrix import run_matrix
 from tenantry.testing.report import Report
-from tenantry.testing.seeded import BUGS
+from tenantry.testing.seeded import BUGS, bugs_of
 from tenantry.testing.workload import Workload, load_workload
 
 SAMPLE = 120
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tenantry.testing.hunt", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("function")
-    parser.add_argument("bugs", nargs="*", metavar="BUG", help=f"default: all ({', '.join(BUGS)})")
+    parser.add_argument("bugs", nargs="*", metavar="BUG", help=f"default: all that the function can have ({', '.join(BUGS)})")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sample", type=int, default=SAMPLE)
     parser.add_argument("--workloads", type=Path, default=Path("tests/faults/workloads"))
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     ensure_binaries(Lines())
     catches = []
-    for name in given.bugs or BUGS:
+    for name in given.bugs or bugs_of(given.function):
         workload = load_workload(given.function, given.workloads)
         catches.append(asyncio.run(hunt(workload, name, seed=given.seed, sample=given.sample)))
         last = catches[-1]
@@ -67,15 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = sum(bool(each.by) for each in catches)
     sys.stdout.write(f"found {found} of {len(catches)} seeded bugs\n")
     if given.markdown is not None:
-        given.markdown.write_text(table(catches, given.seed))
+        given.markdown.write_text(table(given.function, catches, given.seed))
     return 0 if found == len(catches) else 1
 
 
-def table(catches: Sequence[Catch], seed: int) -> str:
+def table(function: str, catches: Sequence[Catch], seed: int) -> str:
     """The catches as Markdown."""
     found = sum(bool(each.by) for each in catches)
     lines = [
-        f"# Seeded bugs: {found} of {len(catches)} found (seed {seed})",
+        f"# Seeded bugs in {function}: {found} of {len(catches)} found (seed {seed})",
         "",
         "| Bug | What it does | Found by |",
         "|---|---|---|",

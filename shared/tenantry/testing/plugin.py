@@ -43,12 +43,6 @@ def control_plane(audit_log: AuditLog) -> Iterator[ControlPlane]:
         yield running
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests last that judge what the others did."""
-    items.sort(key=lambda item: "rights_used" in getattr(item, "fixturenames", ()))
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def admin(control_plane: ControlPlane) -> AsyncIterator[Api]:
     """A client with all rights: it plays the people, never a function."""

@@ -14,17 +14,32 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tenantry.serving.server import available_functions
 from tenantry.testing.workload import never
 
 Plant = Callable[[], None]
 BUGS: dict[str, Plant] = {}
+ONLY: dict[str, frozenset[str]] = {}
+"""Bugs that only some functions can have, and which."""
 STALE_S = 30.0
 
 
-def bug(plant: Plant) -> Plant:
-    """Register a bug under its function's name."""
-    BUGS[plant.__name__.replace("_", "-")] = plant
-    return plant
+def bug(*functions: str) -> Callable[[Plant], Plant]:
+    """Register a bug under its Python name; with ``functions`` only those can have it."""
+
+    def register(plant: Plant) -> Plant:
+        name = plant.__name__.replace("_", "-")
+        BUGS[name] = plant
+        if functions:
+            ONLY[name] = frozenset(functions)
+        return plant
+
+    return register
+
+
+def bugs_of(function: str) -> list[str]:
+    """The bugs that a function can have."""
+    return [name for name in BUGS if function in ONLY.get(name, {function})]
 
 
 def plant(name: str) -> None:
@@ -41,17 +56,21 @@ def plant(name: str) -> None:
 def _in_all(attribute: str, replacement: Any) -> None:
     """Replace a name in every module of ours that has it, however it was imported."""
     for name, module in list(sys.modules.items()):
-        ours = name.partition(".")[0] in ("tenantry", "namespace_registration")
+        ours = name.partition(".")[0] in ("tenantry", *_packages())
         if ours and not name.startswith("tenantry.testing") and attribute in vars(module):
             setattr(module, attribute, replacement)
 
 
 def _import_all() -> None:
-    for name in ("tenantry.serving.server", "tenantry.engine.engine", "namespace_registration.function"):
+    for name in ("tenantry.serving.server", "tenantry.engine.engine", *(f"{package}.function" for package in _packages())):
         importlib.import_module(name)
 
 
-@bug
+def _packages() -> list[str]:
+    return [name.replace("-", "_") for name in available_functions()]
+
+
+@bug()
 def drop_the_trailing_run() -> None:
     """Who arrives during a run is told that all is done, although the run may have read before."""
     from tenantry.engine import flight
@@ -65,7 +84,7 @@ def drop_the_trailing_run() -> None:
     flight.SingleFlight.run = dropping  # type: ignore[method-assign]
 
 
-@bug
+@bug()
 def stale_list_before_orphaning() -> None:
     """Members are taken from a list that is up to half a minute old, as from an informer that lags."""
     from tenantry.engine import reader
@@ -82,7 +101,7 @@ def stale_list_before_orphaning() -> None:
     reader.Reader.list = stale  # type: ignore[method-assign,assignment]
 
 
-@bug
+@bug()
 def compare_whole_objects() -> None:
     """Fields that the server or others added count as differences."""
     from tenantry.model import difference as module
@@ -97,7 +116,7 @@ def compare_whole_objects() -> None:
     _in_all("difference", whole)
 
 
-@bug
+@bug()
 def forget_the_preconditions() -> None:
     """Updates and deletions hit whatever has the name now."""
     from tenantry.api import Api
@@ -114,7 +133,21 @@ def forget_the_preconditions() -> None:
     Api.apply, Api.delete = careless_apply, careless_delete  # type: ignore[method-assign]
 
 
-@bug
+@bug("release-provisioning", "lock-enforcement", "scope-binding")
+def lose_a_finalizer() -> None:
+    """An object goes before what was made for it is taken away, because nothing holds it."""
+    from tenantry.api import Api
+
+    apply = Api.apply
+
+    async def unheld(self: Any, kind: Any, body: Any, **options: Any) -> Any:
+        metadata = {name: value for name, value in body["metadata"].items() if name != "finalizers"}
+        return await apply(self, kind, {**body, "metadata": metadata}, **options)
+
+    Api.apply = unheld  # type: ignore[method-assign]
+
+
+@bug()
 def acknowledge_early() -> None:
     """The event is answered before the work is done."""
     from tenantry.engine import Engine
@@ -131,7 +164,7 @@ def acknowledge_early() -> None:
     Engine.handle = early  # type: ignore[method-assign]
 
 
-@bug
+@bug("namespace-registration")
 def forget_the_old_project_early() -> None:
     """The memory of the project that was left is overwritten before that project is put right."""
     unit = importlib.import_module("namespace_registration.projects.unit")
@@ -143,7 +176,7 @@ def forget_the_old_project_early() -> None:
     unit.Projects._namespace_owners = reversed_stages
 
 
-@bug
+@bug()
 def write_on_every_run() -> None:
     """The time of the last look is kept on the object."""
     from tenantry.model import plan as module
@@ -159,7 +192,7 @@ def write_on_every_run() -> None:
     _in_all("change_of", stamped)
 
 
-@bug
+@bug("namespace-registration")
 def adopt_foreign_namespaces() -> None:
     """A name alone makes a namespace ours."""
     projects = importlib.import_module("tenantry.model.projects")
@@ -172,26 +205,14 @@ def adopt_foreign_namespaces() -> None:
     _in_all("is_registration", by_name)
 
 
-@bug
+@bug()
 def ignore_terminating() -> None:
     """Objects on their way out are taken for living ones."""
     _import_all()
     _in_all("is_terminating", never)
 
 
-@bug
-def skip_the_verification() -> None:
-    """What the decision was based on is not looked at again."""
-    from tenantry.engine.reader import Reader
-
-    async def unchanged(self: Any) -> bool:
-        del self
-        return True
-
-    Reader.unchanged = unchanged  # type: ignore[method-assign]
-
-
-@bug
+@bug()
 def swallow_errors() -> None:
     """A request that failed counts as done."""
     from tenantry.engine.verdict import DONE
@@ -204,7 +225,7 @@ def swallow_errors() -> None:
     _in_all("verdict_for", done)
 
 
-@bug
+@bug()
 def replace_instead_of_update() -> None:
     """What differs is deleted and made anew."""
     from tenantry.engine.write import Writer

@@ -1,0 +1,63 @@
+"""Least privilege, judged when a whole run is over: the rights files hold what the tests used and no more.
+
+Every process of the run reads the audit log of its own control plane; the process that started them puts them together.
+The run fails when a function has a right that no test used, or lacks one; `make rights` then writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tenantry.testing.audit import AuditLog, Used, why_partial
+from tenantry.testing.rights import judge_all
+
+USED = pytest.StashKey[Used]()
+SAID = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[USED] = Used()
+    config.stash[SAID] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rights_used(request: pytest.FixtureRequest, audit_log: AuditLog) -> Iterator[None]:
+    """The rights that functions used in this process, kept until the end of the run."""
+    yield
+    request.config.stash[USED].include(audit_log.read())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """Another process of the run has ended: what its tests used counts too."""
+    output = getattr(node, "workeroutput", {})
+    if "rights" in output:
+        node.config.stash[USED].include(Used.of(output["rights"]))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    used = config.stash[USED]
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["rights"] = used.document()
+        return
+    if reason := why_partial(session):
+        config.stash[SAID].append(f"not judged: {reason}")
+        return
+    if (cache := getattr(config, "cache", None)) is not None:
+        cache.set("tenantry/rights", used.document())
+    if findings := judge_all(used):
+        config.stash[SAID].extend([*findings, "`make rights` changes them so"])
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    else:
+        config.stash[SAID].append("each function has the rights that its tests use and no other")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if said := config.stash[SAID]:
+        terminalreporter.section("rights")
+        for line in said:
+            terminalreporter.write_line(str(line))
