@@ -1,4 +1,4 @@
-"""A seeded part of the fault matrix, and three seeded bugs that it must find; ``make faults`` runs all of both."""
+"""A seeded part of the fault matrix, and two seeded bugs that it must find; ``make faults`` runs all of both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tenantry.testing.workload import load_workload
 WORKLOADS = Path(__file__).parent / "workloads"
 FUNCTIONS = sorted(path.stem.replace("_", "-") for path in WORKLOADS.glob("*.py"))
 QUICK = ["register", "move", "leave", "orphan-return", "drift-chart", "drift-immutable", "bad-id", "clash"]
-SEED = 1
+SEED, SAMPLE = 1, 30
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -29,13 +29,13 @@ async def test_a_sample_of_the_matrix_holds(function: str) -> None:
     """Whatever disturbs a function, one sweep later the cluster is as declared, and stays so without a write."""
     workload = load_workload(function, WORKLOADS)
     scenarios = [name for name in workload.scenarios if name in QUICK] or list(workload.scenarios)
-    report = await run_matrix(workload, seed=SEED, sample=60, scenarios=scenarios)
+    report = await run_matrix(workload, seed=SEED, sample=SAMPLE, scenarios=scenarios)
     assert report.ok, report.text()
-    assert len(report.results) == 60
-    assert sum(result.reached for result in report.results) > 50, report.text()
+    assert len(report.results) == SAMPLE
+    assert sum(result.reached for result in report.results) > SAMPLE * 0.8, report.text()
 
 
-@pytest.mark.parametrize("bug", ["drop-the-trailing-run", "write-on-every-run", "forget-the-old-project-early"])
+@pytest.mark.parametrize("bug", ["drop-the-trailing-run", "write-on-every-run"])
 async def test_the_matrix_finds_a_seeded_bug(bug: str) -> None:
     """The kit finds a bug that was planted in the function's process."""
     workload = load_workload("namespace-registration", WORKLOADS)

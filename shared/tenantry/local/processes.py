@@ -82,7 +82,8 @@ class FunctionProcess:
             raise FunctionFailed(f"{self.name} did not start:\n{said}") from None
 
     async def _spawn(self) -> None:
-        command = [sys.executable, "-m", "tenantry.cli", "serve", self.name, "--listener", str(self._listener.fileno())]
+        listener = self._listener.fileno()
+        command = [sys.executable, "-m", *self._program(), "serve", self.name, "--listener", str(listener)]
         self._process = await asyncio.create_subprocess_exec(
             *command,
             "--kubeconfig",
@@ -92,9 +93,12 @@ class FunctionProcess:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **self.environment},
             start_new_session=True,
-            pass_fds=[self._listener.fileno()],
+            pass_fds=[listener],
         )
         self.pid = self._process.pid
+
+    def _program(self) -> list[str]:
+        return ["tenantry.cli"]
 
     async def _answers(self) -> None:
         assert self._process is not None

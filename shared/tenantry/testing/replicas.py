@@ -32,20 +32,8 @@ class Shared(FunctionProcess):
         super().__init__(name, kubeconfig, say=lambda _: None, environment={**_QUIET, **environment}, on_log=on_log)
         self._bug = bug
 
-    async def _spawn(self) -> None:
-        program = ["tenantry.testing.seeded", self._bug, "--"] if self._bug else ["tenantry.cli"]
-        command = [sys.executable, "-m", *program, "serve", self.name, "--port", str(self.port)]
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            "--kubeconfig",
-            str(self._kubeconfig),
-            "--end-with-parent",
-            stdin=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **self.environment},
-            start_new_session=True,
-        )
-        self.pid = self._process.pid
+    def _program(self) -> list[str]:
+        return ["tenantry.testing.seeded", self._bug, "--"] if self._bug else super()._program()
 
     def _watch_restarts(self) -> bool:
         return False
@@ -130,6 +118,8 @@ class Pool:
         if self._listener is not None:
             await self._listener
         await asyncio.gather(*(each.stop() for each in self.shared))
+        for each in self.shared:
+            each.close()
 
     async def _fork(self) -> Spare:
         assert self._forks is not None
