@@ -41,6 +41,7 @@ def models() -> dict[tuple[str, str], type[BaseModel]]:
         ("sources.knative.dev/v1", "ApiServerSource"): sources.ApiServerSource,
         ("sources.knative.dev/v1", "ContainerSource"): sources.ContainerSource,
         ("sources.knative.dev/v1", "PingSource"): sources.PingSource,
+        ("sources.knative.dev/v1", "SinkBinding"): sources.SinkBinding,
         ("sinks.knative.dev/v1alpha1", "JobSink"): sinks.JobSink,
         ("serving.knative.dev/v1", "Service"): serving.Service,
     }
