@@ -116,6 +116,8 @@ class Chart(Section):
     singleton: StrictBool = False
     """At most one ProjectHelmChart per registration namespace."""
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
+    job_cluster_role: str = Field("", alias="jobClusterRole")
+    """The ClusterRole for the Jobs that run Helm for this chart; empty for ``helmController.jobClusterRole``."""
 
     @field_validator("helm_api_version")
     @classmethod
@@ -123,6 +125,11 @@ class Chart(Section):
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+", value):
             raise ValueError(f"{value!r} is not a group and version such as dummy.cattle.io/v1alpha1")
         return value
+
+    @property
+    def helm_api_group(self) -> str:
+        """``helmApiVersion`` before the slash: the label on HelmCharts and HelmReleases."""
+        return self.helm_api_version.partition("/")[0]
 
     @property
     def config_map_name(self) -> str:
@@ -191,6 +198,19 @@ class Enabled(Section):
     enabled: StrictBool = True
 
 
+class HelmController(Section):
+    """``helmController``: who runs Helm for a HelmChart, and with what."""
+
+    enabled: StrictBool = True
+    """False leaves the HelmCharts to another controller, named by ``externalControllerName``."""
+    external_controller_name: str = Field("helm-controller", alias="externalControllerName")
+    """The name in the managed-by annotation of HelmCharts while this one is not enabled."""
+    job_image: str = Field("", alias="jobImage")
+    """The image of the Jobs that run Helm; empty for the one of this release."""
+    job_cluster_role: str = Field("cluster-admin", alias="jobClusterRole")
+    """The ClusterRole that the account of such a Job is bound to, unless the chart names its own."""
+
+
 class HelmProjectOperator(Section):
     """``helmProjectOperator``: projects, their charts and their namespaces."""
 
@@ -209,7 +229,7 @@ class HelmProjectOperator(Section):
     """Deny list of project ids."""
     release_role_bindings: ReleaseRoleBindings = Field(default_factory=ReleaseRoleBindings, alias="releaseRoleBindings")
     hardened_namespaces: HardenedNamespaces = Field(default_factory=HardenedNamespaces, alias="hardenedNamespaces")
-    helm_controller: Enabled = Field(default_factory=Enabled, alias="helmController")
+    helm_controller: HelmController = Field(default_factory=HelmController, alias="helmController")
     helm_locker: Enabled = Field(default_factory=Enabled, alias="helmLocker")
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
     namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(

@@ -54,6 +54,9 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
+HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
+HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")
+HELM_RELEASE = Kind("helm.cattle.io/v1alpha1", "HelmRelease", "helmreleases")
 
 
 @dataclass(frozen=True, slots=True, order=True)

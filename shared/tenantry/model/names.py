@@ -15,6 +15,36 @@ PROJECT_ID = "helm.cattle.io/projectId"
 ORPHANED = "helm.cattle.io/helm-project-operator-orphaned"
 """Label ``true`` on a registration or release namespace that may be deleted."""
 
+API_GROUP = "helm.cattle.io/helm-api-version"
+"""Label on HelmCharts and HelmReleases: the helmApiVersion before the slash."""
+
+CLEANUP = "helm.cattle.io/helm-project-operator-cleanup"
+"""Label ``true`` on a ProjectHelmChart: its release is taken away until the system is deployed again."""
+
+DASHBOARD_VALUES = "helm.cattle.io/dashboard-values-configmap"
+"""Label that charts put on ConfigMaps with dashboard values: the release name."""
+
+CHART_MANAGED_BY = "helmcharts.cattle.io/managed-by"
+"""Annotation on a HelmChart: the name of the controller that runs Helm for it."""
+
+RELEASE_MANAGED_BY = "helmreleases.cattle.io/managed-by"
+"""Annotation on a HelmRelease: the name of the controller that locks it."""
+
+UPSTREAM_PROJECT_CHART_FINALIZER = "wrangler.cattle.io/on-project-helm-chart-remove"
+"""Finalizer of the Helm Project Operator on ProjectHelmCharts: nobody takes it off once that operator is gone."""
+
+UPSTREAM_HELM_CHART_FINALIZER = "wrangler.cattle.io/on-helm-chart-remove"
+UPSTREAM_HELM_RELEASE_FINALIZER = "wrangler.cattle.io/on-helm-release-remove"
+
+PROJECT_CHART = "tenantry.dev/project-helm-chart"
+"""Annotation on release namespaces, HelmCharts and HelmReleases: ``<namespace>/<name>`` of the ProjectHelmChart."""
+
+HELM_API_VERSION = "tenantry.dev/helm-api-version"
+"""Annotation on a HelmChart: the helmApiVersion, in full, of the configured chart that it installs."""
+
+RELEASE_FINALIZER = "tenantry.dev/release"
+"""Finalizer of release-provisioning on ProjectHelmCharts."""
+
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 

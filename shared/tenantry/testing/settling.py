@@ -41,6 +41,9 @@ _BODIES: Mapping[str, Object] = {
     "ClusterRole": {"rules": []},
     "RoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
     "ClusterRoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
+    "ProjectHelmChart": {"spec": {"helmApiVersion": "marker.tenantry.dev/v1"}},
+    "HelmChart": {},
+    "HelmRelease": {},
 }
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 

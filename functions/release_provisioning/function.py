@@ -1,0 +1,17 @@
+"""The function: its name and its units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from release_provisioning.projects import Releases
+from tenantry.engine import Unit
+from tenantry.serving import Function, Settings
+
+
+def _units(settings: Settings) -> Iterable[Unit[Any]]:
+    return [Releases(settings.config, settings.charts)]
+
+
+function = Function("release-provisioning", _units)

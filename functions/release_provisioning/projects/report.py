@@ -1,0 +1,1 @@
+"""What release-provisioning wants for one release name: pure functions."""
