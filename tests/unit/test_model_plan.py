@@ -8,7 +8,7 @@ from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition, 
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
-from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveLabel, Write, change_of
+from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveFinalizers, RemoveLabel, Write, change_of
 
 US = field_manager("test")
 
@@ -37,6 +37,12 @@ def config_map(**data: str) -> Object:
         (Delete(CONFIG_MAP, config_map()), "delete ConfigMap n/c"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "team"), "update Namespace a1: - metadata.labels[team]"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "other"), None),
+        (
+            RemoveFinalizers(NAMESPACE, namespace(finalizers=["a/x", "b/y"]), ("b/y", "c/z")),
+            "update Namespace a1: - metadata.finalizers[b/y]",
+        ),
+        (RemoveFinalizers(NAMESPACE, namespace(finalizers=["a/x"]), ("b/y",)), None),
+        (RemoveFinalizers(NAMESPACE, namespace(), ("b/y",)), None),
     ],
 )
 def test_changes_are_what_would_be_written(write: Write, text: str | None) -> None:

@@ -31,7 +31,7 @@ from tenantry.engine import notices, telemetry
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries
 from tenantry.model.kinds import Object
-from tenantry.model.plan import Apply, Cause, Change, Delete, Notice, Plan, Refusal, RemoveLabel, change_of
+from tenantry.model.plan import Apply, Cause, Change, Delete, Notice, Plan, Refusal, RemoveFinalizers, RemoveLabel, change_of
 
 log = logging.getLogger("tenantry")
 
@@ -107,6 +107,8 @@ class Writer:
             stored = write.live
         elif isinstance(write, RemoveLabel):
             stored = await self._remove_label(write)
+        elif isinstance(write, RemoveFinalizers):
+            stored = await self._remove_finalizers(write)
         else:
             stored = await self._apply(write, change)
         telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
@@ -146,6 +148,24 @@ class Writer:
                 {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
                 {"op": "test", "path": path, "value": metadata["labels"][write.label]},
                 {"op": "remove", "path": path},
+            ],
+        )
+
+    async def _remove_finalizers(self, write: RemoveFinalizers) -> Object:
+        metadata = write.live["metadata"]
+        found = metadata["finalizers"]
+        return await self._api.json_patch(
+            write.kind,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            [
+                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+                {"op": "test", "path": "/metadata/finalizers", "value": found},
+                {
+                    "op": "replace",
+                    "path": "/metadata/finalizers",
+                    "value": [name for name in found if name not in write.finalizers],
+                },
             ],
         )
 

@@ -78,7 +78,25 @@ class RemoveLabel:
         return key_of(self.live)
 
 
-Write = Apply | Delete | RemoveLabel
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizers:
+    """Take finalizers off an object, whoever put them there; nothing when none of them is there.
+
+    An apply only gives up a finalizer of ours; those of a system that is gone, or that came with a backup, need this.
+    """
+
+    kind: Kind
+    live: Object
+    finalizers: tuple[str, ...]
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+Write = Apply | Delete | RemoveLabel | RemoveFinalizers
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +163,10 @@ def change_of(write: Write, manager: str) -> Change | None:
         if write.label not in labels_of(write.live):
             return None
         return Change("update", write, Difference(given_up=(f"metadata.labels[{write.label}]",)))
+    if isinstance(write, RemoveFinalizers):
+        found = [name for name in write.live["metadata"].get("finalizers") or () if name in write.finalizers]
+        lost = tuple(f"metadata.finalizers[{name}]" for name in found)
+        return Change("update", write, Difference(given_up=lost)) if lost else None
     why = difference(write.wanted, write.live, manager=manager, subresource=write.subresource)
     if why is None:
         return None
