@@ -8,10 +8,11 @@ from typing import Any
 from release_provisioning.projects import Releases
 from tenantry.engine import Unit
 from tenantry.serving import Function, Settings
+from tenantry.serving.archives import chart_contents
 
 
 def _units(settings: Settings) -> Iterable[Unit[Any]]:
-    return [Releases(settings.config, settings.charts)]
+    return [Releases(settings.config, chart_contents(settings.config))]
 
 
 function = Function("release-provisioning", _units)

@@ -127,6 +127,11 @@ class Chart(Section):
         return value
 
     @property
+    def reference(self) -> RepoChart | None:
+        """The chart's place in a repository; None for one that is embedded into HelmCharts."""
+        return self.chart if isinstance(self.chart, RepoChart) else None
+
+    @property
     def helm_api_group(self) -> str:
         """``helmApiVersion`` before the slash: the label on HelmCharts and HelmReleases."""
         return self.helm_api_version.partition("/")[0]

@@ -42,6 +42,9 @@ PROJECT_CHART = "tenantry.dev/project-helm-chart"
 HELM_API_VERSION = "tenantry.dev/helm-api-version"
 """Annotation on a HelmChart: the helmApiVersion, in full, of the configured chart that it installs."""
 
+CLEANED_UP_BY = "tenantry.dev/cleaned-up-by"
+"""Annotation on a ProjectHelmChart with the cleanup label: the installation that saw the label first."""
+
 RELEASE_FINALIZER = "tenantry.dev/release"
 """Finalizer of release-provisioning on ProjectHelmCharts."""
 

@@ -31,7 +31,8 @@ from tenantry.model.names import (
 )
 
 REGISTRATION_MANAGER = field_manager("namespace-registration")
-RELEASE_MANAGER = field_manager("release-provisioning")
+RELEASE_FUNCTION = "release-provisioning"
+RELEASE_MANAGER = field_manager(RELEASE_FUNCTION)
 
 PlaceClass = Literal["registration", "release", "system", "ordinary"]
 
