@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from people import C1, FUNCTION, People
+from releases import CONFIG, FUNCTIONS
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -49,6 +50,18 @@ async def c1(people: People, knative: Callable[..., Awaitable[Knative]]) -> Asyn
     assert not running.dead_letters.exists(), running.dead_letters.read_text()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def releasing(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """Projects and their releases, until the module ends; nothing may have ended in 500 or as a dead letter."""
+    running = await knative(CONFIG, functions=FUNCTIONS)
+    statuses: Counter[int] = Counter()
+    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
+    yield running
+    await running.drain()
+    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
 @pytest.fixture
 def running(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -72,7 +85,8 @@ def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
 
     async def calm_down(knative: Knative) -> None:
         await settle(knative, admin)
-        await knative.sweep(FUNCTION)
+        for function in knative.functions:
+            await knative.sweep(function)
         await settle(knative, admin)
 
     return calm_down

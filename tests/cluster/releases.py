@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
-from people import CORE_EVENT, People, registration, token
+from people import C1, CORE_EVENT, People, changed, registration, token
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Object
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Kind, Object
+from tenantry.testing import eventually
 
 REGISTRATION = "namespace-registration"
 PROVISIONING = "release-provisioning"
@@ -19,6 +20,12 @@ DUMMY = "dummy.cattle.io/v1alpha1"
 DASHBOARD = "helm.cattle.io/dashboard-values-configmap"
 CLEANUP = "helm.cattle.io/helm-project-operator-cleanup"
 FINALIZER = "tenantry.dev/release"
+CONFIG = changed(
+    C1,
+    cattle={"url": "https://cattle.example"},
+    operator={"valuesOverride": {"global": {"cattle": {"rkeVersion": "from-the-file"}}, "targets": ["file"]}},
+)
+"""The reference configuration, with defaults and overrides of values."""
 
 
 class Owners(People):
@@ -66,9 +73,8 @@ class Owners(People):
         for kind in (HELM_CHART, HELM_RELEASE):
             await self.away(kind, release, SYSTEM)
 
-    async def away(self, kind: Any, name: str, namespace: str = "") -> None:
+    async def away(self, kind: Kind, name: str, namespace: str = "") -> None:
         """Wait until an object is gone."""
-        from tenantry.testing import eventually
 
         async def check() -> bool:
             return await self.admin.get(kind, name, namespace) is None
