@@ -69,9 +69,8 @@ def running(
     """``async with running({...}) as knative``: the system under a configuration, for a part of a test."""
 
     def start(config: dict[str, Any], **options: Any) -> Knative:
-        return Knative(
-            control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, functions=[FUNCTION], **options
-        )
+        options.setdefault("functions", [FUNCTION])
+        return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, **options)
 
     return start
 

@@ -23,9 +23,12 @@ FINALIZER = "tenantry.dev/release"
 CONFIG = changed(
     C1,
     cattle={"url": "https://cattle.example"},
-    operator={"valuesOverride": {"global": {"cattle": {"rkeVersion": "from-the-file"}}, "targets": ["file"]}},
+    operator={
+        "valuesOverride": {"global": {"cattle": {"rkeVersion": "from-the-file"}}, "targets": ["file"]},
+        "helmController": {"enabled": False, "externalControllerName": "helm-project-operator"},
+    },
 )
-"""The reference configuration, with defaults and overrides of values."""
+"""The reference configuration with defaults and overrides of values; who runs Helm is not the subject of these tests."""
 
 
 class Owners(People):

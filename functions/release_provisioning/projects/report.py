@@ -28,6 +28,14 @@ DEPLOYED = "Deployed"
 NOT_MANAGED = "NotManaged"
 
 State = Literal["ready", "moving", "stalled"]
+_AT_WORK = ("Running", "Retrying")
+"""Reasons of the condition ``Failed`` of a HelmChart while it is False, as our own controller gives them; and ``Complete``."""
+REASONS = {
+    "quota": "QuotaExceeded",
+    "admission": "AdmissionDenied",
+    "rights": "RightMissing",
+    "invalid": "InvalidConfiguration",
+}
 FIXES = {
     "quota": "raise the ResourceQuota or delete what is not needed",
     "admission": "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
@@ -121,18 +129,20 @@ def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], 
     if refusals:
         first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
         message = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}"
-        return Told(UNABLE, _as_told(holder.object, message), "Refused", "stalled")
+        reason = REASONS[first.cause]
+        return Told(UNABLE, _as_told(holder.object, reason, message), reason, "stalled")
     if is_terminating(seen.namespace):
         message = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
         return Told(UNABLE, message, "NamespaceTerminating", "moving")
     return _tell_release(holder, seen, targets, config)
 
 
-def _as_told(obj: Object, message: str) -> str:
+def _as_told(obj: Object, reason: str, message: str) -> str:
     """What is told already of the same object: the server's words may differ each time, and would be written for ever."""
-    told = str((find_condition(obj, "Stalled") or {}).get("message", ""))
+    told = find_condition(obj, "Stalled") or {}
     subject = message.partition(" was refused:")[0]
-    return told if told.startswith(f"{subject} was refused:") else message
+    same = told.get("reason") == reason and str(told.get("message", "")).startswith(f"{subject} was refused:")
+    return str(told["message"]) if same else message
 
 
 def _tell_release(holder: Contender, seen: Release, targets: Sequence[str], config: Config) -> Told:
@@ -168,24 +178,22 @@ def _helm(seen: Release) -> tuple[State, str, str]:
     if failed.get("status") == "True":
         said = str(failed.get("message") or failed.get("reason") or "see its Job in the system namespace")
         return "stalled", "HelmFailed", f"Helm could not deploy {seen.name}: {said[:600]}{locked}"
+    if failed.get("reason") in _AT_WORK or _is_outdated(seen.helm_chart):
+        return "moving", "WaitingForHelm", f"{str(failed.get('message') or 'Helm is about to run')[:600]}{locked}"
     if lock.get("state") == "Failed":
         said = str(lock.get("description") or "see its Job in the system namespace")
         return "stalled", "HelmFailed", f"the last Helm operation of {seen.name} failed: {said[:600]}"
-    if lock.get("state") == "Deployed" or _is_done(seen.helm_chart):
+    if lock.get("state") == "Deployed" or failed.get("reason") == "Complete":
         return "ready", DEPLOYED, f"release {seen.name} is deployed{locked}"
     job = ((seen.helm_chart or {}).get("status") or {}).get("jobName", "")
     waits = f"waiting for Job {job}" if job else "waiting for Helm"
     return "moving", "WaitingForHelm", f"{waits} to deploy {seen.name}{locked}"
 
 
-def _is_done(helm_chart: Object | None) -> bool:
-    """Whether the controller says that the Job is through, for what is asked for now."""
-    for type_ in ("Ready", "Complete"):
-        found = find_condition(helm_chart, type_) or {}
-        generation = found.get("observedGeneration", _generation(helm_chart or {}))
-        if found.get("status") == "True" and generation == _generation(helm_chart or {}):
-            return True
-    return False
+def _is_outdated(helm_chart: Object | None) -> bool:
+    """Whether what the controller says is of values that are no longer asked for; not every controller says of which."""
+    observed = ((helm_chart or {}).get("status") or {}).get("observedGeneration")
+    return isinstance(observed, int) and observed != _generation(helm_chart or {})
 
 
 def _generation(obj: Object) -> int:
