@@ -304,6 +304,23 @@ async def test_a_finalizer_cannot_hang(owners: Owners, demo: Demo) -> None:
     await owners.away(PROJECT_HELM_CHART, name, registration(project))
 
 
+async def test_values_that_are_nested_too_deep_are_told(owners: Owners, demo: Demo) -> None:
+    """Values of 400 levels, which the API server takes, are told to whoever wrote them and keep nobody else from being served."""
+    project = demo[0]
+    deep: Object = {}
+    for _ in range(400):
+        deep = {"a": deep}
+    await owners.ask(f"deep-{project}", project, values=deep)
+
+    told = await owners.told(f"deep-{project}", project, "UnableToParseValues")
+    await owners.ask(f"next-{project}", project)
+    await owners.provisioned(f"next-{project}-dummy")
+
+    assert "spec.values has more than 100 levels" in told["status"]["statusMessage"]
+    assert await owners.admin.get(HELM_CHART, f"deep-{project}-dummy", SYSTEM) is None
+    await owners.delete(PROJECT_HELM_CHART, f"deep-{project}", registration(project))
+
+
 async def test_a_refused_namespace_is_told_and_heals(owners: Owners, admin: Api) -> None:
     """A quota in the system namespace refuses the HelmChart: the owner reads what to change, and others are served."""
     project, calm = await owners.project(), await owners.project()

@@ -52,6 +52,7 @@ from tenantry.model.releases import (
     selected_namespaces,
     target_namespaces,
     values_content,
+    values_problem,
 )
 
 _UPSTREAM_OWNER = ("objectset.rio.cattle.io/owner-namespace", "objectset.rio.cattle.io/owner-name")
@@ -222,7 +223,7 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
         return NOTHING
     if not targets:
         return Plan(((*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config)),))
-    if obstacle(holder, seen, config):
+    if obstacle(holder, seen, config) or values_problem(holder.object):
         return NOTHING
     return _provision(holder, seen, targets, contents, config)
 

@@ -18,13 +18,14 @@ from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
-from tenantry.model.releases import Dashboards, dashboards_of, release_name_problem, release_namespace
+from tenantry.model.releases import Dashboards, dashboards_of, release_name_problem, release_namespace, values_problem
 
 AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
 UNABLE = "UnableToCreateHelmRelease"
 NO_TARGETS = "NoTargetProjectNamespaces"
 WAITING_FOR_DASHBOARD = "WaitingForDashboardValues"
 DEPLOYED = "Deployed"
+UNABLE_TO_PARSE = "UnableToParseValues"
 NOT_MANAGED = "NotManaged"
 
 State = Literal["ready", "moving", "stalled"]
@@ -126,6 +127,8 @@ def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], 
         return Told(NO_TARGETS, message, "NoTargets", "stalled")
     if problem := obstacle(holder, seen, config):
         return Told(UNABLE, problem, "NotOurs", "stalled")
+    if problem := values_problem(holder.object):
+        return Told(UNABLE_TO_PARSE, problem, "InvalidValues", "stalled")
     if refusals:
         first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
         message = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}"

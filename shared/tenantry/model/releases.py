@@ -24,13 +24,16 @@ from tenantry.model.config import DNS_LABEL, Chart, Config
 from tenantry.model.kinds import Object, is_terminating, labels_of
 from tenantry.model.names import PROJECT_ID
 from tenantry.model.projects import is_member
-from tenantry.model.values import as_yaml, merged
+from tenantry.model.values import as_yaml, is_deeper, merged
 
 RELEASE_NAME_LIMIT = 50
 """Of a Job's 63 characters, ``helm-install-`` takes 13."""
 
 DASHBOARD_LIMIT = 256 * 1024
 """Bytes of dashboard values that fit beside everything else into one object."""
+
+VALUES_DEPTH = 100
+"""Levels of maps and lists inside each other that values may have."""
 
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -196,6 +199,13 @@ def composed_values(asked: Object, chart: Chart, project: str, targets: Sequence
     return {**whole, "global": {**whole["global"], "cattle": {**whole["global"]["cattle"], **forced}}}
 
 
+def values_problem(asked: Object) -> str:
+    """Why the values of a ProjectHelmChart cannot be used, with the fix; empty when they can."""
+    if is_deeper((asked.get("spec") or {}).get("values"), VALUES_DEPTH):
+        return f"spec.values has more than {VALUES_DEPTH} levels of maps and lists inside each other: make it flatter"
+    return ""
+
+
 def _project_selector(spec: Object, project: str, config: Config) -> Object:
     if config.release_project_id:
         return {"matchLabels": {PROJECT_ID: project}}
@@ -248,7 +258,7 @@ def _json_object(text: str) -> Object | None:
         value = from_json(text, allow_inf_nan=False)
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not is_deeper(value, VALUES_DEPTH) else None
 
 
 def _joined(values: Object, part: Object) -> Object:

@@ -24,6 +24,12 @@ def merged(base: Any, over: Any) -> Any:
     return {**base, **{key: merged(base[key], value) if key in base else value for key, value in over.items()}}
 
 
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether maps and lists lie inside each other deeper than that."""
+    below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return levels < 0 or any(is_deeper(each, levels - 1) for each in below if isinstance(each, Mapping | list))
+
+
 class _Dumper(yaml.CSafeDumper):
     """Plain words stay plain, other strings are quoted, and nothing is an alias of anything."""
 
