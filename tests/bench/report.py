@@ -13,6 +13,7 @@ from tests.bench.latency import quantile
 if TYPE_CHECKING:
     from tests.bench.convergence import Round
     from tests.bench.process import Figures
+    from tests.bench.releases import Figures as ReleaseFigures
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,21 @@ class Report:
         self._add("sweep: CPU of the function", cpu_s, "s")
         self._add("sweep: reads", reads, "requests", "one per page of 500 objects")
         self._add("sweep: peak memory of the function", peak_mb, "MiB", "load and sweep")
+
+    def releases(self, figures: ReleaseFigures) -> None:
+        name = f"{figures.charts} charts"
+        ratios = [seconds / floor for seconds, floor in zip(figures.seconds, figures.floors, strict=True)]
+        many = f"median of {len(ratios)}; best {min(figures.seconds):.2f}" if len(ratios) > 1 else "one run"
+        self._add(f"{name}: asked for to all complete", statistics.median(figures.seconds), "s", many)
+        note = "same requests by a bare client, 16 in flight"
+        self._add(f"{name}: floor", statistics.median(figures.floors), "s", note)
+        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self._add(f"{name}: reads per chart", figures.reads, "requests", "by anybody, until rest")
+        self._add(f"{name}: writes per chart", figures.writes, "requests", "the same, without the question itself")
+        self.latency(f"{name}: namespace joins, in the values", figures.joins)
+        self._add(f"{name}: writes at rest", figures.at_rest, "requests", f"in {figures.rest_s:.0f} s")
+        self._add(f"{name}: sweep", figures.sweep_s, "s", f"{figures.sweep_reads:.0f} reads, {figures.sweep_writes:.0f} writes")
+        self._add(f"{name}: peak memory of the function", figures.peak_mb, "MiB")
 
     def process(self, figures: Figures) -> None:
         starts = f"median of {len(figures.starts)} starts; best {min(figures.starts):.2f}"

@@ -20,12 +20,12 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import convergence, latency, process, rest, stack
+from tests.bench import convergence, latency, process, releases, rest, stack
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "process")
+SECTIONS = ("small", "medium", "large", "releases", "process")
 
 
 @contextmanager
@@ -98,6 +98,12 @@ async def _rest(report: Report, plane: ControlPlane, up: stack.Up, seconds: floa
     report.sweep(*await rest.sweep(plane, up), stack.peak_mb(up.function))
 
 
+async def _releases(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        rounds, joins, rest_s = (1, 10, 5) if quick else (3, 40, 30)
+        report.releases(await releases.measure(plane, folder, 40, rounds, joins, rest_s))
+
+
 async def _process(report: Report, *, quick: bool) -> None:
     with _plane() as (plane, _):
         stack.say("one function process")
@@ -133,6 +139,8 @@ def main() -> None:
                 asyncio.run(_medium(report))
             case "large":
                 asyncio.run(_large(report))
+            case "releases":
+                asyncio.run(_releases(report, quick=chosen.quick))
             case "process":
                 asyncio.run(_process(report, quick=chosen.quick))
     stack.say(f"done in {time.monotonic() - began:.0f} s")

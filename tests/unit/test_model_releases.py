@@ -45,10 +45,8 @@ def config(label: str = LABEL, system: str = "p-system", **operator: Any) -> Con
     return Config.model_validate({"global": {"cattle": cattle}, "helmProjectOperator": {"charts": charts, **operator}})
 
 
-def asked(
-    name: str = "demo", namespace: str = "cattle-project-p-a", created: str = "2026-01-01T00:00:00Z", **spec: Any
-) -> Object:
-    metadata = {"name": name, "namespace": namespace, "creationTimestamp": created}
+def asked(name: str = "demo", namespace: str = "cattle-project-p-a", created: str = "0", **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": f"2026-01-01T00:00:0{created}Z"}
     return {"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart", "metadata": metadata, "spec": spec}
 
 

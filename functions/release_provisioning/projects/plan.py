@@ -207,9 +207,9 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
 
     ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
     """
-    over = tuple(_ending(seen, config))
-    if over:
-        return Plan((over,))
+    over, released = tuple(_over(seen, config)), tuple(_released(seen))
+    if over or released:
+        return Plan((over, released))
     holder = seen.holder
     if holder is None:
         return NOTHING
@@ -228,20 +228,24 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
     return _provision(holder, seen, targets, contents, config)
 
 
-def _ending(seen: Release, config: Config) -> Iterable[Write]:
-    """For ProjectHelmCharts that go, and for what one left behind that is gone (hpo-47).
-
-    All in one stage: a finalizer must not hang because something else is refused.  What is left then is taken away by a
-    later run, which finds that the ProjectHelmChart is gone.
-    """
-    leaving = [each for each in seen.contenders if is_terminating(each.object)]
-    left = seen.gone | {str(each.key) for each in leaving}
+def _over(seen: Release, config: Config) -> Iterable[Write]:
+    """What was made for a ProjectHelmChart that goes or is gone (hpo-47)."""
+    left = seen.gone | {str(each.key) for each in seen.contenders if is_terminating(each.object)}
     marked = {held_by(seen.helm_chart), held_by(seen.helm_release)} - {""}
     if marked and marked <= left:
         yield from _taken_away(seen, config, "its ProjectHelmChart is gone")
     if seen.holder is None and seen.keeper is None and held_by(seen.namespace) in left:
         yield from _orphaned(seen, config)
-    for each in leaving:
+
+
+def _released(seen: Release) -> Iterable[Write]:
+    """The end of finalizers on ProjectHelmCharts that go, once that was asked for whatever was made for them.
+
+    It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
+    """
+    for each in seen.contenders:
+        if not is_terminating(each.object):
+            continue
         finalizers = [name for name in each.object["metadata"].get("finalizers") or () if name in each.finalizers]
         if finalizers and each.asks_for(seen.name):
             yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, tuple(finalizers))

@@ -17,6 +17,7 @@ from release_provisioning.projects.plan import Contender, Release, is_cleaning_u
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
+from tenantry.model.names import RELEASE_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
 from tenantry.model.releases import Dashboards, dashboards_of, release_name_problem, release_namespace, values_problem
 
@@ -65,12 +66,27 @@ def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -
     """The status of every ProjectHelmChart that asks for the release or has it."""
     writes: list[Write] = []
     for contender in seen.contenders:
-        if is_terminating(contender.object) or not contender.asks_for(seen.name):
+        if not contender.asks_for(seen.name):
             continue
-        told = _tell(contender, seen, refusals, config)
+        leaving = is_terminating(contender.object)
+        told = _tell(contender, seen, refusals, config) if not leaving else _tell_leaving(contender, refusals)
         if told is not None:
             writes.append(_status(contender.object, told))
     return Plan((tuple(writes),)) if writes else NOTHING
+
+
+def _tell_leaving(contender: Contender, refusals: Sequence[Refusal]) -> Told | None:
+    """Why a ProjectHelmChart that is deleted does not go: nothing else but a refusal can hold it (hpo-47)."""
+    if not refusals or RELEASE_FINALIZER not in (contender.object["metadata"].get("finalizers") or ()):
+        return None
+    return _refused(contender.object, refusals, f"; or give up the release: remove the finalizer {RELEASE_FINALIZER}")
+
+
+def _refused(obj: Object, refusals: Sequence[Refusal], further: str = "") -> Told:
+    first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
+    reason = REASONS[first.cause]
+    message = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}{further}"
+    return Told(UNABLE, _as_told(obj, reason, message), reason, "stalled")
 
 
 def _tell(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told | None:
@@ -109,6 +125,8 @@ def _not_managed(contender: Contender) -> Told | None:
 
 
 def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told:
+    if refusals:
+        return _refused(holder.object, refusals)
     if is_cleaning_up(holder, seen):
         message = "the system is being uninstalled: the release is taken away until it is deployed again"
         return Told(AWAITING_REDEPLOYMENT, message, "Uninstalled", "stalled")
@@ -129,11 +147,6 @@ def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], 
         return Told(UNABLE, problem, "NotOurs", "stalled")
     if problem := values_problem(holder.object):
         return Told(UNABLE_TO_PARSE, problem, "InvalidValues", "stalled")
-    if refusals:
-        first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
-        message = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}"
-        reason = REASONS[first.cause]
-        return Told(UNABLE, _as_told(holder.object, reason, message), reason, "stalled")
     if is_terminating(seen.namespace):
         message = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
         return Told(UNABLE, message, "NamespaceTerminating", "moving")
