@@ -19,7 +19,15 @@ VERBS = READ | {"create", "patch", "delete"}
 
 
 def roles(found: list[Document]) -> dict[str, list[dict[str, Any]]]:
-    return {d.name: d.body["rules"] for d in found if d.kind == "ClusterRole"}
+    """The rules of our identities; roles that are for people are aggregated into those of the cluster instead of bound."""
+    return {d.name: d.body["rules"] for d in found if d.kind == "ClusterRole" and not aggregated_to(d)}
+
+
+def aggregated_to(document: Document) -> list[str]:
+    """The roles of the cluster that a role adds to."""
+    labels = document.body["metadata"].get("labels") or {}
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    return [label.removeprefix(prefix) for label in labels if label.startswith(prefix)]
 
 
 def allows(rules: list[dict[str, Any]], group: str, resource: str) -> set[str]:
@@ -66,6 +74,18 @@ def test_each_function_has_its_own_identity(installed: list[Document]) -> None:
     assert sorted(accounts) == sorted({"tenantry-source", *manifests.functions()})
     assert all(len(d.body["subjects"]) == 1 for d in bindings)
     assert sorted(d.body["roleRef"]["name"] for d in bindings) == sorted(roles(installed))
+
+
+def test_what_people_get(installed: list[Document]) -> None:
+    """Roles for people add nothing but ProjectHelmCharts: all verbs for admin, reading for edit and view."""
+    found = {(level, d.name): d.body["rules"] for d in installed if d.kind == "ClusterRole" for level in aggregated_to(d)}
+    charts = {name: rules for name, rules in found.items() if "projecthelmcharts" in name[1]}
+
+    assert [level for level, _ in sorted(charts)] == ["admin", "edit", "view"]
+    for (level, _), rules in charts.items():
+        assert [rule["resources"] for rule in rules] == [["projecthelmcharts"]]
+        verbs = set(rules[0]["verbs"])
+        assert (verbs == READ) == (level != "admin")
 
 
 def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:

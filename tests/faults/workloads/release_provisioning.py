@@ -1,16 +1,8 @@
 """release-provisioning: charts are asked for, clash, follow their project and go; what was made drifts and is put back."""
 
+from tenantry.model import kinds
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    EVENT,
-    HELM_CHART,
-    HELM_RELEASE,
-    NAMESPACE,
-    PROJECT_HELM_CHART,
-    annotations_of,
-    labels_of,
-)
+from tenantry.model.kinds import annotations_of, labels_of
 from tenantry.model.names import DASHBOARD_VALUES, OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
 from tenantry.testing.world import Moment
@@ -53,7 +45,7 @@ workload = Workload(
     tells=lambda obj: (find_condition(obj, "Stalled") or {}).get("status") == "True",
     leftover=lambda obj: ORPHANED in labels_of(obj),
     safe=[takes_away_with_a_reason],
-    watched=(NAMESPACE, CONFIG_MAP, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, EVENT),
+    watched=(kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE, kinds.EVENT),
 )
 workload.scenario("provision", ask(P), JOIN_TOO, before=[HOME, JOIN])
 workload.scenario("values", GIVEN, DASHBOARD, before=READY, other=[HOME, JOIN, GIVEN, DASHBOARD])
