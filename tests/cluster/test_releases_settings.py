@@ -17,6 +17,7 @@ from releases import CLEANUP, CONFIG, DUMMY, FUNCTIONS, PROVISIONING, SYSTEM, Ow
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
+    CONFIG_MAP,
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
@@ -114,6 +115,8 @@ async def test_without_release_namespaces(running: Running, owners: Owners) -> N
         chart = await owners.provisioned(f"{name}-dummy")
         await owners.dashboard("mine", home, f"{name}-dummy", **{"a.json": '{"k": 1}'})
         told = await owners.told(name, project, "Deployed")
+        await owners.edit(CONFIG_MAP, "mine", home, ("remove", "/metadata/labels", None))
+        await owners.told(name, project, "WaitingForDashboardValues")
         await owners.delete(PROJECT_HELM_CHART, name, home)
         await owners.taken_away(f"{name}-dummy")
 

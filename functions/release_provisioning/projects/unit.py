@@ -59,7 +59,7 @@ class Releases:
         if key.kind in (HELM_CHART.kind, HELM_RELEASE.kind):
             return _stage([key.name]) if key.namespace == self._system else []
         if key.kind == CONFIG_MAP.kind:
-            return _stage(await self._showing(key, reader))
+            return _stage(await self._showing(key.namespace, reader))
         return _stage(await self._around(key.name, hint, reader))
 
     def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
@@ -76,16 +76,11 @@ class Releases:
             names += possible_names(key, self._config)
         return names
 
-    async def _showing(self, key: Key, reader: Reader) -> list[str]:
-        """The releases whose dashboard values a ConfigMap holds, or may have held."""
-        found = await reader.get(CONFIG_MAP, key.name, key.namespace)
-        if found is not None:
-            release = labels_of(found).get(DASHBOARD_VALUES, "")
-            named = [release] if not self._dedicated or release == key.namespace else []
-            return named or ([key.namespace] if self._dedicated and claimants(key.namespace, self._config) else [])
+    async def _showing(self, namespace: str, reader: Reader) -> list[str]:
+        """The releases whose dashboard values a ConfigMap of a namespace holds, or held before its label changed."""
         if self._dedicated:
-            return [key.namespace] if claimants(key.namespace, self._config) else []
-        return await self._asked_in(key.namespace, reader)
+            return [namespace] if claimants(namespace, self._config) else []
+        return await self._asked_in(namespace, reader)
 
     async def _around(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[str]:
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
