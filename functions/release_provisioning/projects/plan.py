@@ -253,7 +253,9 @@ def _released(seen: Release) -> Iterable[Write]:
 
 def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
     for kind, live in ((HELM_CHART, seen.helm_chart), (HELM_RELEASE, seen.helm_release)):
-        if live is not None and not is_terminating(live) and not _is_foreign(live, config):
+        if live is None or is_terminating(live) or _is_foreign(live, config):
+            continue
+        if held_by(live) or owns(live, RELEASE_MANAGER, "spec"):  # our label alone may be anybody's
             notice = Notice(live, "ReleaseRemoved", f"release {seen.name} is taken away: {why}", "Remove")
             yield Delete(kind, live, notice if kind is HELM_CHART else None)
 
