@@ -305,10 +305,10 @@ async def test_a_finalizer_cannot_hang(owners: Owners, demo: Demo) -> None:
 
 
 async def test_values_that_are_nested_too_deep_are_told(owners: Owners, demo: Demo) -> None:
-    """Values of 400 levels, which the API server takes, are told to whoever wrote them and keep nobody else from being served."""
+    """Values of 230 levels, which the API server takes, are told to whoever wrote them and keep nobody else from being served."""
     project = demo[0]
     deep: Object = {}
-    for _ in range(400):
+    for _ in range(230):
         deep = {"a": deep}
     await owners.ask(f"deep-{project}", project, values=deep)
 
