@@ -2,7 +2,6 @@
 
 from tenantry.model import kinds
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import annotations_of, labels_of
 from tenantry.model.names import DASHBOARD_VALUES, OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
 from tenantry.testing.world import Moment
@@ -33,17 +32,17 @@ def takes_away_with_a_reason(moment: Moment) -> str:
     """The function deletes HelmCharts and HelmReleases that were made for somebody, no namespace, and touches no foreign one."""
     if not moment.by or (before := moment.change.before) is None:
         return ""
-    ours = before["kind"] in ("HelmChart", "HelmRelease") and PROJECT_CHART in annotations_of(before)
+    ours = before["kind"] in ("HelmChart", "HelmRelease") and PROJECT_CHART in kinds.annotations_of(before)
     if moment.change.after is None and not ours and before["kind"] != "ProjectHelmChart":
         return f"deleted a {before['kind']}"
-    return "changed a foreign namespace" if "foreign.example/owner" in labels_of(before) else ""
+    return "changed a foreign namespace" if "foreign.example/owner" in kinds.labels_of(before) else ""
 
 
 workload = Workload(
     "release-provisioning",
     config={"global": {"cattle": {"systemProjectId": "p-s"}}, "helmProjectOperator": {"helmController": {"enabled": False}}},
     tells=lambda obj: (find_condition(obj, "Stalled") or {}).get("status") == "True",
-    leftover=lambda obj: ORPHANED in labels_of(obj),
+    leftover=lambda obj: ORPHANED in kinds.labels_of(obj),
     safe=[takes_away_with_a_reason],
     watched=(kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE, kinds.EVENT),
 )
