@@ -3,7 +3,8 @@
 For each owner: observe, plan, write the differences, report, and look again at what the decision was
 based on.  A lost race starts over, a bounded number of times.  A fan-out above `FAN_OUT_ABOVE` owners is
 handed to the broker, one event for each owner, when there is a broker to hand it to; below, and without
-one, it is done here, in parallel and bounded.
+one, it is done here, in parallel and bounded.  A key that concerns every owner is a sweep of its unit: one
+snapshot says who is due, and only those are run.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Known, SingleFlight
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import Owner, Unit
+from tenantry.engine.unit import EVERY, Owner, Unit
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
@@ -36,6 +37,7 @@ log = logging.getLogger("tenantry")
 ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 PARALLEL = 16
+EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
 TOLD = "refused and told"
 MAX_PENDING = 2000
@@ -70,6 +72,7 @@ class Engine:
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
+        self._shared = Shared()
         self._pending = 0
         self._deadline_s = deadline_s
 
@@ -112,8 +115,11 @@ class Engine:
         group = key.api_version.rpartition("/")[0]
         verdicts = []
         for unit in self._by_kind.get((group, key.kind), ()):
-            reader = Reader(self._api, (key,))
+            reader = Reader(self._api, (key,), shared=self._shared)
             stages = await unit.owners(key, request.hint, reader)
+            if stages is EVERY:
+                verdicts.append(await self._run_every(unit))
+                continue
             verdicts.append(await self._run_stages(unit, stages, reader.known, key))
         return worst(verdicts)
 
@@ -129,6 +135,17 @@ class Engine:
             if worst(done).status != 204:
                 break
         return worst(verdicts)
+
+    async def _run_every(self, unit: Unit[Any]) -> Verdict:
+        """A sweep of the unit; events that come during one share the next."""
+
+        async def work(_: frozenset[Key], __: Known) -> Verdict:
+            try:
+                return await self._sweep_unit(unit)
+            except ApiError as error:
+                return await self._failed(error)
+
+        return await self._flight.run(f"{unit.name}:*", frozenset(), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit[Any], owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
         if len(owners) == 1:
@@ -189,7 +206,7 @@ class Engine:
     async def _converge(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
         writes = 0
         for attempt in range(ATTEMPTS):
-            reader = Reader(self._api, causes, known)
+            reader = Reader(self._api, causes, known, self._shared)
             known = {}
             observed = await unit.observe(owner, reader)
             outcome = await self._writer.write(unit.plan(observed))
@@ -238,6 +255,7 @@ class Engine:
         return verdict
 
     async def _sweep_unit(self, unit: Unit[Any]) -> Verdict:
+        busy = self._flight.busy()  # they may write what they read before the lists: run again
         snapshot = await Snapshot.take(self._api, unit.prefetch())
         owners = list(await unit.sweep(snapshot))
         due: list[Owner] = []
@@ -246,7 +264,7 @@ class Engine:
                 await asyncio.sleep(0)  # planning from a snapshot never waits: let events through
             observed = await unit.observe(owner, snapshot)
             plans = (unit.plan(observed), unit.report(observed, ()))
-            if any(plan.changes(self._api.field_manager) for plan in plans):
+            if f"{unit.name}:{owner}" in busy or any(plan.changes(self._api.field_manager) for plan in plans):
                 due.append(owner)
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
         if not due:

@@ -89,6 +89,10 @@ class SingleFlight:
             async with asyncio.timeout(seconds):
                 await self._draining.wait()
 
+    def busy(self) -> frozenset[str]:
+        """The owners that run or pause now: what they have read may be older than this moment."""
+        return frozenset(self._lanes)
+
     async def drain(self) -> None:
         """Wait until nothing runs and nothing waits; pauses end at once."""
         self._draining.set()
