@@ -228,6 +228,14 @@ class Snapshot(Reader):
         await asyncio.gather(*(read(wanted) for wanted in lists))
         return snapshot
 
+    async def get_shared(self, kind: Kind, name: str) -> Object | None:
+        """The same as `get`: a snapshot asks once."""
+        return await self.get(kind, name)
+
+    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+        """The same as `list`."""
+        return await self.list(kind)
+
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())
         return next((table for table in tables if table.wanted.covers(namespace, labels, name)), None)

@@ -62,16 +62,23 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
 
 
 def for_charts(document: Object, config: Config) -> Object:
-    """A ClusterRole whose ConfigMap names are those of the configured charts."""
+    """A ClusterRole whose names of ConfigMaps and ClusterRoles are those of the configuration."""
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
-    names = [chart.config_map_name for chart in config.helm_project_operator.charts]
+    operator = config.helm_project_operator
+    levels = operator.release_role_bindings.cluster_role_refs
+    names = {
+        CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],
+        CLUSTER_ROLE.plural: sorted({levels.admin, levels.edit, levels.view} - {""}),
+    }
 
-    def adapt(rule: dict[str, Any]) -> dict[str, Any]:
-        named = rule.get("resources") == [CONFIG_MAP.plural] and "resourceNames" in rule
-        return {**rule, "resourceNames": names} if named else rule
+    def adapt(rule: dict[str, Any]) -> list[dict[str, Any]]:
+        found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
+        if found is None or "resourceNames" not in rule:
+            return [rule]
+        return [{**rule, "resourceNames": found}] if found else []  # no name at all would mean every name
 
-    return {**document, "rules": [adapt(rule) for rule in document.get("rules") or []]}
+    return {**document, "rules": [adapted for rule in document.get("rules") or [] for adapted in adapt(rule)]}
 
 
 async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> None:
