@@ -10,4 +10,4 @@ def _units(settings: Settings) -> list[Releases]:
     return [Releases(settings.config)]
 
 
-function = Function("rbac-aggregation", _units)
+function = Function("rbac-aggregation", _units, concurrency=64)

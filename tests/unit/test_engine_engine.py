@@ -434,6 +434,34 @@ async def test_a_key_that_concerns_everybody_is_planned_from_a_snapshot() -> Non
     assert sent == []
 
 
+async def test_a_sweep_looks_again_at_who_wrote() -> None:
+    """What was written in a sweep is looked at once more in lists; who is due for ever is not run for ever."""
+
+    class Busy(Still):
+        """Two owners are due: one is right after its run, the other is never."""
+
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return WANTED if observed[1] else NOTHING
+
+        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+            if isinstance(reader, Snapshot):
+                return owner, owner == "o/2" or (owner == "o/1" and "-o/1" not in self.log)
+            await super().observe(owner, reader)
+            return owner, owner == "o/1" and self.log.count("+o/1") == 1
+
+    class Writing(Stub):
+        async def create(self, kind: Kind, body: Object) -> Object:
+            return body
+
+        async def apply(self, kind: Kind, body: Object, subresource: str = "") -> Object:
+            return body
+
+    unit = Busy((("o/1", "o/2", "o/3"),))
+    verdict = await Engine(FUNCTION, cast(Api, Writing()), [unit]).sweep()
+    assert (verdict.status, verdict.writes) == (204, 1)
+    assert sorted(unit.log) == ["+o/1", "+o/2", "-o/1", "-o/2"]
+
+
 async def test_keys_that_concern_everybody_are_joined() -> None:
     """What comes during such a run shares one further run."""
     go = asyncio.Event()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
+from dataclasses import replace
 
 from rbac_aggregation.projects.claims import Claim, Place, askers, claim_of, has_given_up, key_text, winner
 from rbac_aggregation.projects.plan import Release, intent, level_roles, levels_in_use, owner_text
@@ -21,6 +22,7 @@ from tenantry.model.kinds import (
     ROLE,
     ROLE_BINDING,
     Object,
+    labels_of,
 )
 from tenantry.model.names import ROLE_OF
 
@@ -41,17 +43,30 @@ async def observe_release(place: Place, config: Config, reader: Reader) -> Relea
     seen = Release(place, claim, namespace, roles, tuple(bindings), sources, missing, given_up, charts)
 
     async def again(fresh: Reader) -> Hashable:
-        return await _intent(place, config, fresh)
+        return intent(await _once_more(seen, config, fresh), config)
 
     reader.depends_on(again, intent(seen, config))
     return seen
 
 
-async def _intent(place: Place, config: Config, reader: Reader) -> Hashable:
-    """What decides, read anew."""
-    (claim, charts), roles = await asyncio.gather(_claim(place, config, reader), _roles(place, reader))
-    sources = await _sources(claim, roles, config, reader)
-    return intent(Release(place, claim, None, roles, (), sources, charts=charts), config)
+async def _once_more(seen: Release, config: Config, reader: Reader) -> Release:
+    """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
+    claim = seen.claim
+    if claim is None:
+        claim, _ = await _claim(seen.place, config, reader)
+        return replace(seen, claim=claim)
+    metadata = claim.chart["metadata"]
+    chart, sources, roles = await asyncio.gather(
+        reader.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"]),
+        _sources(claim, seen.roles, config, reader),
+        asyncio.gather(*(reader.get(ROLE, role["metadata"]["name"], seen.place.namespace) for role in seen.roles)),
+    )
+    return replace(
+        seen,
+        claim=replace(claim, chart=chart) if chart is not None else None,
+        roles=tuple(role for role in roles if role is not None and labels_of(role).get(ROLE_OF) == seen.place.release),
+        sources=sources,
+    )
 
 
 async def _claim(place: Place, config: Config, reader: Reader) -> tuple[Claim | None, tuple[Object, ...]]:

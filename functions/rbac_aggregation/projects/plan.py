@@ -115,7 +115,8 @@ def wanted_of(seen: Release, config: Config) -> dict[str, tuple[str, Subjects]]:
 
 def intent(seen: Release, config: Config) -> Hashable:
     """Everything that decides who gets which right; while it is the same, the same is wanted."""
-    holder = None if seen.claim is None else (key_text(seen.claim.chart), seen.claim.chart["metadata"]["uid"])
+    chart = None if seen.claim is None else seen.claim.chart
+    holder = chart and (key_text(chart), chart["metadata"]["uid"], (chart.get("spec") or {}).get("helmApiVersion"))
     return holder, tuple(sorted(wanted_of(seen, config).items()))
 
 
