@@ -13,6 +13,7 @@ from rights import AGGREGATE_FROM, AGGREGATION, CLEANUP, RBAC, ROLE_OF, Everywhe
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING
+from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
 
@@ -56,8 +57,12 @@ async def test_people_of_the_registration_namespace_get_the_role(project: Projec
         PROJECT_ID: project.id,
         "helm.cattle.io/project-helm-chart-role-binding": project.release,
     }
-    told = await project.events(lambda event: event["reason"] == "RoleBound")
-    assert [event["involvedObject"]["name"] for event in told] == ["r-admin"]
+
+    async def told() -> list[str]:
+        events = await project.events(lambda event: event["reason"] == "RoleBound")
+        return [event["involvedObject"]["name"] for event in events]
+
+    assert await eventually(told, within=30) == ["r-admin"]
 
 
 async def test_order_of_appearance_does_not_matter(aggregation: Knative, people: People, admin: Api) -> None:

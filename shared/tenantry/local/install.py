@@ -30,6 +30,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
+PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
 _KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
 
 Say = Callable[[str], None]
@@ -46,19 +47,20 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
     knative = deployment_folder("knative")
     for crd in documents(knative / "crds"):
         await _install_crd(api, crd, say)
-    system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
-    operator = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": config.helm_project_operator.system_namespace},
-    }
-    for namespace in (system, operator):
-        await apply_if_different(api, NAMESPACE, namespace, say)
+    for namespace in (SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace):
+        await _make_namespace(api, namespace, say)
     wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
     for document in wanted:
         kind = _KINDS.get(document["kind"])
         if kind is not None and kind is not NAMESPACE:
             await apply_if_different(api, kind, for_charts(document, config), say)
+
+
+async def _make_namespace(api: Api, name: str, say: Say) -> None:
+    """Make a namespace with our mark, by which an uninstallation knows it; one that is there stays as it is."""
+    if await api.get(NAMESPACE, name) is None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(PART_OF)}}
+        await apply_if_different(api, NAMESPACE, body, say)
 
 
 def for_charts(document: Object, config: Config) -> Object:
