@@ -10,12 +10,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tenantry.model.config import DNS_LABEL, Chart, Config
+from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object, labels_of
 from tenantry.model.names import CLEANUP, OPERATED, PROJECT_ID
 from tenantry.model.projects import is_registration, project_of_registration_name
-
-RELEASE_NAME_LIMIT = 50  # "helm-install-" and the name are the name of a Job
+from tenantry.model.releases import (
+    ChartKey,
+    by_age,
+    chart_for,
+    chart_key,
+    claimants,
+    release_name,
+    release_name_problem,
+    release_namespace,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +45,7 @@ class Claim:
 
 def key_text(chart: Object) -> str:
     """``<namespace>/<name>`` of a ProjectHelmChart."""
-    return f"{chart['metadata']['namespace']}/{chart['metadata']['name']}"
+    return str(chart_key(chart))
 
 
 def is_home(namespace: Object | None, config: Config) -> bool:
@@ -56,38 +64,31 @@ def may_be_home(name: str, config: Config) -> bool:
     return bool(project_of_registration_name(name))
 
 
-def place_for(namespace: str, name: str, chart: Chart, config: Config) -> Place | None:
+def place_for(key: ChartKey, chart: Chart, config: Config) -> Place | None:
     """The place of the release that a ProjectHelmChart of that key asks for with this chart; None where the name cannot be."""
-    release = f"{namespace if chart.singleton else name}-{chart.release_name}"
-    if len(release) > RELEASE_NAME_LIMIT or not DNS_LABEL.fullmatch(release):
+    release = release_name(key, chart)
+    if release_name_problem(release, config):
         return None
-    return Place(release if config.release_project_id else namespace, release)
+    return Place(release_namespace(key, release, config), release)
 
 
 def places_of(namespace: str, name: str, config: Config) -> list[Place]:
     """Every place that a ProjectHelmChart of that key can have, whatever its helmApiVersion."""
     if not may_be_home(namespace, config):
         return []
-    found = (place_for(namespace, name, chart, config) for chart in config.helm_project_operator.charts)
+    found = (place_for(ChartKey(namespace, name), chart, config) for chart in config.helm_project_operator.charts)
     return [place for place in dict.fromkeys(found) if place is not None]
 
 
 def askers(place: Place, config: Config) -> list[tuple[str, str]]:
     """Where the ProjectHelmCharts are that can claim a release: (namespace, name), of which one is empty for any."""
-    found = []
-    for chart in config.helm_project_operator.charts:
-        prefix = place.release.removesuffix(f"-{chart.release_name}")
-        if prefix != place.release and prefix:
-            found.append((prefix, "") if chart.singleton else ("", prefix))
-    return list(dict.fromkeys(found))
+    return claimants(place.release, config)
 
 
 def configured_place(chart: Object, config: Config) -> Place | None:
     """The place of a ProjectHelmChart's release by its name and helmApiVersion; None where that is not configured."""
-    asked = (chart.get("spec") or {}).get("helmApiVersion")
-    found = next((found for found in config.helm_project_operator.charts if found.helm_api_version == asked), None)
-    metadata = chart["metadata"]
-    return place_for(metadata["namespace"], metadata["name"], found, config) if found is not None else None
+    found = chart_for(chart, config)
+    return place_for(chart_key(chart), found, config) if found is not None else None
 
 
 def claim_of(chart: Object, home: Object | None, config: Config) -> Claim | None:
@@ -102,13 +103,9 @@ def claim_of(chart: Object, home: Object | None, config: Config) -> Claim | None
 
 def winner(release: str, claims: Iterable[Claim | None]) -> Claim | None:
     """Who has a release of that name."""
-    found = [claim for claim in claims if claim is not None and claim.place.release == release]
-
-    def age(claim: Claim) -> tuple[str, str, str]:
-        metadata = claim.chart["metadata"]
-        return metadata.get("creationTimestamp") or "", metadata["namespace"], metadata["name"]
-
-    return min(found, key=age, default=None)
+    found = {key_text(claim.chart): claim for claim in claims if claim is not None and claim.place.release == release}
+    oldest = by_age(claim.chart for claim in found.values())
+    return found[key_text(oldest[0])] if oldest else None
 
 
 def is_of(namespace: Object | None, claim: Claim, config: Config) -> bool:
@@ -133,7 +130,7 @@ def has_given_up(chart: Object | None, home: Object | None, place: Place, config
     return claim is not None and claim.place != place
 
 
-OWNER = re.compile(r"release/([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)")
+OWNER = re.compile(r"release/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 
 
 def owner_of(place: Place) -> str:
@@ -144,4 +141,4 @@ def owner_of(place: Place) -> str:
 def place_of_owner(owner: str) -> Place | None:
     """The place that an owner names; None when it is not well-formed."""
     found = OWNER.fullmatch(owner)
-    return Place(found[1], found[3]) if found else None
+    return Place(found[1], found[2]) if found else None
