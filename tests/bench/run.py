@@ -117,7 +117,7 @@ async def _rights(report: Report, *, quick: bool) -> None:
         config = folder / "tenantry.yaml"
         config.write_text(aggregation.CONFIG)
         async with stack.Up(plane, folder, config):
-            report.rights(await aggregation.rights(plane, 40 if quick else 200, 2 if quick else 3, 10 if quick else 40))
+            report.rights(await aggregation.rights(plane, 40 if quick else 200, 2 if quick else 5, 10 if quick else 40))
 
 
 def _machine(version: str) -> str:
