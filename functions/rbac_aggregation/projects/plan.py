@@ -192,8 +192,9 @@ def _in_force(seen: Release, config: Config) -> bool:
 
 
 def _is_abandoned(seen: Release, binding: Object, config: Config) -> bool:
-    if not is_made_by_us(binding):
-        return False  # a copy of one of ours is somebody's own
+    at_home = bool(config.release_project_id) and seen.place.namespace == seen.place.release
+    if not at_home and not is_made_by_us(binding):
+        return False  # a copy of one of ours in another namespace is somebody's own
     owner = owner_text(binding)
     if owner:
         return owner in seen.given_up
