@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tests.bench.latency import quantile
 
 if TYPE_CHECKING:
+    from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
@@ -103,6 +104,16 @@ class Report:
         self._add("the same per CPU second of the function", figures.once_cpu_s, "1/s")
         note = "add of a namespace that joins: reads of its project too, runs coalesced"
         self._add("joining events per CPU second", figures.join_cpu_s, "1/s", note)
+
+    def rights(self, figures: Rights) -> None:
+        name = f"ClusterRoleBinding in {figures.projects} projects"
+        for what, values in (("comes", figures.comes), ("goes", figures.goes)):
+            self._add(f"{name}: {what}", statistics.median(values), "s", f"median of {len(values)}; best {min(values):.2f}")
+        note = f"an apply and an Event in each by a bare client, 16 in flight; best {min(figures.floor):.2f}"
+        self._add(f"{name}: floor", statistics.median(figures.floor), "s", note)
+        ratios = [come / floor for come, floor in zip(figures.comes, figures.floor, strict=True)]
+        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self.latency("RoleBinding in one project", figures.one_ms)
 
     def extend(self, other: Report) -> None:
         self._rows += other._rows

@@ -20,12 +20,12 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import convergence, latency, process, releases, rest, stack
+from tests.bench import aggregation, convergence, latency, process, releases, rest, stack
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "releases", "process")
+SECTIONS = ("small", "medium", "large", "releases", "rights", "process")
 
 
 @contextmanager
@@ -112,6 +112,14 @@ async def _process(report: Report, *, quick: bool) -> None:
         )
 
 
+async def _rights(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        config = folder / "tenantry.yaml"
+        config.write_text(aggregation.CONFIG)
+        async with stack.Up(plane, folder, config):
+            report.rights(await aggregation.rights(plane, 40 if quick else 200, 2 if quick else 5, 10 if quick else 40))
+
+
 def _machine(version: str) -> str:
     memory = psutil.virtual_memory().total / stack.MIB / 1024
     load = psutil.getloadavg()[0]
@@ -143,6 +151,8 @@ def main() -> None:
                 asyncio.run(_releases(report, quick=chosen.quick))
             case "process":
                 asyncio.run(_process(report, quick=chosen.quick))
+            case "rights":
+                asyncio.run(_rights(report, quick=chosen.quick))
     stack.say(f"done in {time.monotonic() - began:.0f} s")
     print(report.json() if chosen.json else report.table())
 

@@ -15,7 +15,13 @@ CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 ESCALATING = {"secrets", "pods", "deployments", "jobs", "roles", "clusterroles", "rolebindings", "clusterrolebindings"}
+RBAC = {"roles", "clusterroles", "rolebindings", "clusterrolebindings"}
 VERBS = READ | {"create", "patch", "delete"}
+GIVES_RIGHTS = {
+    ("tenantry-rbac-aggregation", "rolebindings"): {"create", "patch", "delete"},
+    ("tenantry-rbac-aggregation", "roles"): {"bind"},
+}
+"""What is more than reading on kinds that give rights, each for a reason that stands in the function's rights.yaml."""
 
 
 def roles(found: list[Document]) -> dict[str, list[dict[str, Any]]]:
@@ -43,13 +49,20 @@ def config() -> dict[str, Any]:
 
 
 def test_no_right_leads_to_more_rights(installed: list[Document]) -> None:
-    """No identity of ours has a wildcard, an unusual verb, or a resource through which it could get further rights."""
+    """No identity of ours has a wildcard, an unusual verb, or a resource through which it could get further rights.
+
+    Kinds that give rights may be read; who may do more with them is listed, and nobody may write or bind ClusterRoles.
+    """
     assert roles(installed)
     for name, rules in roles(installed).items():
         for rule in rules:
-            assert set(rule["verbs"]) <= VERBS, f"{name}: {rule}"
+            more = {verb for resource in rule["resources"] for verb in GIVES_RIGHTS.get((name, resource), set())}
+            assert set(rule["verbs"]) <= VERBS | more, f"{name}: {rule}"
             assert "*" not in rule["apiGroups"] + rule["resources"], f"{name}: {rule}"
-            assert not ESCALATING & set(rule["resources"]), f"{name}: {rule}"
+            assert not (ESCALATING - RBAC) & set(rule["resources"]), f"{name}: {rule}"
+            for resource in RBAC & set(rule["resources"]):
+                allowed = READ | GIVES_RIGHTS.get((name, resource), set())
+                assert set(rule["verbs"]) <= allowed, f"{name}: {rule}"
             assert "serviceaccounts/token" not in rule["resources"], name
 
 
@@ -106,6 +119,15 @@ def test_chart_config_maps_are_named_in_the_rights(installed: list[Document]) ->
     named = {name for rule in rules if "configmaps" in rule["resources"] for name in rule.get("resourceNames", [])}
 
     assert named == {chart.config_map_name for chart in charts}
+
+
+def test_cluster_roles_of_levels_are_named_in_the_rights(installed: list[Document]) -> None:
+    """The function may look at the ClusterRole of each configured level, and at no other."""
+    rules = roles(installed)["tenantry-rbac-aggregation"]
+    levels = Config.model_validate(config()).helm_project_operator.release_role_bindings.cluster_role_refs
+    found = [rule for rule in rules if "clusterroles" in rule["resources"]]
+
+    assert [set(rule["resourceNames"]) for rule in found] == [{levels.admin, levels.edit, levels.view}]
 
 
 def test_the_shipped_configuration_is_the_default() -> None:

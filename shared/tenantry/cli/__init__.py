@@ -15,6 +15,7 @@ COMMANDS = {
     "cluster": ("tenantry.cli.cluster", "A Kubernetes control plane on this machine."),
     "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
     "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
+    "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
     "config": ("tenantry.cli.configuration", "Check and show the configuration."),
 }
 

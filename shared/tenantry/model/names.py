@@ -37,7 +37,7 @@ UPSTREAM_HELM_CHART_FINALIZER = "wrangler.cattle.io/on-helm-chart-remove"
 UPSTREAM_HELM_RELEASE_FINALIZER = "wrangler.cattle.io/on-helm-release-remove"
 
 PROJECT_CHART = "tenantry.dev/project-helm-chart"
-"""Annotation on release namespaces, HelmCharts and HelmReleases: ``<namespace>/<name>`` of the ProjectHelmChart."""
+"""Annotation on release namespaces, HelmCharts, HelmReleases and RoleBindings: ``<namespace>/<name>`` of the ProjectHelmChart."""
 
 HELM_API_VERSION = "tenantry.dev/helm-api-version"
 """Annotation on a HelmChart: the helmApiVersion, in full, of the configured chart that it installs."""
@@ -53,6 +53,18 @@ ADOPT = "tenantry.dev/adopt"
 
 REGISTERED_CONDITION = "tenantry.dev/Registered"
 """Condition on a Namespace that says why its project is not served; absent when all is well."""
+
+ROLE_OF = "helm.cattle.io/project-helm-chart-role"
+"""Label on a Role in a release namespace, set by charts: the name of the release."""
+
+AGGREGATE_FROM = "helm.cattle.io/project-helm-chart-role-aggregate-from"
+"""Label on the same Role: ``admin``, ``edit`` or ``view``, the level whose people get it."""
+
+BINDING_OF = "helm.cattle.io/project-helm-chart-role-binding"
+"""Label on a RoleBinding that Tenantry made for such a Role: the name of the release."""
+
+ROLES_BOUND_CONDITION = "tenantry.dev/RolesBound"
+"""Condition on a ProjectHelmChart that says why a Role of its release is not bound; absent when all is well."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that the API server puts on every namespace; who creates one owns it, so it is part of what we want."""

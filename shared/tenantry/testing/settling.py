@@ -122,10 +122,16 @@ class Markers:
         metadata = {
             "name": self._namespace,
             **where,
-            "labels": {**watched.selector.match_labels, _MARKER: "true"},
+            "labels": {**_selected(watched), _MARKER: "true"},
             "annotations": {_TOUCHED: str(self._count)},
         }
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
+
+
+def _selected(watched: Watched) -> dict[str, str]:
+    """Labels that the selector takes; of expressions only ``Exists`` is known here."""
+    exists = {each.key: "marker" for each in watched.selector.match_expressions if each.operator == "Exists"}
+    return {**watched.selector.match_labels, **exists}
 
 
 def _sample(watched: Watched) -> Event:
