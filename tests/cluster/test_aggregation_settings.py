@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from people import C1, LABEL, OPERATED, PROJECT_ID, People, changed
 from rights import AGGREGATION, Project, user
 
@@ -19,9 +21,12 @@ from tenantry.testing.settling import settle
 Start = Callable[[dict[str, Any]], AbstractAsyncContextManager[Knative]]
 
 
-@pytest.fixture
-def start(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Start:
+@pytest_asyncio.fixture(loop_scope="session")
+async def start(
+    control_plane: ControlPlane, identity: Callable[..., Awaitable[Path]], tmp_path_factory: pytest.TempPathFactory
+) -> Start:
     """``async with start(config)``: rbac-aggregation under a configuration; its start is a sweep."""
+    await identity(AGGREGATION)  # with its CRDs
 
     def begin(config: dict[str, Any]) -> Knative:
         return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("settings"), config=config, functions=[AGGREGATION])

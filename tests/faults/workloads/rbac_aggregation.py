@@ -1,9 +1,5 @@
 """What is tried on rbac-aggregation: people who come and go, Roles, levels, charts, drift by hand, and a foreign RoleBinding."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
 from tenantry.model.names import AGGREGATE_FROM, CLEANUP, OPERATED, PROJECT_ID, ROLE_OF, ROLES_BOUND_CONDITION
@@ -18,7 +14,7 @@ OURS = {OPERATED: "true", PROJECT_ID: "p-@"}
 def people(name: str, role: str, *users: str) -> Step:
     group = "rbac.authorization.k8s.io"
     subjects = [{"apiGroup": group, "kind": "User", "name": user} for user in users]
-    reference: dict[str, Any] = {"apiGroup": group, "kind": "ClusterRole", "name": role}
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": role}
     return apply("RoleBinding", name, HOME, roleRef=reference, subjects=subjects)
 
 
@@ -35,9 +31,8 @@ def only_who_is_named(moment: Moment) -> str:
         return "" if before is None or OPERATED in before["metadata"].get("labels", {}) else "deleted what is not its own"
     inside = [obj for key, obj in moment.objects.items() if key.kind == "RoleBinding" and "cattle-project-" in key.namespace]
     named = {subject["name"] for obj in inside for subject in obj.get("subjects") or ()}
-    left = moment.change.before or {}
     strange = {subject["name"] for subject in after.get("subjects") or ()} - named
-    return f"gave a right to {strange}" if strange - {each["name"] for each in left.get("subjects") or ()} else ""
+    return f"gave a right to {strange}" if strange - {each["name"] for each in (before or {}).get("subjects") or ()} else ""
 
 
 workload = Workload(
