@@ -131,6 +131,7 @@ class Writer:
                 metadata.get("namespace", ""),
                 uid=metadata["uid"],
                 resource_version=metadata["resourceVersion"],
+                propagation=write.propagation,
             )
             stored = write.live
         elif isinstance(write, RemoveLabel):
@@ -161,7 +162,7 @@ class Writer:
         body = stamped(write.wanted, live, notices.now_seconds())
         if live is not None:
             body = {**body, "metadata": {**body["metadata"], "uid": live["metadata"]["uid"]}}
-        stored = await self._api.apply(write.kind, body, subresource=write.subresource)
+        stored = await self._api.apply(write.kind, body, subresource=write.subresource, manager=write.manager)
         if live is not None and stored["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
             telemetry.futile_writes.add(1, {"function": self._function, "kind": change.key.kind})
             log.warning("the write changed nothing: %s", change)
@@ -226,7 +227,7 @@ class Writer:
                 {
                     "op": "replace",
                     "path": "/metadata/managedFields",
-                    "value": as_apply_entries(live, self._api.field_manager),
+                    "value": as_apply_entries(live, write.manager or self._api.field_manager),
                 },
             ],
         )

@@ -33,7 +33,8 @@ class Apply:
     ``wanted`` is the complete set of fields of ours.  ``live`` is the object as observed; None means that
     it is to be made, with ``create_only`` never taking over what somebody else makes meanwhile.
     ``notice`` is recorded when the apply is really needed: after it, or before it for a status, so that a
-    condition never stands without its Event.
+    condition never stands without its Event.  ``manager`` is the field manager where two units of one
+    function write one object: each owns, and gives up, fields of its own.
     """
 
     kind: Kind
@@ -42,6 +43,7 @@ class Apply:
     create_only: bool = False
     subresource: str = ""
     notice: Notice | None = None
+    manager: str = ""
 
     @property
     def key(self) -> Key:
@@ -51,11 +53,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object and state that was observed (uid and resourceVersion)."""
+    """Delete exactly the object and state that was observed (uid and resourceVersion).
+
+    With ``Foreground`` it stays, terminating, until what it owns is gone.
+    """
 
     kind: Kind
     live: Object
     notice: Notice | None = None
+    propagation: Literal["Background", "Foreground"] = "Background"
 
     @property
     def key(self) -> Key:
@@ -205,7 +211,7 @@ def change_of(write: Write, manager: str) -> Change | None:
         found = [name for name in write.live["metadata"].get("finalizers") or () if name in write.finalizers]
         lost = tuple(f"metadata.finalizers[{name}]" for name in found)
         return Change("update", write, Difference(given_up=lost)) if lost else None
-    why = difference(write.wanted, write.live, manager=manager, subresource=write.subresource)
+    why = difference(write.wanted, write.live, manager=write.manager or manager, subresource=write.subresource)
     if why is None:
         return None
     if write.subresource:
