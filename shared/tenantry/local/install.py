@@ -12,7 +12,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.deployment import deployment_folder, documents, function_documents
-from tenantry.model.config import Config
+from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -30,6 +30,8 @@ from tenantry.model.kinds import (
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
+_DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
+_JOB_ROLES_OF = "tenantry-release-provisioning"
 _KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
 
 Say = Callable[[str], None]
@@ -62,14 +64,23 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
 
 
 def for_charts(document: Object, config: Config) -> Object:
-    """A ClusterRole whose ConfigMap names are those of the configured charts."""
+    """A role whose namespace, ConfigMaps and roles for Jobs are those of the configuration."""
+    operator = config.helm_project_operator
+    if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
+        return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
-    names = [chart.config_map_name for chart in config.helm_project_operator.charts]
+    names = [chart.config_map_name for chart in operator.charts]
+    roles = {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)} - {""}
 
     def adapt(rule: dict[str, Any]) -> dict[str, Any]:
-        named = rule.get("resources") == [CONFIG_MAP.plural] and "resourceNames" in rule
-        return {**rule, "resourceNames": names} if named else rule
+        if "resourceNames" not in rule:
+            return rule
+        if rule.get("resources") == [CONFIG_MAP.plural]:
+            return {**rule, "resourceNames": names}
+        if rule.get("verbs") == ["bind"] and document["metadata"]["name"] == _JOB_ROLES_OF:
+            return {**rule, "resourceNames": sorted(roles)}
+        return rule
 
     return {**document, "rules": [adapt(rule) for rule in document.get("rules") or []]}
 

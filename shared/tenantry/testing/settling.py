@@ -43,7 +43,15 @@ _BODIES: Mapping[str, Object] = {
     "ClusterRoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
     "ProjectHelmChart": {"spec": {"helmApiVersion": "marker.tenantry.dev/v1"}},
     "HelmChart": {},
+    "HelmChartConfig": {},
     "HelmRelease": {},
+    # Suspended, it makes no pods.
+    "Job": {
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}},
+        }
+    },
 }
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 
@@ -119,10 +127,11 @@ class Markers:
         if kind.kind not in _BODIES:
             raise LookupError(f"no marker is known for {kind}: add one to {__name__}")
         where = {"namespace": self._namespace} if kind.namespaced else {}
+        asked = {each.key: "marker" for each in watched.selector.match_expressions if each.operator == "Exists"}
         metadata = {
             "name": self._namespace,
             **where,
-            "labels": {**watched.selector.match_labels, _MARKER: "true"},
+            "labels": {**watched.selector.match_labels, **asked, _MARKER: "true"},
             "annotations": {_TOUCHED: str(self._count)},
         }
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
