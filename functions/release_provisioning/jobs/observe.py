@@ -38,12 +38,15 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         reader.get(JOB, manifest.delete_name(name), namespace),
     )
     if is_terminating(chart):
-        target, home = await asyncio.gather(
-            reader.get(NAMESPACE, manifest.target_namespace(chart)), reader.get(NAMESPACE, namespace)
+        target, home, secret, content = await asyncio.gather(
+            reader.get(NAMESPACE, manifest.target_namespace(chart)),
+            reader.get(NAMESPACE, namespace),
+            reader.get(SECRET, manifest.secret_name(name), namespace),
+            reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
         )
-        pods = await _pods(delete, namespace, name, reader)
+        pods = await _pods(delete or install, namespace, name, reader, leaving=True)
         ending = is_terminating(home)
-        return Seen(namespace, name, chart, None, None, None, account, binding, install, delete, {}, pods, target, ending)
+        return Seen(namespace, name, chart, None, secret, content, account, binding, install, delete, {}, pods, target, ending)
     further, secret, content = await asyncio.gather(
         reader.get(HELM_CHART_CONFIG, name, namespace),
         reader.get(SECRET, manifest.secret_name(name), namespace),
@@ -67,9 +70,9 @@ async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
     return Seen(namespace, name, None, account=account, binding=binding, delete=delete)
 
 
-async def _pods(job: Object | None, namespace: str, name: str, reader: Reader) -> tuple[Object, ...]:
-    """The pods of a Job that has had a failure, for what Helm said."""
-    if job is None or outcome_of(job) == "complete" or not (job.get("status") or {}).get("failed"):
+async def _pods(job: Object | None, namespace: str, name: str, reader: Reader, *, leaving: bool = False) -> tuple[Object, ...]:
+    """The pods of a Job that has had a failure, for what Helm said; on the way out of any that may not have started."""
+    if job is None or outcome_of(job) == "complete" or not ((job.get("status") or {}).get("failed") or leaving):
         return ()
     found = await reader.list(POD, namespace, labels={CHART_LABEL: name})
     uid = job["metadata"]["uid"]

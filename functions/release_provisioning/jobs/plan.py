@@ -17,6 +17,7 @@ from typing import Any, Literal
 import yaml
 
 from release_provisioning.jobs import manifest
+from tenantry.model.conditions import find_condition
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -339,12 +340,38 @@ def _let_go(seen: Seen) -> Notice | None:
             )
             return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
         return None
-    never = seen.install is None and not (chart.get("status") or {}).get("jobName")
-    if never or len(seen.name) > NAME_LIMIT:
+    if not has_run(seen):
         return Notice(chart, "Removed", "nothing was installed for this HelmChart", "Remove")
     if seen.target is None and seen.install is None:
         return Notice(chart, "Removed", f"namespace {namespace} is gone, and {release} with it", "Remove")
     return None
+
+
+def has_run(seen: Seen) -> bool:
+    """Whether Helm may ever have worked on this release; only what is certain counts as a no.
+
+    A Job whose pods never started, for want of an image or a node, has left nothing to uninstall, and an uninstallation would
+    wait for the same image or node.  The condition ``Installed`` remembers the Jobs before the present one.
+    """
+    told = find_condition(seen.chart, "Installed")
+    if told is None:
+        before = bool(((seen.chart or {}).get("status") or {}).get("jobName"))
+        return before or (seen.install is not None and _has_started(seen.install, seen.pods))
+    if told.get("status") != "False":
+        return True
+    if seen.install is None:
+        # Replaced a moment ago, or deleted by hand, perhaps after it ran: on the way out the careful answer is yes.
+        return is_terminating(seen.chart) and bool(((seen.chart or {}).get("status") or {}).get("jobName"))
+    return _has_started(seen.install, seen.pods)
+
+
+def _has_started(job: Object, pods: Sequence[Object]) -> bool:
+    status = job.get("status") or {}
+    if any(status.get(count) for count in ("succeeded", "failed", "ready")) or outcome_of(job) != "running":
+        return True
+    states = [found.get("state") or {} for pod in pods for found in (pod.get("status") or {}).get("containerStatuses") or ()]
+    phases = {(pod.get("status") or {}).get("phase", "Pending") for pod in pods}
+    return bool(phases - {"Pending"}) or any("running" in state or "terminated" in state for state in states)
 
 
 def _owned_by_another(seen: Seen) -> bool:
@@ -357,11 +384,15 @@ def _remove_finalizers(chart: Object, names: Sequence[str], notice: Notice) -> E
 
 
 def _clear_up(seen: Seen, *, labelled_only: bool) -> Plan:
-    """Take away what has no owner: Job and account, then the binding, by which a sweep finds what is left."""
+    """Take away what ran Helm, and last the binding, by which a sweep finds what is left.
+
+    Garbage collection would come for what has an owner, but half a minute later where the CRD is new.
+    """
     binding = seen.binding
     if labelled_only and (binding is None or labels_of(binding).get(CHART_LABEL) != seen.name):
         return NOTHING
-    parts: list[tuple[Kind, Object | None]] = [(JOB, seen.delete), (SERVICE_ACCOUNT, seen.account)]
+    parts: list[tuple[Kind, Object | None]] = [(JOB, seen.install), (JOB, seen.delete), (SERVICE_ACCOUNT, seen.account)]
+    parts += [(SECRET, seen.secret), (CONFIG_MAP, seen.content)]
     first = tuple(
         Delete(kind, found)
         for kind, found in parts

@@ -1,7 +1,8 @@
-"""What a HelmChart's status tells: its Job, and the conditions ``JobCreated`` and ``Failed``.
+"""What a HelmChart's status tells: its Job, and the conditions ``JobCreated``, ``Failed`` and ``Installed``.
 
 ``Failed`` is False with the reasons Running, Retrying (with Helm's words) and Complete, and True when the Job gave up or cannot
-be made; a Warning Event goes with every word that is new and bad.
+be made; a Warning Event goes with every word that is new and bad.  ``Installed`` remembers whether Helm has ever worked on the
+release.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.plan import Seen, failure_of, finalizers_of, is_managed, outcome_of, problem_of
+from release_provisioning.jobs.plan import Seen, failure_of, finalizers_of, has_run, is_managed, outcome_of, problem_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, Object, annotations_of, is_terminating
@@ -41,7 +42,11 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
     status: Object = {
         "jobName": job if created[0] == "True" else before,
         "observedGeneration": generation,
-        "conditions": [condition("JobCreated", *created), condition("Failed", *failed)],
+        "conditions": [
+            condition("JobCreated", *created),
+            condition("Failed", *failed),
+            condition("Installed", *_installed(seen)),
+        ],
     }
     if not status["jobName"]:
         del status["jobName"]
@@ -73,6 +78,13 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[
     if (job.get("status") or {}).get("failed"):
         return created, ("False", "Retrying", f"Helm failed and is tried again: {failure_of(job, seen.pods)}")
     return created, ("False", "Running", "Helm is about to run" if not job.get("status") else "Helm runs")
+
+
+def _installed(seen: Seen) -> Verdict:
+    """Whether there may be anything to uninstall: once true it stays true."""
+    if has_run(seen):
+        return "True", "HelmRan", "Helm has worked on the release"
+    return "False", "NotYet", "Helm has not begun"
 
 
 def _is_of_old(seen: Seen, job: Object, config: Config) -> bool:

@@ -200,11 +200,12 @@ class JobRunner:
         }
         if last is not None:
             status["lastState"] = last
+        ready = {"type": "Ready", "status": "True" if running else "False"}
         body: Object = {
             "apiVersion": POD.api_version,
             "kind": POD.kind,
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
-            "status": {"phase": phase, "containerStatuses": [status]},
+            "status": {"phase": phase, "conditions": [ready], "containerStatuses": [status]},
         }
         await self._api.apply(POD, body, subresource="status")
 
