@@ -524,8 +524,8 @@ def test_status_follows_the_job() -> None:
         for number, text in enumerate(["first words", "last words"])
     )
 
-    assert said(seen(of))["Failed"] == ("False", "Running", "Helm is about to run")
-    assert said(seen(of, install=install_of(of)))["Failed"] == ("False", "Running", "Helm is about to run")
+    assert said(seen(of))["Failed"] == ("False", "Running", "Helm runs")
+    assert said(seen(of, install=install_of(of)))["Failed"] == ("False", "Running", "Helm runs")
     assert said(seen(of, install=install_of(of, active=1)))["Failed"] == ("False", "Running", "Helm runs")
     retrying = seen(of, install=install_of(of, failed=1), pods=pods)
     assert said(retrying)["Failed"] == ("False", "Retrying", "Helm failed and is tried again: last words")

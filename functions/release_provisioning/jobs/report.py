@@ -69,7 +69,7 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[
     created: Verdict = ("True", "JobCreated", f"Helm {does} with Job {seen.namespace}/{name}")
     job = seen.delete if leaving else seen.install
     if job is None or _is_of_old(seen, job, config):
-        return created, ("False", "Running", "Helm is about to run")
+        return created, ("False", "Running", "Helm runs")
     result = outcome_of(job)
     if result == "complete":
         return created, ("False", "Complete", "Helm has done its work")
@@ -77,7 +77,7 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[
         return created, ("True", "JobFailed", failure_of(job, seen.pods))
     if (job.get("status") or {}).get("failed"):
         return created, ("False", "Retrying", f"Helm failed and is tried again: {failure_of(job, seen.pods)}")
-    return created, ("False", "Running", "Helm is about to run" if not job.get("status") else "Helm runs")
+    return created, ("False", "Running", "Helm runs")
 
 
 def _installed(seen: Seen) -> Verdict:
