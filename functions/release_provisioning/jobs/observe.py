@@ -11,6 +11,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
     HELM_CHART,
     HELM_CHART_CONFIG,
     JOB,
@@ -22,6 +23,8 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 from tenantry.model.names import CHART_LABEL
+
+HELM_CHART_CRD = f"{HELM_CHART.plural}.{HELM_CHART.group}"
 
 
 async def observe_chart(namespace: str, name: str, config: Config, reader: Reader) -> Seen:
@@ -56,6 +59,18 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
     secrets = {found: await reader.get(SECRET, found, namespace) for found in sorted(named)}
     pods = await _pods(install, namespace, name, reader)
     return Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
+
+
+async def has_plain_status(reader: Reader) -> bool:
+    """Whether the HelmChart CRD in force has a status without times and generation, as that of K3s and RKE2."""
+    crd = await reader.get(CUSTOM_RESOURCE_DEFINITION, HELM_CHART_CRD)
+    versions: list[Object] = ((crd or {}).get("spec") or {}).get("versions") or []
+    fields: list[Object] = [
+        found["schema"]["openAPIV3Schema"].get("properties", {}).get("status", {}).get("properties", {})
+        for found in versions
+        if found.get("name") == "v1" and found.get("schema")
+    ]
+    return any("observedGeneration" not in known for known in fields)
 
 
 async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:

@@ -74,6 +74,8 @@ class Seen:
     """The namespace of the release, read when the HelmChart is on its way out."""
     ending: bool = False
     """Whether the HelmChart's own namespace is on its way out."""
+    plain: bool = False
+    """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
 
 
 def is_managed(chart: Object, config: Config) -> bool:

@@ -50,9 +50,12 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
     }
     if not status["jobName"]:
         del status["jobName"]
+    if seen.plain:
+        del status["observedGeneration"]
     metadata = {"name": seen.name, "namespace": seen.namespace}
     wanted: Object = {"apiVersion": HELM_CHART.api_version, "kind": HELM_CHART.kind, "metadata": metadata, "status": status}
-    return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=_notice(chart, failed)),),))
+    notice = _notice(chart, failed)
+    return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
 
 
 def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from release_provisioning.jobs import manifest, observe, plan, report
 from release_provisioning.jobs.plan import Seen
@@ -35,6 +36,7 @@ class Jobs:
         self._config = config
         self._namespace = config.helm_project_operator.system_namespace
         self._enabled = config.helm_project_operator.helm_controller.enabled
+        self._plain: bool | None = None
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
         """The HelmChart that a key is, or that its HelmChartConfig or Job is for."""
@@ -67,7 +69,10 @@ class Jobs:
     async def observe(self, owner: str, reader: Reader) -> Seen:
         """Read what the plan of a HelmChart needs."""
         _, namespace, name = owner.split("/")
-        return await observe.observe_chart(namespace, name, self._config, reader)
+        if self._plain is None and self._enabled:
+            self._plain = await observe.has_plain_status(reader)
+        seen = await observe.observe_chart(namespace, name, self._config, reader)
+        return replace(seen, plain=bool(self._plain))
 
     def plan(self, observed: Seen) -> Plan:
         """The Job and what it needs, or the end of them."""
@@ -89,6 +94,7 @@ class Jobs:
 
     async def sweep(self, reader: Reader) -> Sequence[str]:
         """Every HelmChart, and every account that is still bound for one that is gone."""
+        self._plain = None  # whoever manages the CRD may have changed it
         names = {chart["metadata"]["name"] for chart in await reader.list(HELM_CHART, self._namespace)}
         if self._enabled:
             for binding in await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""}):

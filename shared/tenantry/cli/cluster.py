@@ -19,6 +19,7 @@ import yaml
 
 from tenantry.local.control_plane import (
     ALL_MODULES,
+    EXTRA_MODULES,
     HELM,
     ControlPlane,
     ControlPlaneError,
@@ -135,10 +136,15 @@ def kubeconfig(data: Path | None) -> None:
 
 
 @cluster.command()
+@click.argument("extra", nargs=-1, type=click.Choice([module.name for module in EXTRA_MODULES]))
 @_told
-def build() -> None:
-    """Find the programs of the control plane, and Helm, or build them once (eight to ten minutes on two cores)."""
-    for found in ensure_binaries(Lines(), ALL_MODULES).found:
+def build(extra: tuple[str, ...]) -> None:
+    """Find the programs of the control plane, and Helm, or build them once (eight to ten minutes on two cores).
+
+    EXTRA names further programs, which only some tests use: without them these tests are skipped.
+    """
+    further = tuple(module for module in EXTRA_MODULES if module.name in extra)
+    for found in ensure_binaries(Lines(), (*ALL_MODULES, *further)).found:
         for name, path in found.paths.items():
             click.echo(f"{name} {found.version} ({found.place}): {path}")
 

@@ -159,7 +159,7 @@ class Writer:
             return await self._api.create(write.kind, write.wanted)
         if change.why is not None and change.why.migrate and live is not None:
             live = await self._own_by_apply(write, live)
-        body = stamped(write.wanted, live, notices.now_seconds())
+        body = stamped(write.wanted, live, notices.now_seconds()) if write.stamp else write.wanted
         if live is not None:
             body = {**body, "metadata": {**body["metadata"], "uid": live["metadata"]["uid"]}}
         stored = await self._api.apply(write.kind, body, subresource=write.subresource, manager=write.manager)

@@ -34,7 +34,8 @@ class Apply:
     it is to be made, with ``create_only`` never taking over what somebody else makes meanwhile.
     ``notice`` is recorded when the apply is really needed: after it, or before it for a status, so that a
     condition never stands without its Event.  ``manager`` is the field manager where two units of one
-    function write one object: each owns, and gives up, fields of its own.
+    function write one object: each owns, and gives up, fields of its own.  Without ``stamp`` conditions get no
+    ``lastTransitionTime``, for kinds of others whose schema knows none.
     """
 
     kind: Kind
@@ -44,6 +45,7 @@ class Apply:
     subresource: str = ""
     notice: Notice | None = None
     manager: str = ""
+    stamp: bool = True
 
     @property
     def key(self) -> Key:

@@ -6,7 +6,7 @@ what runs.
 """
 
 from tenantry.local.control_plane.binaries import Binaries, Found, ensure_binaries, ensure_helm, find_binaries
-from tenantry.local.control_plane.catalogue import ALL_MODULES, HELM
+from tenantry.local.control_plane.catalogue import ALL_MODULES, EXTRA_MODULES, HELM, HELM_CONTROLLER
 from tenantry.local.control_plane.errors import AlreadyRunning, BinariesError, ControlPlaneError, StartFailed
 from tenantry.local.control_plane.folder import wipe
 from tenantry.local.control_plane.places import cluster_folder, home
@@ -16,7 +16,9 @@ from tenantry.local.control_plane.state import Status, status, take_down
 
 __all__ = [
     "ALL_MODULES",
+    "EXTRA_MODULES",
     "HELM",
+    "HELM_CONTROLLER",
     "AlreadyRunning",
     "Binaries",
     "BinariesError",

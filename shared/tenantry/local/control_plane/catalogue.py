@@ -101,7 +101,19 @@ HELM = Module(
     required=False,
 )
 
+#: The Helm controller of K3s, for the test that it can do the work of ours (helmController.enabled: false).
+HELM_CONTROLLER = Module(
+    name="helm-controller",
+    version="0.17.7",
+    minimum=(0, 16),
+    programs=(Program("helm-controller", "github.com/k3s-io/helm-controller", 150),),
+    linker_flags=("-s", "-w", "-X=github.com/k3s-io/helm-controller/pkg/version.Version=v0.17.7"),
+    required=False,
+)
+
 #: What a control plane needs, in the order of building.
 MODULES: tuple[Module, ...] = (ETCD, KUBERNETES)
-#: Everything that can be built: ``tenantry cluster build``.
+#: What ``tenantry cluster build`` builds.
 ALL_MODULES: tuple[Module, ...] = (*MODULES, HELM)
+#: What is built only when it is asked for by name.
+EXTRA_MODULES: tuple[Module, ...] = (HELM_CONTROLLER,)
