@@ -93,6 +93,12 @@ class HelmPeople:
         body = {"apiVersion": HELM_CHART_CONFIG.api_version, "kind": HELM_CHART_CONFIG.kind, "metadata": metadata, "spec": spec}
         await self.admin.create(HELM_CHART_CONFIG, body)
 
+    async def secret(self, name: str, **data: str) -> None:
+        """Make a Secret beside the HelmCharts."""
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
+        metadata = {"name": name, "namespace": SYSTEM}
+        await self.admin.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded})
+
     async def says(self, name: str, reason: str, *, current: bool = True, within: float = 60.0) -> Object:
         """Wait until the condition ``Failed`` of a HelmChart has this reason; with ``current`` for its newest generation."""
 

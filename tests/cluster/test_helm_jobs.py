@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 from helm_people import FUNCTION, SYSTEM, HelmPeople, chart_archive, is_alive
 from people import People, token
 
 from tenantry.local.control_plane import Lines, ensure_helm
 from tenantry.local.knative import Knative
+from tenantry.local.processes import free_port
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -155,8 +158,11 @@ async def test_interrupted_upgrade_is_taken_up_again(helm: HelmPeople) -> None:
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
 
 
-async def test_failure_policy_decides_about_an_interrupted_install(helm: HelmPeople) -> None:
-    """abort leaves a half-made release as it is and says so; reinstall makes it anew."""
+@pytest.mark.parametrize(("policy", "left"), [("reinstall", [(1, "deployed")]), ("retry", [(1, "superseded"), (2, "deployed")])])
+async def test_failure_policy_decides_about_an_interrupted_install(
+    helm: HelmPeople, policy: str, left: list[tuple[int, str]]
+) -> None:
+    """abort leaves a half-made release as it is and says so; reinstall makes it anew, retry upgrades it."""
     name = f"half-{token()}"
     await helm.ask(name, valuesContent="greeting: one", failurePolicy="abort", backOffLimit=0)
     await helm.says(name, "Complete")
@@ -168,10 +174,50 @@ async def test_failure_policy_decides_about_an_interrupted_install(helm: HelmPeo
     assert "the failure policy is abort" in failed["message"]
     assert await helm.releases(name) == [(1, "failed")]
 
-    await helm.change(name, failurePolicy="reinstall")
+    await helm.change(name, failurePolicy=policy)
     await helm.greets(name, "two")
     await helm.says(name, "Complete")
-    assert await helm.releases(name) == [(1, "deployed")]
+    assert await helm.releases(name) == left
+
+
+async def test_chart_comes_from_a_repository(helm: HelmPeople) -> None:
+    """A chart by repository, name and version, with credentials; values as an object, from a Secret and one by one."""
+    name = f"repo-{token()}"
+    asked: list[str] = []
+
+    async def serve(request: web.Request) -> web.Response:
+        asked.append(f"{request.path} {request.headers.get('Authorization', '')}")
+        if request.path.endswith(".tgz"):
+            return web.Response(body=base64.b64decode(chart_archive()))
+        entry = {"apiVersion": "v2", "name": "tiny", "version": "1.0.0", "urls": ["tiny-1.0.0.tgz"]}
+        return web.json_response({"apiVersion": "v1", "entries": {"tiny": [entry]}})
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", serve)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port := free_port())
+    await site.start()
+    try:
+        await helm.secret(f"auth-{name}", username="me", password="open sesame")
+        await helm.secret(f"more-{name}", further="greeting: from the Secret")
+        await helm.ask(
+            name,
+            repo=f"http://127.0.0.1:{port}",
+            version="1.0.0",
+            chartContent=None,
+            authSecret={"name": f"auth-{name}"},
+            values={"greeting": "from the object"},
+            valuesSecrets=[{"name": f"more-{name}", "keys": ["further"]}],
+        )
+        await helm.greets(name, "from the Secret")
+        await helm.says(name, "Complete")
+        await helm.change(name, set={"greeting": "one, by one"})
+        await helm.greets(name, "one, by one")
+    finally:
+        await runner.cleanup()
+    basic = base64.b64encode(b"me:open sesame").decode()
+    assert f"/tiny-1.0.0.tgz Basic {basic}" in asked
 
 
 async def test_charts_of_others_are_left_alone(helm: HelmPeople, system: Knative) -> None:

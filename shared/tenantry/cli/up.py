@@ -46,7 +46,7 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
       tenantry up
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
-    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, ensure_helm, status, take_down, wipe
+    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError
     from tenantry.local.processes import FunctionFailed
@@ -60,11 +60,11 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             click.echo(f"using the control plane that runs already: {running.server}")
-            sys.exit(asyncio.run(_run(Path(running.kubeconfig), ensure_helm(Lines()))))
+            sys.exit(asyncio.run(_run(Path(running.kubeconfig), _helm())))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
-        helm = ensure_helm(Lines())
+        helm = _helm()
         click.echo("starting etcd, kube-apiserver and kube-controller-manager")
         with ControlPlane(progress=Lines()) as plane:
             click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
@@ -74,6 +74,17 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _helm() -> Path | None:
+    """Helm, for the Jobs that nothing else runs here; without it everything but releases works."""
+    from tenantry.local.control_plane import ControlPlaneError, Lines, ensure_helm
+
+    try:
+        return ensure_helm(Lines())
+    except ControlPlaneError as error:
+        click.echo(f"tenantry: without Helm no release is installed: {error}", err=True)
+        return None
 
 
 async def _run(kubeconfig: Path, helm: Path | None = None) -> int:
