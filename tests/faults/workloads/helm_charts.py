@@ -1,4 +1,4 @@
-"""The unit jobs of release-provisioning: HelmCharts come, change, change hands and go; what runs Helm for them drifts and is put back.
+"""The unit jobs of release-provisioning: HelmCharts come, change, change hands and go; what runs Helm drifts and is put back.
 
 There is no node here: the pods of the Jobs stay pending, so that only the function writes.
 """
