@@ -98,7 +98,7 @@ async def test_chart_is_installed_upgraded_and_uninstalled(helm: HelmPeople, sys
     assert await helm.admin.get(ROLE, name, name) is None
     assert await helm.releases(name) == []
     assert await helm.admin.get(SERVICE_ACCOUNT, f"helm-{name}", SYSTEM) is None
-    assert await helm.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}") is None
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
     await helm.gone(SECRET, f"chart-values-{name}")
     await helm.gone(CONFIG_MAP, f"chart-content-{name}")
     await helm.gone(JOB, f"helm-install-{name}")
@@ -268,7 +268,7 @@ async def test_uninstallation_that_cannot_succeed_is_told_and_ends(helm: HelmPeo
 
     await helm.gone(HELM_CHART, name)
     assert f"helm uninstall {name} --namespace {name}" in await helm.told(name, "UninstallFailed")
-    assert await helm.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}") is None
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
     assert is_alive(await helm.admin.get(CONFIG_MAP, name, name))
 
 

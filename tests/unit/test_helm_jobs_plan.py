@@ -405,7 +405,7 @@ def test_objects_of_the_controller_before_us_are_taken_over() -> None:
 
 
 def test_deletion_ends_the_run_uninstalls_and_lets_go() -> None:
-    """First the Job that installs ends, then Helm uninstalls, then everything of ours goes, the finalizer last."""
+    """First the Job that installs ends, then Helm uninstalls, then what is ours goes, the Jobs after the finalizer."""
     of = chart(leaving=True, status={"jobName": "helm-install-demo"})
     target = {"kind": "Namespace"}
     rest = {"secret": None, "content": None, "target": target}
@@ -418,10 +418,10 @@ def test_deletion_ends_the_run_uninstalls_and_lets_go() -> None:
     assert writes(settled(of, **rest | {"install": None, "delete": delete_of(of)})) == []
     done = delete_of(of, conditions=[condition("Complete")])
     assert writes(settled(of, **rest | {"install": None, "delete": done})) == [
-        "delete Job helm-delete-demo",
         "delete ServiceAccount helm-demo",
-        "delete ClusterRoleBinding helm-cattle-helm-system-demo",
         "update HelmChart demo",
+        "delete Job helm-delete-demo",
+        "delete ClusterRoleBinding helm-cattle-helm-system-demo",
     ]
 
 

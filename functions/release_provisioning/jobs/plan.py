@@ -197,7 +197,7 @@ def plan_chart(seen: Seen, config: Config) -> Plan:
     """The writes for one HelmChart."""
     chart = seen.chart
     if chart is None:
-        return _clear_up(seen, labelled_only=True)
+        return _left_behind(seen)
     if not is_managed(chart, config):
         return _hand_over(chart, config)
     if is_terminating(chart):
@@ -299,9 +299,10 @@ def _uninstall(seen: Seen, config: Config) -> Plan:
         return NOTHING  # it was never ours, or waits for somebody else
     if verdict := _let_go(seen):
         kept = [name for name in (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER) if name in finalizers_of(chart)]
-        away = _clear_up(seen, labelled_only=False).stages
-        # The upstream name goes with ours: taken off one after the other, since the object changes in between.
-        return Plan((*away, (_remove_finalizers(chart, kept, verdict),)))
+        rights, jobs, binding = _parts(seen)
+        # The account goes first, so that no Job can do anything any more. The Jobs are what the verdict rests on: they stay until
+        # it is carried out, or a run that was cut short would come to another one.
+        return Plan((rights, (_remove_finalizers(chart, kept, verdict),), jobs, binding))
     if _taken(seen):
         return NOTHING
     if seen.install is not None:
@@ -385,23 +386,28 @@ def _remove_finalizers(chart: Object, names: Sequence[str], notice: Notice) -> E
     return Edit(HELM_CHART, chart, ({"op": "replace", "path": "/metadata/finalizers", "value": rest},), notice)
 
 
-def _clear_up(seen: Seen, *, labelled_only: bool) -> Plan:
-    """Take away what ran Helm, and last the binding, by which a sweep finds what is left.
+def _left_behind(seen: Seen) -> Plan:
+    """What has no owner and outlived its HelmChart, found by the binding, which therefore goes last."""
+    if seen.binding is None or labels_of(seen.binding).get(CHART_LABEL) != seen.name:
+        return NOTHING
+    rights, jobs, binding = _parts(seen)
+    return Plan(((*rights, *jobs), binding))
+
+
+def _parts(seen: Seen) -> tuple[tuple[Delete, ...], tuple[Delete, ...], tuple[Delete, ...]]:
+    """The deletions of what is of this HelmChart: account and inputs, Jobs, binding.
 
     Garbage collection would come for what has an owner, but half a minute later where the CRD is new.
     """
-    binding = seen.binding
-    if labelled_only and (binding is None or labels_of(binding).get(CHART_LABEL) != seen.name):
-        return NOTHING
-    parts: list[tuple[Kind, Object | None]] = [(JOB, seen.install), (JOB, seen.delete), (SERVICE_ACCOUNT, seen.account)]
-    parts += [(SECRET, seen.secret), (CONFIG_MAP, seen.content)]
-    first = tuple(
-        Delete(kind, found)
-        for kind, found in parts
-        if found is not None and not is_terminating(found) and _is_of_chart(found, seen)
-    )
-    last = (Delete(CLUSTER_ROLE_BINDING, binding),) if binding is not None and _binds_only(binding, seen) else ()
-    return Plan((first, last))
+
+    def away(*parts: tuple[Kind, Object | None]) -> tuple[Delete, ...]:
+        mine = ((kind, found) for kind, found in parts if found is not None and _is_of_chart(found, seen))
+        return tuple(Delete(kind, found) for kind, found in mine if not is_terminating(found))
+
+    rights = away((SERVICE_ACCOUNT, seen.account), (SECRET, seen.secret), (CONFIG_MAP, seen.content))
+    bound = seen.binding is not None and _binds_only(seen.binding, seen)
+    binding = (Delete(CLUSTER_ROLE_BINDING, seen.binding),) if bound and seen.binding is not None else ()
+    return rights, away((JOB, seen.install), (JOB, seen.delete)), binding
 
 
 def failure_of(job: Object, pods: Sequence[Object]) -> str:
