@@ -220,16 +220,16 @@ class Api:
     # -- writing ---------------------------------------------------------------------------------------
 
     async def apply(
-        self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False
+        self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False, manager: str = ""
     ) -> Object:
-        """Server-side apply of all fields that our field manager owns; returns the object as stored.
+        """Server-side apply of all fields that our field manager, or ``manager``, owns; returns the object as stored.
 
         What is left out is given up.  A ``metadata.uid`` in the body makes sure that an object which
         vanished meanwhile is not made again: the answer is then a `ConflictError`.
         """
         metadata = body["metadata"]
         path = kind.path(metadata.get("namespace", ""), metadata["name"])
-        query = {"fieldManager": self.field_manager, "force": "true" if force else "false"}
+        query = {"fieldManager": manager or self.field_manager, "force": "true" if force else "false"}
         if dry_run:
             query["dryRun"] = "All"
         return await self._json("PATCH", _sub(path, subresource), query, body, content_type=_APPLY)

@@ -12,7 +12,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.deployment import deployment_folder, documents, function_documents
-from tenantry.model.config import Config
+from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -31,6 +31,7 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
 PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
+_DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
 _KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
 
 Say = Callable[[str], None]
@@ -64,14 +65,21 @@ async def _make_namespace(api: Api, name: str, say: Say) -> None:
 
 
 def for_charts(document: Object, config: Config) -> Object:
-    """A ClusterRole whose names of ConfigMaps and ClusterRoles are those of the configuration."""
+    """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration."""
+    operator = config.helm_project_operator
+    if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
+        return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
-    operator = config.helm_project_operator
     levels = operator.release_role_bindings.cluster_role_refs
+    job_roles = {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)}
+    cluster_roles = {
+        "tenantry-rbac-aggregation": {levels.admin, levels.edit, levels.view},
+        "tenantry-release-provisioning": job_roles,
+    }
     names = {
         CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],
-        CLUSTER_ROLE.plural: sorted({levels.admin, levels.edit, levels.view} - {""}),
+        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], set()) - {""}),
     }
 
     def adapt(rule: dict[str, Any]) -> list[dict[str, Any]]:

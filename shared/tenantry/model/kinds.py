@@ -56,6 +56,8 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
 HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
 HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")
+JOB = Kind("batch/v1", "Job", "jobs")
+POD = Kind("v1", "Pod", "pods")
 HELM_RELEASE = Kind("helm.cattle.io/v1alpha1", "HelmRelease", "helmreleases")
 
 

@@ -45,6 +45,18 @@ HELM_API_VERSION = "tenantry.dev/helm-api-version"
 CLEANED_UP_BY = "tenantry.dev/cleaned-up-by"
 """Annotation on a ProjectHelmChart with the cleanup label: the installation that saw the label first."""
 
+CHART_LABEL = "helmcharts.helm.cattle.io/chart"
+"""Label on what runs Helm for a HelmChart, Job and pods included: the name of the HelmChart."""
+
+CONFIG_HASH = "helmcharts.helm.cattle.io/configHash"
+"""Annotation on the pods of such a Job: a digest of chart, values and everything else that a run depends on."""
+
+CHART_UNMANAGED = "helmcharts.helm.cattle.io/unmanaged"
+"""Annotation on a HelmChart that nobody shall run Helm for."""
+
+HELM_CHART_FINALIZER = "tenantry.dev/helm-chart"
+"""Finalizer of release-provisioning on HelmCharts: the release is uninstalled before they go."""
+
 RELEASE_FINALIZER = "tenantry.dev/release"
 """Finalizer of release-provisioning on ProjectHelmCharts."""
 

@@ -43,7 +43,15 @@ _BODIES: Mapping[str, Object] = {
     "ClusterRoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
     "ProjectHelmChart": {"spec": {"helmApiVersion": "marker.tenantry.dev/v1"}},
     "HelmChart": {},
+    "HelmChartConfig": {},
     "HelmRelease": {},
+    # Suspended, it makes no pods.
+    "Job": {
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}},
+        }
+    },
 }
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 
