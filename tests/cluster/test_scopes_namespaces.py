@@ -156,6 +156,8 @@ async def test_the_same_event_at_many_replicas(scopes: Knative, scoping: Scoping
         await scoping.scoped(f"si-{test}")
     finally:
         await asyncio.gather(*(replica.stop() for replica in replicas))
+        for replica in replicas:
+            replica.close()
 
 
 @pytest.mark.check("sb-44")
