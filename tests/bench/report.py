@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.bench.convergence import Round
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
+    from tests.bench.scopes import Figures as Scopes
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,23 @@ class Report:
         ratios = [come / floor for come, floor in zip(figures.comes, figures.floor, strict=True)]
         self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
         self.latency("RoleBinding in one project", figures.one_ms)
+
+    def scopes(self, rounds: Sequence[Scopes]) -> None:
+        name = f"scopes: 2 roles in {rounds[0].namespaces} namespaces"
+        for what, values in (
+            ("bound", [each.bound for each in rounds]),
+            ("floor", [each.floor for each in rounds]),
+            ("narrowed to half", [each.narrowed for each in rounds]),
+        ):
+            many = f"median of {len(rounds)}; best {min(values):.2f}" if len(rounds) > 1 else "one run"
+            self._add(f"{name}: {what}", statistics.median(values), "s", many)
+        ratios = [each.bound / each.floor for each in rounds]
+        self._add(f"{name}: bound, ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self._add(f"{name}: CPU of the function to bind", statistics.median(each.cpu["function"] for each in rounds), "s")
+        if back := [each for one in rounds for each in one.back]:
+            for share in (0.5, 0.99):
+                text = f"scopes: a deleted binding is back, p{share * 100:.0f}"
+                self._add(text, quantile(back, share), "ms", f"{len(back)} samples, by watch")
 
     def extend(self, other: Report) -> None:
         self._rows += other._rows

@@ -20,12 +20,12 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import aggregation, convergence, latency, process, releases, rest, stack
+from tests.bench import aggregation, convergence, latency, process, releases, rest, scopes, stack
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "releases", "rights", "process")
+SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "process")
 
 
 @contextmanager
@@ -104,6 +104,17 @@ async def _releases(report: Report, *, quick: bool) -> None:
         report.releases(await releases.measure(plane, folder, 40, rounds, joins, rest_s))
 
 
+async def _scopes(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        async with stack.Up(plane, folder) as up:
+            for count, rounds, back in ((200, 1 if quick else 3, 20), *(() if quick else ((1000, 1, 0),))):
+                done = []
+                for number in range(rounds):
+                    stack.say(f"2 roles in {count} namespaces, round {number + 1} of {rounds}")
+                    done.append(await scopes.measure(plane, up, count, back))
+                report.scopes(done)
+
+
 async def _process(report: Report, *, quick: bool) -> None:
     with _plane() as (plane, _):
         stack.say("one function process")
@@ -149,6 +160,8 @@ def main() -> None:
                 asyncio.run(_large(report))
             case "releases":
                 asyncio.run(_releases(report, quick=chosen.quick))
+            case "scopes":
+                asyncio.run(_scopes(report, quick=chosen.quick))
             case "process":
                 asyncio.run(_process(report, quick=chosen.quick))
             case "rights":

@@ -81,13 +81,13 @@ def all_writes(counts: Counts) -> float:
     return sum(count for (verb, _), count in counts.items() if verb in _WRITES)
 
 
-async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
+async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0, resources: tuple[str, ...] = OUR_RESOURCES) -> None:
     """Wait until nobody reads or writes any more: the controller manager is done with new namespaces too."""
     deadline = time.monotonic() + within
-    before, since = await request_counts(wire), time.monotonic()
+    before, since = await request_counts(wire, resources), time.monotonic()
     while time.monotonic() < deadline:
         await asyncio.sleep(0.2 if for_s > 0.2 else for_s / 2)
-        now = await request_counts(wire)
+        now = await request_counts(wire, resources)
         if now != before:
             before, since = now, time.monotonic()
         elif time.monotonic() - since >= for_s:
@@ -138,7 +138,11 @@ class Up:
 
     @property
     def function(self) -> psutil.Process:
-        return next(child for child in self.process.children() if FUNCTION in child.cmdline())
+        return self.process_of(FUNCTION)
+
+    def process_of(self, function: str) -> psutil.Process:
+        """The process that serves a function."""
+        return next(child for child in self.process.children() if function in child.cmdline())
 
     @property
     def function_url(self) -> str:
@@ -176,11 +180,11 @@ def peak_mb(process: psutil.Process) -> float:
 class Cpu:
     """CPU seconds by process since its making."""
 
-    def __init__(self, plane: ControlPlane, up: Up | None = None) -> None:
+    def __init__(self, plane: ControlPlane, up: Up | None = None, function: str = FUNCTION) -> None:
         self._processes = {name: psutil.Process(pid) for name, pid in plane_pids(plane).items()}
         self._processes["bench"] = psutil.Process()
         if up is not None:
-            self._processes["up"], self._processes["function"] = up.process, up.function
+            self._processes["up"], self._processes["function"] = up.process, up.process_of(function)
         self._before = {name: cpu_s(process) for name, process in self._processes.items()}
 
     def used(self) -> dict[str, float]:

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from people import C1, FUNCTION, People
 from releases import CONFIG, FUNCTIONS
+from scoping import SCOPES, Scoping
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -89,3 +90,33 @@ def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
         await settle(knative, admin)
 
     return calm_down
+
+
+@pytest.fixture(scope="session")
+def scoping(admin: Api) -> Scoping:
+    """The administrators who scope operators."""
+    return Scoping(admin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """scope-binding, fed by the real source and broker, until the module ends; 500 and dead letters are failures."""
+    running = await knative({}, functions=[SCOPES])
+    statuses: Counter[int] = Counter()
+    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
+    yield running
+    await running.drain()
+    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
+@pytest.fixture
+def still(admin: Api) -> Callable[[Knative], Awaitable[None]]:
+    """``await still(knative)``: like ``calm``, for scope-binding."""
+
+    async def be_still(knative: Knative) -> None:
+        await settle(knative, admin)
+        await knative.sweep(SCOPES)
+        await settle(knative, admin)
+
+    return be_still

@@ -56,11 +56,10 @@ def test_objects_are_defined_once(installation: list[Document]) -> None:
 
 def test_everything_lives_in_one_namespace(documents: list[Document]) -> None:
     """Every namespaced object names the namespace itself, so a file can be applied alone."""
-    cluster_scoped = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
     for document in documents:
         # What runs Helm lives where HelmCharts do.
         own = {"tenantry-system", "cattle-helm-system"} if document.kind in ("Role", "RoleBinding") else {"tenantry-system"}
-        assert document.namespace in ({""} if document.kind in cluster_scoped else own), str(document)
+        assert document.namespace in ({""} if document.kind in manifests.CLUSTER_SCOPED else own), str(document)
 
 
 def references(body: Any, namespace: str) -> set[tuple[str, str, str]]:

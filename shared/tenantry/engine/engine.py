@@ -255,19 +255,21 @@ class Engine:
         return verdict
 
     async def _sweep_unit(self, unit: Unit[Any]) -> Verdict:
-        """Run who is due, and look at lists again after the writes: one look for all in place of one for each."""
+        """Run who is due, and look at lists again after the writes: one look for all in place of one for each.
+
+        Who is due then may not have been before: one owner's writes may be what another waits for.  Only who
+        was refused, or failed, is not tried again.
+        """
         verdicts: list[Verdict] = []
-        wrote: set[Owner] = set()
-        for attempt in range(ATTEMPTS):
-            due = await self._due(unit)
-            if attempt:
-                due = [owner for owner in due if owner in wrote]  # the others are due for what was refused, or for new events
+        stuck: set[Owner] = set()
+        for _ in range(ATTEMPTS):
+            due = [owner for owner in await self._due(unit) if owner not in stuck]
             if not due:
                 break
             done = await self._run_due(unit, due)
             verdicts += done
-            wrote = {owner for owner, verdict in zip(due, done, strict=True) if verdict.writes}
-            if not wrote:
+            stuck |= {owner for owner, verdict in zip(due, done, strict=True) if verdict.status != 204 or not verdict.complete}
+            if not any(verdict.writes for verdict in done):
                 break
         return worst(verdicts)
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenantry.api import Api
+from tenantry.api.client import Listing
+from tenantry.api.errors import KindNotServed
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 
 Fingerprint = Callable[[Object | None], Hashable]
@@ -151,12 +153,14 @@ class Prefetch:
     """A list that a sweep reads once: the kind, narrowed by labels, a name or a namespace.
 
     It answers every question that it covers: what it would contain and does not, does not exist.
+    With ``optional`` a kind that the server does not serve has no objects.
     """
 
     kind: Kind
     labels: tuple[tuple[str, str], ...] = ()
     name: str = ""
     namespace: str = ""
+    optional: bool = False
 
     def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
         """Whether every object that is asked for would be in this list."""
@@ -217,9 +221,14 @@ class Snapshot(Reader):
 
         async def read(wanted: Prefetch) -> None:
             field = f"metadata.name={wanted.name}" if wanted.name else ""
-            listing = await api.list(
-                wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
-            )
+            try:
+                listing = await api.list(
+                    wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
+                )
+            except KindNotServed:
+                if not wanted.optional:
+                    raise
+                listing = Listing([], "")
             for item in listing.items:
                 metadata = item["metadata"]
                 snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item

@@ -15,6 +15,8 @@ from tenantry.local.deployment import deployment_folder, documents, function_doc
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -32,7 +34,19 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 INSTALL_MANAGER = "tenantry-install"
 PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
 _DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
-_KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
+_KINDS = {
+    kind.kind: kind
+    for kind in (
+        NAMESPACE,
+        SERVICE_ACCOUNT,
+        ROLE,
+        ROLE_BINDING,
+        CLUSTER_ROLE,
+        CLUSTER_ROLE_BINDING,
+        ADMISSION_POLICY,
+        ADMISSION_POLICY_BINDING,
+    )
+}
 
 Say = Callable[[str], None]
 

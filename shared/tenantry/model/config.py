@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -253,11 +253,33 @@ class HelmProjectOperator(Section):
         return value
 
 
+class NamespaceScopeSettings(Section):
+    """``scopeBinding.namespaceScope``: how NamespaceScopes give rights in member namespaces."""
+
+    projection: Literal["managed", "own-roles"] = "managed"
+    """``managed``: one Role bounded by the member's consent; ``own-roles``: copies of each account's own Roles within it."""
+
+
+class Olm(Section):
+    """``scopeBinding.olm``: scopes made from the OperatorGroups and ClusterServiceVersions of OLM."""
+
+    enabled: StrictBool = False
+    """Also needs the label ``scope-binding/olm-compat: "true"`` on each OperatorGroup that takes part."""
+
+
+class ScopeBinding(Section):
+    """``scopeBinding``: where operators may act."""
+
+    namespace_scope: NamespaceScopeSettings = Field(default_factory=NamespaceScopeSettings, alias="namespaceScope")
+    olm: Olm = Field(default_factory=Olm)
+
+
 class Config(Section):
     """The whole file."""
 
     global_: Global = Field(default_factory=Global, alias="global")
     helm_project_operator: HelmProjectOperator = Field(default_factory=HelmProjectOperator, alias="helmProjectOperator")
+    scope_binding: ScopeBinding = Field(default_factory=ScopeBinding, alias="scopeBinding")
 
     @model_validator(mode="after")
     def _marks_are_ours(self) -> Self:

@@ -50,9 +50,22 @@ ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ADMISSION_POLICY = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+ADMISSION_POLICY_BINDING = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+# The scope kinds are served in two groups by the same code; the names without suffix are of the main one, and come last.
+SCOPE_TEMPLATE_FRAMEWORK = Kind("operators.io.operator-framework/v1alpha1", "ScopeTemplate", "scopetemplates", namespaced=False)
+SCOPE_INSTANCE_FRAMEWORK = Kind("operators.io.operator-framework/v1alpha1", "ScopeInstance", "scopeinstances", namespaced=False)
+SCOPE_TEMPLATE = Kind("operators.coreos.com/v1alpha1", "ScopeTemplate", "scopetemplates", namespaced=False)
+SCOPE_INSTANCE = Kind("operators.coreos.com/v1alpha1", "ScopeInstance", "scopeinstances", namespaced=False)
+CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions")
+OPERATOR_GROUP = Kind("operators.coreos.com/v1", "OperatorGroup", "operatorgroups")
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
 HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
 HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")

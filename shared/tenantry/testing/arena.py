@@ -25,9 +25,10 @@ from tenantry.local.manifests import Manifests, load
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
-from tenantry.local.specs import Requirement, Selector, SourceSpec
+from tenantry.local.specs import Selector, SourceSpec
 from tenantry.model.event import Event
 from tenantry.model.kinds import Object, labels_of
+from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import tag_of
@@ -225,7 +226,8 @@ class Arena:
         """Note which watches of the sources will tell this change."""
         tag = tag_of(change.key.namespace, change.key.name)
         for number, (reflector, matches) in enumerate(self._announces):
-            if reflector.kind.kind == change.key.kind and (matches(change.before) or matches(change.after)):
+            kind = (reflector.kind.api_version, reflector.kind.kind)
+            if kind == (change.key.api_version, change.key.kind) and (matches(change.before) or matches(change.after)):
                 needs = self._needs.setdefault(tag, {})
                 needs[number] = max(needs.get(number, 0), change.resource_version)
 
@@ -304,22 +306,11 @@ def _sample(api_version: str, kind: str) -> Event:
 
 
 def _matcher(selector: Selector) -> Callable[[Object | None], bool]:
-    wanted = dict(selector.match_labels)
-
-    def holds(each: Requirement, labels: Mapping[str, str]) -> bool:
-        match each.operator:
-            case "Exists":
-                return each.key in labels
-            case "DoesNotExist":
-                return each.key not in labels
-            case "In":
-                return labels.get(each.key) in each.values
-            case _:
-                return labels.get(each.key) not in each.values
+    wanted = [Requirement(name, "In", frozenset({value})) for name, value in selector.match_labels.items()]
+    wanted += [Requirement(each.key, each.operator, frozenset(each.values)) for each in selector.match_expressions]
+    parsed = LabelSelector(tuple(wanted))
 
     def matches(obj: Object | None) -> bool:
-        labels = labels_of(obj)
-        equal = all(labels.get(name) == value for name, value in wanted.items())
-        return obj is not None and equal and all(holds(each, labels) for each in selector.match_expressions)
+        return obj is not None and parsed.matches(labels_of(obj))
 
     return matches
