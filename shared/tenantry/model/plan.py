@@ -7,9 +7,9 @@ namespace comes before what lives in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tenantry.model.difference import Difference, difference
 from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
@@ -96,7 +96,24 @@ class RemoveFinalizers:
         return key_of(self.live)
 
 
-Write = Apply | Delete | RemoveLabel | RemoveFinalizers
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Change places of somebody's object that an apply cannot own: JSON patch operations (RFC 6902) on exactly the
+    object and state that was observed; nothing without operations.
+    """
+
+    kind: Kind
+    live: Object
+    operations: tuple[Mapping[str, Any], ...]
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +151,22 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Stages of writes.  An empty plan wants nothing."""
+    """Stages of writes.  An empty plan wants nothing.
 
-    stages: tuple[tuple[Write, ...], ...] = ()
+    A plan in a stage runs beside what else is in that stage: a refusal stops its own later stages, and those
+    of the plan around it, but not those of its neighbours.
+    """
+
+    stages: tuple[tuple[Write | Plan, ...], ...] = ()
 
     def writes(self) -> Iterator[Write]:
         """All writes in order."""
         for stage in self.stages:
-            yield from stage
+            for item in stage:
+                if isinstance(item, Plan):
+                    yield from item.writes()
+                else:
+                    yield item
 
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""
@@ -167,6 +192,9 @@ def change_of(write: Write, manager: str) -> Change | None:
         found = [name for name in write.live["metadata"].get("finalizers") or () if name in write.finalizers]
         lost = tuple(f"metadata.finalizers[{name}]" for name in found)
         return Change("update", write, Difference(given_up=lost)) if lost else None
+    if isinstance(write, Edit):
+        paths = dict.fromkeys(str(step["path"]) for step in write.operations if step["op"] != "test")
+        return Change("update", write, Difference(changed=tuple(paths))) if paths else None
     why = difference(write.wanted, write.live, manager=manager, subresource=write.subresource)
     if why is None:
         return None
