@@ -13,6 +13,7 @@ from tests.bench.latency import quantile
 if TYPE_CHECKING:
     from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
+    from tests.bench.namespace_scopes import Figures as NamespaceScopes
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
     from tests.bench.scopes import Figures as Scopes
@@ -132,6 +133,17 @@ class Report:
             for share in (0.5, 0.99):
                 text = f"scopes: a deleted binding is back, p{share * 100:.0f}"
                 self._add(text, quantile(back, share), "ms", f"{len(back)} samples, by watch")
+
+    def namespace_scopes(self, found: NamespaceScopes) -> None:
+        """First convergence of one NamespaceScope, its end, and what it costs at rest."""
+        name = f"NamespaceScope, {found.members} members, {found.projection}"
+        self._add(f"{name}: {found.bindings} bindings given", found.given, "s", "one run")
+        self._add(f"{name}: floor", found.floor, "s", "the same Roles and RoleBindings by a bare client")
+        self._add(f"{name}: given, ratio to the floor", found.given / found.floor, "")
+        self._add(f"{name}: CPU of the function to give", found.cpu["function"], "s")
+        self._add(f"{name}: all taken back", found.withdrawn, "s")
+        self._add(f"{name}: write requests at rest", found.writes_at_rest, "", f"in {found.rest_s:.0f} s, by anybody")
+        self._add(f"{name}: read requests at rest", found.reads_at_rest, "", f"in {found.rest_s:.0f} s, by anybody")
 
     def extend(self, other: Report) -> None:
         self._rows += other._rows

@@ -20,12 +20,12 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import aggregation, convergence, latency, process, releases, rest, scopes, stack
+from tests.bench import aggregation, convergence, latency, namespace_scopes, process, releases, rest, scopes, stack
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "process")
+SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "namespace-scopes", "process")
 
 
 @contextmanager
@@ -104,6 +104,14 @@ async def _releases(report: Report, *, quick: bool) -> None:
         report.releases(await releases.measure(plane, folder, 40, rounds, joins, rest_s))
 
 
+async def _namespace_scopes(report: Report) -> None:
+    with _plane() as (plane, folder):
+        async with stack.Up(plane, folder) as up:
+            for projection in ("managed", "own-roles"):
+                stack.say(f"a NamespaceScope with 50 members, 10 accounts, 2 roles each: {projection}")
+                report.namespace_scopes(await namespace_scopes.measure(plane, up, projection))
+
+
 async def _scopes(report: Report, *, quick: bool) -> None:
     with _plane() as (plane, folder):
         async with stack.Up(plane, folder) as up:
@@ -162,6 +170,8 @@ def main() -> None:
                 asyncio.run(_releases(report, quick=chosen.quick))
             case "scopes":
                 asyncio.run(_scopes(report, quick=chosen.quick))
+            case "namespace-scopes":
+                asyncio.run(_namespace_scopes(report))
             case "process":
                 asyncio.run(_process(report, quick=chosen.quick))
             case "rights":

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from operators import Operators
 from people import C1, FUNCTION, People
 from releases import CONFIG, FUNCTIONS
 from scoping import SCOPES, Scoping
@@ -16,7 +17,7 @@ from scoping import SCOPES, Scoping
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import NAMESPACE, is_terminating
+from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, is_terminating
 from tenantry.testing.settling import settle
 
 
@@ -120,3 +121,18 @@ def still(admin: Api) -> Callable[[Knative], Awaitable[None]]:
         await settle(knative, admin)
 
     return be_still
+
+
+@pytest_asyncio.fixture
+async def own(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
+    """Operators and members for one test; its NamespaceScopes are deleted afterwards."""
+    found = Operators(admin, people)
+    yield found
+    for each in (await admin.list(NAMESPACE_SCOPE, found.home)).items:
+        await admin.delete(NAMESPACE_SCOPE, each["metadata"]["name"], found.home)
+
+
+@pytest.fixture(params=["managed", "own-roles"])
+def projection(request: pytest.FixtureRequest) -> str:
+    """Both projections of NamespaceScopes, one after the other."""
+    return str(request.param)

@@ -26,6 +26,9 @@ GIVES_RIGHTS = {
     ("tenantry-scope-binding", "clusterroles"): {"create", "patch", "delete", "bind", "escalate"},
     ("tenantry-scope-binding", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding", "clusterrolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding", "roles"): {"create", "patch", "delete", "bind", "escalate"},
+    ("tenantry-scope-binding", "pods"): {"delete"},
+    ("tenantry-scope-binding", "deployments"): {"patch"},
 }
 """What is more than reading on kinds that give rights, each for a reason that stands in the function's rights.yaml."""
 FOR_PEOPLE = "tenantry.dev/for"

@@ -40,7 +40,7 @@ from tenantry.model.names import (
     UPSTREAM_HELM_CHART_FINALIZER,
     field_manager,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, Write, remove_finalizer
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
 
 MANAGER = field_manager("release-provisioning")
 CLAIM_MANAGER = f"{MANAGER}-jobs"
@@ -215,7 +215,7 @@ def _hand_over(chart: Object, config: Config) -> Plan:
         return NOTHING
     if HELM_CHART_FINALIZER not in finalizers_of(chart):
         return NOTHING
-    return Plan(((remove_finalizer(HELM_CHART, chart, HELM_CHART_FINALIZER),),))
+    return Plan(((RemoveFinalizers(HELM_CHART, chart, (HELM_CHART_FINALIZER,)),),))
 
 
 def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
@@ -233,7 +233,7 @@ def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
         )
         return (Edit(HELM_CHART, chart, steps, Notice(chart, "Claimed", f"{name} runs Helm for this HelmChart", "Claim")),)
     if UPSTREAM_HELM_CHART_FINALIZER in finalizers_of(chart) and HELM_CHART_FINALIZER in finalizers_of(chart):
-        return (remove_finalizer(HELM_CHART, chart, UPSTREAM_HELM_CHART_FINALIZER),)
+        return (RemoveFinalizers(HELM_CHART, chart, (UPSTREAM_HELM_CHART_FINALIZER,)),)
     metadata = chart["metadata"]
     wanted: Object = {
         "apiVersion": chart["apiVersion"],
@@ -302,7 +302,7 @@ def _uninstall(seen: Seen, config: Config) -> Plan:
         rights, jobs, binding = _parts(seen)
         # The account goes first, so that no Job can do anything any more. The Jobs are what the verdict rests on: they stay until
         # it is carried out, or a run that was cut short would come to another one.
-        return Plan((rights, (_remove_finalizers(chart, kept, verdict),), jobs, binding))
+        return Plan((rights, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs, binding))
     if _taken(seen):
         return NOTHING
     if seen.install is not None:
@@ -379,11 +379,6 @@ def _has_started(job: Object, pods: Sequence[Object]) -> bool:
 
 def _owned_by_another(seen: Seen) -> bool:
     return seen.delete is not None and not _is_of_chart(seen.delete, seen)
-
-
-def _remove_finalizers(chart: Object, names: Sequence[str], notice: Notice) -> Edit:
-    rest = [name for name in finalizers_of(chart) if name not in names]
-    return Edit(HELM_CHART, chart, ({"op": "replace", "path": "/metadata/finalizers", "value": rest},), notice)
 
 
 def _left_behind(seen: Seen) -> Plan:

@@ -135,6 +135,14 @@ class Reader:
         found: builtins.list[Object] = await self._shared.read(kind, lambda: self.list(kind))
         return found
 
+    async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
+        """Whether the API server lets a ServiceAccount do something (a SubjectAccessReview): verb, group, resource and so on."""
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        spec = {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups, "resourceAttributes": dict(attributes)}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = await self._api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
+        return bool(answer["status"].get("allowed"))
+
     def depends_on(self, compute: Compute, value: Hashable) -> None:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))

@@ -48,6 +48,13 @@ def _label_value(value: str) -> str:
     return value
 
 
+def _account(value: str) -> str:
+    namespace, _, name = value.partition("/")
+    if not DNS_LABEL.fullmatch(namespace) or not name or "/" in name:
+        raise ValueError(f"{value!r} is not a ServiceAccount as namespace/name")
+    return value
+
+
 DnsLabel = Annotated[str, AfterValidator(_dns_label)]
 LabelValue = Annotated[str, AfterValidator(_label_value)]
 
@@ -258,6 +265,14 @@ class NamespaceScopeSettings(Section):
 
     projection: Literal["managed", "own-roles"] = "managed"
     """``managed``: one Role bounded by the member's consent; ``own-roles``: copies of each account's own Roles within it."""
+    consent_accounts: tuple[Annotated[str, AfterValidator(_account)], ...] = Field((), alias="consentAccounts")
+    """Further ServiceAccounts, as ``namespace/name``, that a consent may be bound to; ``ibm-namespace-scope-operator`` in the
+    NamespaceScope's own namespace and the function's own account always count."""
+
+    @property
+    def agreed_accounts(self) -> frozenset[tuple[str, str]]:
+        """The further accounts as (namespace, name)."""
+        return frozenset((found.partition("/")[0], found.partition("/")[2]) for found in self.consent_accounts)
 
 
 class Olm(Section):

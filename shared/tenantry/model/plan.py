@@ -121,16 +121,6 @@ class Edit:
         return key_of(self.live)
 
 
-def remove_finalizer(kind: Kind, live: Object, finalizer: str, notice: Notice | None = None) -> Edit:
-    """Take a finalizer off, whoever put it there; nothing when it is not there."""
-    present: list[str] = live["metadata"].get("finalizers") or []
-    where = f"/metadata/finalizers/{present.index(finalizer)}" if finalizer in present else ""
-    steps: tuple[Mapping[str, Any], ...] = (
-        ({"op": "test", "path": where, "value": finalizer}, {"op": "remove", "path": where}) if where else ()
-    )
-    return Edit(kind, live, steps, notice)
-
-
 Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit
 
 
