@@ -12,8 +12,8 @@ from tenantry.testing.workload import load_workload
 
 WORKLOADS = Path(__file__).parent / "workloads"
 FUNCTIONS = sorted(path.stem.replace("_", "-") for path in WORKLOADS.glob("*.py"))
-QUICK = ["register", "move", "leave", "orphan-return", "drift-chart", "drift-immutable", "bad-id", "clash"]
-SEED, SAMPLE = 1, 30
+QUICK = ["register", "move", "leave", "drift-chart", "drift-immutable", "bad-id"]
+SEED, SAMPLE, FEW = 1, 20, 4
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -28,7 +28,7 @@ def test_a_workload_is_short(function: str) -> None:
 async def test_a_sample_of_the_matrix_holds(function: str) -> None:
     """Whatever disturbs a function, one sweep later the cluster is as declared, and stays so without a write."""
     workload = load_workload(function, WORKLOADS)
-    scenarios = [name for name in workload.scenarios if name in QUICK] or list(workload.scenarios)
+    scenarios = [name for name in workload.scenarios if name in QUICK] or list(workload.scenarios)[:FEW]
     report = await run_matrix(workload, seed=SEED, sample=SAMPLE, scenarios=scenarios)
     assert report.ok, report.text()
     assert len(report.results) == SAMPLE
