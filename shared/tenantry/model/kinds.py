@@ -53,6 +53,8 @@ CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+API_SERVER_SOURCE = Kind("sources.knative.dev/v1", "ApiServerSource", "apiserversources")
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
 HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
 HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")

@@ -48,6 +48,17 @@ CLEANED_UP_BY = "tenantry.dev/cleaned-up-by"
 RELEASE_FINALIZER = "tenantry.dev/release"
 """Finalizer of release-provisioning on ProjectHelmCharts."""
 
+LOCK_FINALIZER = "tenantry.dev/lock"
+"""Finalizer of lock-enforcement on HelmReleases."""
+
+LOCK = "tenantry.dev/lock"
+"""Annotation ``paused`` on a HelmRelease or on a locked object: its drift stays until the annotation goes."""
+
+LOCK_PAUSED = "paused"
+
+LOCK_IGNORE = "tenantry.dev/lock-ignore"
+"""Annotation on a locked object: JSON pointers, separated by commas, of fields that others may change."""
+
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 
