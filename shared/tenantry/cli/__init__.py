@@ -16,6 +16,7 @@ COMMANDS = {
     "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
     "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
     "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
+    "lock": ("tenantry.cli.lock", "Locks on Helm releases: list, show, pause, resume, diff."),
     "config": ("tenantry.cli.configuration", "Check and show the configuration."),
 }
 
