@@ -11,7 +11,6 @@ from tenantry.testing.workload import Run, Step, Workload, apply, delete, edit, 
 from tenantry.testing.world import Moment
 
 HOME, LOCK = "n-@", "lock-@"
-BROKER = {"ref": {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry", "namespace": "tenantry-system"}}
 MARKS = {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": HOME}
 MANAGED = {"app.kubernetes.io/managed-by": "Helm"}
 SYSTEM = "cattle-helm-system"
@@ -34,11 +33,17 @@ def makes(value: str) -> Step:
     return lambda run: run.apply("ConfigMap", "c1", HOME, annotations=MARKS, labels=MANAGED, data={"a": value})
 
 
-def source(name: str, kind: str, api_version: str, extensions: dict[str, str]) -> dict[str, object]:
-    spec = {"namespaceSelector": {}, "resources": [{"apiVersion": api_version, "kind": kind}], "sink": BROKER}
-    metadata = {"name": name, "namespace": "tenantry-system"}
-    more = {"ceOverrides": {"extensions": extensions}} if extensions else {}
-    return {"apiVersion": "sources.knative.dev/v1", "kind": "ApiServerSource", "metadata": metadata, "spec": {**spec, **more}}
+SOURCE = {  # in place of the one that the function makes
+    "apiVersion": "sources.knative.dev/v1",
+    "kind": "ApiServerSource",
+    "metadata": {"name": "locked", "namespace": "tenantry-system"},
+    "spec": {
+        "namespaceSelector": {},
+        "resources": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+        "ceOverrides": {"extensions": {"locked": "true"}},
+        "sink": {"ref": {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry"}},
+    },
+}
 
 
 def waits_for_helm(moment: Moment) -> str:
@@ -58,10 +63,7 @@ workload = Workload(
     common=["apiserversources"],
     safe=[waits_for_helm],
     watched=(NAMESPACE, CONFIG_MAP, SECRET, HELM_RELEASE, EVENT),
-    sources=[
-        source("locks", "HelmRelease", "helm.cattle.io/v1alpha1", {}),
-        source("locked", "ConfigMap", "v1", {"locked": "true"}),
-    ],
+    sources=[SOURCE],
     installed=[
         {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
          "metadata": {"name": "lockable", "labels": {"tenantry.dev/aggregate-to-locks": "true"}},
