@@ -423,7 +423,7 @@ async def test_the_command_shows_and_pauses(helm: Helm, locks: Locks, control_pl
 
     code, listed = await command(control_plane, "list")
     assert code == 0
-    assert f"{name}  {name}/{name}  Deployed  1" in " ".join(listed.split("\n")).replace("   ", "  ")
+    assert [name, f"{name}/{name}", "Deployed", "1", "True", "Enforced"] in [line.split() for line in listed.splitlines()]
     code, shown = await command(control_plane, "show", name, "-o", "json")
     assert (code, json.loads(shown)["lockedVersion"]) == (0, 1)
     assert (await command(control_plane, "diff", name))[0] == 0

@@ -17,7 +17,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, SECRET, Object
 from tenantry.testing.settling import snapshot
 
-RELEASES, EACH = 100, 3
+RELEASES, EACH = 100, 2
 
 
 async def many(helm: Helm, locks: Locks, admin: Api, name: str) -> list[str]:
