@@ -101,7 +101,7 @@ async def _counts(plane: ControlPlane) -> tuple[float, float]:
     reads = writes = 0.0
     for labels, value in re.findall(r"^apiserver_request_total\{(.*)\} (\S+)$", text, re.MULTILINE):
         found = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-        if found["resource"] in COUNTED and found.get("dry_run") == "":
+        if found["resource"] in COUNTED and found.get("dry_run") == "" and found["subresource"] in ("", "status"):
             reads += float(value) if found["verb"] in ("GET", "LIST") else 0
             writes += float(value) if found["verb"] in ("APPLY", "PATCH", "DELETE", "POST") else 0
     return reads, writes
