@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object
-from tenantry.model.names import NAMESPACE_NAME, SYSTEM_NAMESPACE
+from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, NAMESPACE_NAME, SYSTEM_NAMESPACE
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, Write
 
-NAMESPACED, CLUSTER_WIDE = "lock-enforcement-locked", "lock-enforcement-locked-cluster"
 MARK = {"locked": "true"}
 """Extension attribute on every event of these sources: what the Trigger of lock-enforcement asks for."""
 
@@ -47,8 +46,8 @@ def plan_sources(seen: Watched) -> Plan:
         }
     }
     writes = [
-        *_source(NAMESPACED, inside, selector, seen.namespaced),
-        *_source(CLUSTER_WIDE, [kind for kind in kinds if not kind.namespaced], {}, seen.cluster_wide),
+        *_source(LOCKED_SOURCE, inside, selector, seen.namespaced),
+        *_source(LOCKED_CLUSTER_SOURCE, [kind for kind in kinds if not kind.namespaced], {}, seen.cluster_wide),
     ]
     return Plan((tuple(writes),)) if writes else NOTHING
 

@@ -51,6 +51,9 @@ RELEASE_FINALIZER = "tenantry.dev/release"
 LOCK_FINALIZER = "tenantry.dev/lock"
 """Finalizer of lock-enforcement on HelmReleases."""
 
+LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE = "lock-enforcement-locked", "lock-enforcement-locked-cluster"
+"""The ApiServerSources that lock-enforcement makes."""
+
 LOCK = "tenantry.dev/lock"
 """Annotation ``paused`` on a HelmRelease or on a locked object: its drift stays until the annotation goes."""
 
