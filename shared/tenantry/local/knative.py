@@ -35,6 +35,9 @@ from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.function import SINK_VARIABLE
 from tenantry.serving.server import available_functions
 
+WATCHES = 1000
+"""Connections of the sources: a source that selects namespaces holds one for each kind in each namespace."""
+
 OnLog = Callable[[str, Mapping[str, str]], None]
 
 
@@ -215,7 +218,7 @@ class Knative:
             if account not in apis:
                 kubeconfig = await self._identity(account, admin)
                 apis[account] = await self._stack.enter_async_context(
-                    await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig)
+                    await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig, concurrency=WATCHES)
                 )
             return await ApiServerSource(apis[account], spec, self.broker.accept, say=self._say).__aenter__()
 
