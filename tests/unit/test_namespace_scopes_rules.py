@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scope_binding.namespace_scopes.rules import MANAGED_RULES, Rule, lacking, parse, stored, summed, within
@@ -106,6 +106,7 @@ def allows(found: list[Object], atom: Rule) -> bool:
     return any(each.covers(atom) for each in parse(found))
 
 
+@settings(deadline=None)
 @given(st.lists(rules, max_size=4), st.lists(rules, max_size=4))
 def test_intersection_means_intersection(source: list[Object], consent: list[Object]) -> None:
     """Of every single right: it is projected exactly when the source and the consent both have it."""
@@ -114,6 +115,7 @@ def test_intersection_means_intersection(source: list[Object], consent: list[Obj
         assert allows(projected, atom) == (allows(source, atom) and allows(consent, atom))
 
 
+@settings(deadline=None)
 @given(st.lists(rules, max_size=5))
 def test_normal_form_changes_no_right(source: list[Object]) -> None:
     """Leaving out covered rules takes no right away and adds none."""

@@ -14,7 +14,7 @@ from scope_binding.namespace_scopes.names import FINALIZER
 from scope_binding.namespace_scopes.projection import Projection, projected, stale
 from scope_binding.namespace_scopes.rights import rights_plans
 from scope_binding.namespace_scopes.seen import Seen
-from scope_binding.namespace_scopes.status import finalizer_of, statuses
+from scope_binding.namespace_scopes.status import farewells, finalizer_of, statuses
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.kinds import NAMESPACE_SCOPE
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
@@ -36,7 +36,7 @@ def plan(seen: Seen, settings: NamespaceScopeSettings) -> Plan:
 
 def report(seen: Seen, refusals: Sequence[Refusal], settings: NamespaceScopeSettings) -> Plan:
     """The status of each NamespaceScope."""
-    writes = tuple(statuses(seen, projected(seen, settings), refusals))
+    writes = (*statuses(seen, projected(seen, settings), refusals), *farewells(seen, refusals))
     return Plan((writes,)) if writes else NOTHING
 
 

@@ -63,6 +63,23 @@ def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Itera
         yield Apply(NAMESPACE_SCOPE, wanted, scope.live, subresource="status", notice=notice)
 
 
+def farewells(seen: Seen, refusals: Sequence[Refusal]) -> Iterator[Write]:
+    """What keeps a deleted NamespaceScope from going: nothing is said unless something was refused."""
+    found = list(_refused(refusals, frozenset({*_RIGHTS, CONFIG_MAP.kind, *_INJECTED, NAMESPACE_SCOPE.kind}), "CleanUpFailed"))
+    for scope in seen.scopes:
+        if not found or not scope.live["metadata"].get("deletionTimestamp"):
+            continue
+        told = _ready(scope, found)
+        before = find_condition(scope.live, READY) or {}
+        metadata = {"name": scope.name, "namespace": seen.name}
+        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
+        same = all(before.get(part) == told[part] for part in ("status", "reason", "message"))
+        notice = None if same else Notice(scope.live, told["reason"], told["message"], "Report", "Warning")
+        yield Apply(
+            NAMESPACE_SCOPE, {**wanted, "status": {"conditions": [told]}}, scope.live, subresource="status", notice=notice
+        )
+
+
 def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
     blocking = [finding for finding in found if finding.blocks]
     texts = [finding.text for finding in (*blocking, *(finding for finding in found if not finding.blocks))]
@@ -168,4 +185,4 @@ def finalizer_of(scope: Scope) -> Object:
     return {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
 
 
-__all__ = ["READY", "finalizer_of", "statuses"]
+__all__ = ["READY", "farewells", "finalizer_of", "statuses"]

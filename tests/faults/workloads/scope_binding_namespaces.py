@@ -52,8 +52,8 @@ TEMPLATE = {"metadata": OPERATOR, "spec": {"containers": [{"name": "c", "image":
 SPEC = {"replicas": 0, "selector": {"matchLabels": {"app": "o"}}, "template": TEMPLATE}
 HOME = [
     namespace(OPS),
-    apply("Role", "o", OPS, rules=[MORE]),
-    bound("o", OPS, "default"),
+    apply("Role", "o-@", OPS, rules=[MORE]),
+    bound("o-@", OPS, "default"),
     apply("Deployment", "o", OPS, spec=SPEC),
 ]
 AGENT = "ibm-namespace-scope-operator"
