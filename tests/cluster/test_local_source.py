@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ import pytest
 from kubernetes.aio.client import Configuration
 
 from tenantry.api import Api
-from tenantry.api.errors import KindNotServed
+from tenantry.api.errors import Expired, KindNotServed
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.sinks import NoAnswer
 from tenantry.local.source import ApiServerSource
@@ -438,6 +439,17 @@ async def test_changes_in_the_hole_of_a_restart_are_told(
 
 async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[Gate, Api], space: str) -> None:
     """A resource version that is too old (410) gives a new list, whose differences alone are told."""
+
+    async def forgotten() -> bool:
+        """A server that has just started asks etcd, which remembers everything for five minutes."""
+        try:
+            async with aclosing(admin.watch(CONFIG_MAP, space, resource_version="1", timeout_s=1)) as changes:
+                async for _ in changes:
+                    break
+        except Expired:
+            return True
+        return False
+
     gate, api = gated
     for name in ("stays", "goes"):
         await admin.create(CONFIG_MAP, config_map(name, space))
@@ -447,6 +459,7 @@ async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[
         await gate.close()
         await admin.delete(CONFIG_MAP, "goes", space)
         [reflector] = [each for each in source._tasks if each is not None]
+        await eventually(forgotten, within=60)
         reflector._resource_version = "1"
         await gate.open()
         await sink.hears("delete", "goes")

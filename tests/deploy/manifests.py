@@ -27,10 +27,7 @@ OVERLAYS = tuple(sorted(p.parent.name for p in ROOT.glob("knative/overlays/*/kus
 
 Body = dict[str, Any]
 
-CLUSTER_SCOPED = frozenset(
-    {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ScopeTemplate", "ScopeInstance"}
-    | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-)
+CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"})
 
 
 @dataclass(frozen=True)

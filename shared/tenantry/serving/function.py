@@ -54,15 +54,10 @@ class Settings:
 
 
 class Function:
-    """A function by name and units.  Configuration and client are made at the first use, in its loop.
+    """A function by name and units.  Configuration and client are made at the first use, in its loop."""
 
-    ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
-    kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
-    """
-
-    def __init__(self, name: str, units: Callable[[Settings], Iterable[Unit[Any]]], *, concurrency: int = 16) -> None:
+    def __init__(self, name: str, units: Callable[[Settings], Iterable[Unit[Any]]]) -> None:
         self.name = name
-        self._concurrency = concurrency
         self.on_write: OnWrite | None = None
         self._units = units
         self._settings: Settings | None = None
@@ -87,7 +82,7 @@ class Function:
         async with self._starting:
             if self._engine is None:
                 settings = self.configure()
-                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency))
+                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, "16"))
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency
                 )

@@ -1,1 +1,0 @@
-"""rbac-aggregation: the people of a registration namespace get the Roles of its releases."""

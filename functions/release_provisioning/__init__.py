@@ -1,1 +1,0 @@
-"""release-provisioning: a ProjectHelmChart becomes a release namespace, a HelmChart and a HelmRelease."""

@@ -1,1 +1,0 @@
-"""scope-binding: where operators may act, and the rights that follow."""
