@@ -141,8 +141,9 @@ class Up:
 
     @property
     def function_url(self) -> str:
-        command = self.function.cmdline()
-        return f"http://127.0.0.1:{command[command.index('--port') + 1]}/"
+        """Where it listens: it inherits the socket, so its command line does not say."""
+        listening = (found for found in self.function.net_connections("tcp") if found.status == psutil.CONN_LISTEN)
+        return f"http://127.0.0.1:{next(listening).laddr.port}/"
 
 
 def without_configuration(more: Mapping[str, str] | None = None) -> dict[str, str]:

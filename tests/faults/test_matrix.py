@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from tenantry.testing.arena import Arena
 from tenantry.testing.hunt import hunt
-from tenantry.testing.matrix import run_matrix
+from tenantry.testing.player import Drop
+from tenantry.testing.report import Report
 from tenantry.testing.workload import load_workload
 
 WORKLOADS = Path(__file__).parent / "workloads"
@@ -25,11 +28,11 @@ def test_a_workload_is_short(function: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-async def test_a_sample_of_the_matrix_holds(function: str) -> None:
+async def test_a_sample_of_the_matrix_holds(function: str, fault_matrix: Callable[..., Awaitable[Report]]) -> None:
     """Whatever disturbs a function, one sweep later the cluster is as declared, and stays so without a write."""
     workload = load_workload(function, WORKLOADS)
     scenarios = [name for name in workload.scenarios if name in QUICK] or list(workload.scenarios)
-    report = await run_matrix(workload, seed=SEED, sample=SAMPLE, scenarios=scenarios)
+    report = await fault_matrix(workload, seed=SEED, sample=SAMPLE, scenarios=scenarios)
     assert report.ok, report.text()
     assert len(report.results) == SAMPLE
     assert sum(result.reached for result in report.results) > SAMPLE * 0.8, report.text()
@@ -41,3 +44,19 @@ async def test_the_matrix_finds_a_seeded_bug(bug: str) -> None:
     workload = load_workload("namespace-registration", WORKLOADS)
     catch = await hunt(workload, bug, seed=SEED, sample=40, scenarios=["register", "move", "leave"])
     assert catch.by, catch.report.summary()
+
+
+async def test_the_arena_is_for_tests_of_ones_own(fault_arena: Callable[..., Awaitable[Arena]]) -> None:
+    """An event that the player loses comes to nothing, and a sweep makes up for it."""
+    arena = await fault_arena(load_workload("namespace-registration", WORKLOADS))
+    run, lane = await arena.open(arena.pool.shared[0].url)
+    lane.disturb()
+    lane.policy = Drop(lambda _: True)
+    await run.apply("Namespace", "a-@", labels={"field.cattle.io/projectId": "p-@"})
+    await arena.announced(run.tag)
+    await arena.settle(run.tag)
+    assert [key.name for key in arena.world.of(run.tag) if key.kind == "Namespace"] == [run.named("a-@")]
+
+    assert await arena.sweep() == [204]
+    await arena.settle(run.tag)
+    assert run.named("cattle-project-p-@") in [key.name for key in arena.world.of(run.tag)]

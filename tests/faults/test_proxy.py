@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,9 @@ def config_map(namespace: str, name: str = "one", **data: str) -> Object:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def proxy(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultProxy]:
+async def proxy(fault_proxy: Callable[[], Awaitable[FaultProxy]]) -> FaultProxy:
     """A proxy for this module."""
-    async with FaultProxy(control_plane.kubeconfig, tmp_path_factory.mktemp("proxy")) as running:
-        yield running
+    return await fault_proxy()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

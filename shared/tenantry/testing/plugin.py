@@ -1,4 +1,4 @@
-"""pytest fixtures: ``control_plane``, ``admin``, ``identity`` and ``knative``.
+"""pytest fixtures: ``control_plane``, ``admin``, ``identity``, ``knative``; ``fault_proxy``, ``fault_arena``, ``fault_matrix``.
 
 One control plane serves a whole test run; tests keep apart by the names of their projects and namespaces.
 Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from tenantry.api import Api
     from tenantry.local.control_plane import ControlPlane
     from tenantry.local.knative import Knative
+    from tenantry.testing.arena import Arena
     from tenantry.testing.audit import AuditLog
+    from tenantry.testing.proxy import FaultProxy
+    from tenantry.testing.report import Report
+    from tenantry.testing.workload import Workload
 
 ADMIN_MANAGER = "tests-admin"
 
@@ -96,6 +100,46 @@ async def knative(
             return await stack.enter_async_context(running)
 
         yield start
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def fault_proxy(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Callable[..., Awaitable[FaultProxy]]]:
+    """``await fault_proxy()``: a recording, fault-injecting proxy in front of the API server, until the module ends.
+
+    ``proxy.kubeconfig_for(kubeconfig)`` leads any client through it, with its own identity; ``proxy.faults`` takes the faults of
+    `tenantry.testing.faults`, and ``proxy.recording`` has what went through.
+    """
+    from tenantry.testing.proxy import FaultProxy
+
+    async with AsyncExitStack() as stack:
+
+        async def start() -> FaultProxy:
+            return await stack.enter_async_context(FaultProxy(control_plane.kubeconfig, tmp_path_factory.mktemp("proxy")))
+
+        yield start
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def fault_arena(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Arena]]]:
+    """``await fault_arena(workload)``: a control plane of its own with proxies, event player and history, until the test ends."""
+    from tenantry.testing.arena import Arena
+
+    async with AsyncExitStack() as stack:
+
+        async def start(workload: Workload, **options: Any) -> Arena:
+            return await stack.enter_async_context(Arena(workload, tmp_path, **options))
+
+        yield start
+
+
+@pytest.fixture
+def fault_matrix() -> Callable[..., Awaitable[Report]]:
+    """``report = await fault_matrix(workload, sample=30, seed=1)``: plans performed and judged by the oracle; ``report.ok``."""
+    from tenantry.testing.matrix import run_matrix
+
+    return run_matrix
 
 
 def _silent(line: str) -> None:
