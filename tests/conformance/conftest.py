@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from typing import Protocol
 
 import pytest
 from wire import Entry
+
+from tenantry.local.processes import free_port
 
 FUNCTION = "namespace-registration"
 READY_WITHIN = 60.0
@@ -29,7 +30,7 @@ class ControlPlane(Protocol):
 @pytest.fixture(scope="session")
 def entry(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entry]:
     """Serve the function on a free port until the session ends."""
-    port = _free_port()
+    port = free_port()
     log = tmp_path_factory.mktemp("entry") / "serve.log"
     command = [str(Path(sys.executable).with_name("tenantry")), "serve", FUNCTION]
     command += ["--port", str(port), "--kubeconfig", str(control_plane.kubeconfig)]
@@ -43,13 +44,6 @@ def entry(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
                 process.wait(STOPS_WITHIN)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

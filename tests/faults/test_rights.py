@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -191,3 +193,18 @@ async def test_the_audit_log_tells_what_rbac_was_asked(probe: Path, audit_log: A
         Use(function, "", "configmaps", "delete", "one"),
         Use(function, "", "secrets", "get", "absent"),
     }
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "several"])
+def test_a_whole_run_fails_over_a_right_that_no_test_used(workers: list[str], tmp_path: Path) -> None:
+    """A whole run of tests that use no right at all fails, though all its tests pass, and names what is unused."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\n")
+    (tmp_path / "conftest.py").write_text((Path(__file__).parents[1] / "conftest.py").read_text())
+    (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cloudcoil", *workers]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
+
+    assert "1 passed" in ended.stdout, ended.stdout
+    assert ended.returncode == 1, ended.stdout
+    assert "knative/namespace-registration/rights.yaml" in ended.stdout
+    assert "no test used" in ended.stdout

@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import threading
 from pathlib import Path
@@ -50,13 +49,6 @@ def _end_with(alive: int) -> None:
     """End this process when the one that it was forked from is gone: its end of the pipe closes."""
     os.read(alive, 1)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def free_port() -> int:
-    """A TCP port on loopback that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tenantry.local.processes import FunctionProcess
+from tenantry.local.processes import FunctionProcess, free_port
 from tenantry.testing.awaiting import POLL_S
-from tenantry.testing.forks import free_port
 
 START_S = 30.0
 _QUIET = {"TENANTRY_LOG_LEVEL": "warning"}
