@@ -330,8 +330,13 @@ class Gate:
             writer.transport.abort()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
         up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        self._writers |= {writer, up_writer}
+        if writer.is_closing():  # cut while it was connected
+            up_writer.transport.abort()
+            self._writers.discard(writer)
+            return
+        self._writers.add(up_writer)
 
         async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
             try:
@@ -457,6 +462,11 @@ async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[
     async with source_of(api, sink, CONFIG_MAPS, namespace=space) as source:
         await source.drain()
         await gate.close()
+
+        async def lost() -> bool:
+            return bool(source.lost)
+
+        await eventually(lost)
         await admin.delete(CONFIG_MAP, "goes", space)
         [reflector] = [each for each in source._tasks if each is not None]
         await eventually(forgotten, within=60)

@@ -15,6 +15,7 @@ from wire import Entry, Headers, Response, exchange, exchange_chunked
 
 from tenantry.api import Api
 from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
+from tenantry.testing import eventually
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -127,11 +128,17 @@ async def namespace(admin: Api) -> dict[str, Any]:
     return await admin.create(NAMESPACE, {"metadata": {"name": f"conformance-{tag}", "labels": labels}})
 
 
-async def _versions(admin: Api) -> dict[str, str]:
-    """The resource version of every object that the function may write, by uid."""
-    kinds = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
-    listings = [await admin.list(kind) for kind in kinds]
-    metadata = [item["metadata"] for listing in listings for item in listing.items]
+async def _versions(admin: Api, *namespaces: str) -> dict[str, str]:
+    """The resource version of these namespaces and of everything in them that the function may write, by uid.
+
+    Events of cluster-scoped objects are in the namespace ``default``, which other tests write to as well.
+    """
+    found = [item for item in (await admin.list(NAMESPACE)).items if item["metadata"]["name"] in namespaces]
+    for kind in (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY):
+        for namespace in namespaces:
+            found += (await admin.list(kind, namespace)).items
+    found += [item for item in (await admin.list(EVENT)).items if item["regarding"]["name"] in namespaces]
+    metadata = [item["metadata"] for item in found]
     return {each["uid"]: each["resourceVersion"] for each in metadata if not each["name"].startswith("kube-root")}
 
 
@@ -166,10 +173,17 @@ async def test_duplicates(entry: Entry, admin: Api, namespace: dict[str, Any]) -
     first, other = str(uuid.uuid4()), str(uuid.uuid4())
 
     _assert_done(await asyncio.to_thread(exchange, entry.url, *_event_of(namespace, first, payload)))
-    settled = await _versions(admin)
+    spaces = (namespace["metadata"]["name"], f"cattle-project-{project}")
+
+    async def furnished() -> bool:
+        """The cluster makes each new namespace a ServiceAccount in its own time."""
+        return all([await admin.get(SERVICE_ACCOUNT, "default", space) for space in spaces])
+
+    await eventually(furnished)
+    settled = await _versions(admin, *spaces)
     for event_id in (first, other):
         _assert_done(await asyncio.to_thread(exchange, entry.url, *_event_of(namespace, event_id, payload)))
     registration = await admin.get(NAMESPACE, f"cattle-project-{project}")
 
     assert registration is not None
-    assert await _versions(admin) == settled
+    assert await _versions(admin, *spaces) == settled
