@@ -33,7 +33,7 @@ $(STAMP): requirements.lock pyproject.toml
 run: setup ## run everything here: a Kubernetes control plane, sources, broker and functions (Ctrl-C ends it)
 	@$(BIN)/tenantry up
 
-test: setup ## run all tests against a real control plane (built once, about 8 minutes on two cores)
+test: setup ## run all tests against a real control plane (built once, about 10 minutes on two cores)
 	@$(BIN)/tenantry cluster build
 	@$(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 

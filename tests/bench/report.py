@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING
 from tests.bench.latency import quantile
 
 if TYPE_CHECKING:
+    from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
+    from tests.bench.namespace_scopes import Figures as NamespaceScopes
     from tests.bench.process import Figures
+    from tests.bench.releases import Figures as ReleaseFigures
+    from tests.bench.scopes import Figures as Scopes
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,21 @@ class Report:
         self._add("sweep: reads", reads, "requests", "one per page of 500 objects")
         self._add("sweep: peak memory of the function", peak_mb, "MiB", "load and sweep")
 
+    def releases(self, figures: ReleaseFigures) -> None:
+        name = f"{figures.charts} charts"
+        ratios = [seconds / floor for seconds, floor in zip(figures.seconds, figures.floors, strict=True)]
+        many = f"median of {len(ratios)}; best {min(figures.seconds):.2f}" if len(ratios) > 1 else "one run"
+        self._add(f"{name}: asked for to all complete", statistics.median(figures.seconds), "s", many)
+        note = "same requests by a bare client, 16 in flight"
+        self._add(f"{name}: floor", statistics.median(figures.floors), "s", note)
+        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self._add(f"{name}: reads per chart", figures.reads, "requests", "by anybody, until rest")
+        self._add(f"{name}: writes per chart", figures.writes, "requests", "the same, without the question itself")
+        self.latency(f"{name}: namespace joins, in the values", figures.joins)
+        self._add(f"{name}: writes at rest", figures.at_rest, "requests", f"in {figures.rest_s:.0f} s")
+        self._add(f"{name}: sweep", figures.sweep_s, "s", f"{figures.sweep_reads:.0f} reads, {figures.sweep_writes:.0f} writes")
+        self._add(f"{name}: peak memory of the function", figures.peak_mb, "MiB")
+
     def process(self, figures: Figures) -> None:
         starts = f"median of {len(figures.starts)} starts; best {min(figures.starts):.2f}"
         self._add("start to first handled event: CPU", figures.start_cpu_s, "s", starts)
@@ -87,6 +106,44 @@ class Report:
         self._add("the same per CPU second of the function", figures.once_cpu_s, "1/s")
         note = "add of a namespace that joins: reads of its project too, runs coalesced"
         self._add("joining events per CPU second", figures.join_cpu_s, "1/s", note)
+
+    def rights(self, figures: Rights) -> None:
+        name = f"ClusterRoleBinding in {figures.projects} projects"
+        for what, values in (("comes", figures.comes), ("goes", figures.goes)):
+            self._add(f"{name}: {what}", statistics.median(values), "s", f"median of {len(values)}; best {min(values):.2f}")
+        note = f"an apply and an Event in each by a bare client, 16 in flight; best {min(figures.floor):.2f}"
+        self._add(f"{name}: floor", statistics.median(figures.floor), "s", note)
+        ratios = [come / floor for come, floor in zip(figures.comes, figures.floor, strict=True)]
+        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self.latency("RoleBinding in one project", figures.one_ms)
+
+    def scopes(self, rounds: Sequence[Scopes]) -> None:
+        name = f"scopes: 2 roles in {rounds[0].namespaces} namespaces"
+        for what, values in (
+            ("bound", [each.bound for each in rounds]),
+            ("floor", [each.floor for each in rounds]),
+            ("narrowed to half", [each.narrowed for each in rounds]),
+        ):
+            many = f"median of {len(rounds)}; best {min(values):.2f}" if len(rounds) > 1 else "one run"
+            self._add(f"{name}: {what}", statistics.median(values), "s", many)
+        ratios = [each.bound / each.floor for each in rounds]
+        self._add(f"{name}: bound, ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self._add(f"{name}: CPU of the function to bind", statistics.median(each.cpu["function"] for each in rounds), "s")
+        if back := [each for one in rounds for each in one.back]:
+            for share in (0.5, 0.99):
+                text = f"scopes: a deleted binding is back, p{share * 100:.0f}"
+                self._add(text, quantile(back, share), "ms", f"{len(back)} samples, by watch")
+
+    def namespace_scopes(self, found: NamespaceScopes) -> None:
+        """First convergence of one NamespaceScope, its end, and what it costs at rest."""
+        name = f"NamespaceScope, {found.members} members, {found.projection}"
+        self._add(f"{name}: {found.bindings} bindings given", found.given, "s", "one run")
+        self._add(f"{name}: floor", found.floor, "s", "the same Roles and RoleBindings by a bare client")
+        self._add(f"{name}: given, ratio to the floor", found.given / found.floor, "")
+        self._add(f"{name}: CPU of the function to give", found.cpu["function"], "s")
+        self._add(f"{name}: all taken back", found.withdrawn, "s")
+        self._add(f"{name}: write requests at rest", found.writes_at_rest, "", f"in {found.rest_s:.0f} s, by anybody")
+        self._add(f"{name}: read requests at rest", found.reads_at_rest, "", f"in {found.rest_s:.0f} s, by anybody")
 
     def extend(self, other: Report) -> None:
         self._rows += other._rows

@@ -20,12 +20,12 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import convergence, latency, process, rest, stack
+from tests.bench import aggregation, convergence, latency, namespace_scopes, process, releases, rest, scopes, stack
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "process")
+SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "namespace-scopes", "process")
 
 
 @contextmanager
@@ -98,12 +98,45 @@ async def _rest(report: Report, plane: ControlPlane, up: stack.Up, seconds: floa
     report.sweep(*await rest.sweep(plane, up), stack.peak_mb(up.function))
 
 
+async def _releases(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        rounds, joins, rest_s = (1, 10, 5) if quick else (3, 40, 30)
+        report.releases(await releases.measure(plane, folder, 40, rounds, joins, rest_s))
+
+
+async def _namespace_scopes(report: Report) -> None:
+    with _plane() as (plane, folder):
+        async with stack.Up(plane, folder) as up:
+            for projection in ("managed", "own-roles"):
+                stack.say(f"a NamespaceScope with 50 members, 10 accounts, 2 roles each: {projection}")
+                report.namespace_scopes(await namespace_scopes.measure(plane, up, projection))
+
+
+async def _scopes(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        async with stack.Up(plane, folder) as up:
+            for count, rounds, back in ((200, 1 if quick else 3, 20), *(() if quick else ((1000, 1, 0),))):
+                done = []
+                for number in range(rounds):
+                    stack.say(f"2 roles in {count} namespaces, round {number + 1} of {rounds}")
+                    done.append(await scopes.measure(plane, up, count, back))
+                report.scopes(done)
+
+
 async def _process(report: Report, *, quick: bool) -> None:
     with _plane() as (plane, _):
         stack.say("one function process")
         report.process(
             await process.measure(plane, starts=3 if quick else 7, noop_s=2 if quick else 6, events=300 if quick else 1000)
         )
+
+
+async def _rights(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        config = folder / "tenantry.yaml"
+        config.write_text(aggregation.CONFIG)
+        async with stack.Up(plane, folder, config):
+            report.rights(await aggregation.rights(plane, 40 if quick else 200, 2 if quick else 5, 10 if quick else 40))
 
 
 def _machine(version: str) -> str:
@@ -133,8 +166,16 @@ def main() -> None:
                 asyncio.run(_medium(report))
             case "large":
                 asyncio.run(_large(report))
+            case "releases":
+                asyncio.run(_releases(report, quick=chosen.quick))
+            case "scopes":
+                asyncio.run(_scopes(report, quick=chosen.quick))
+            case "namespace-scopes":
+                asyncio.run(_namespace_scopes(report))
             case "process":
                 asyncio.run(_process(report, quick=chosen.quick))
+            case "rights":
+                asyncio.run(_rights(report, quick=chosen.quick))
     stack.say(f"done in {time.monotonic() - began:.0f} s")
     print(report.json() if chosen.json else report.table())
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def admin(plane: ControlPlane, connections: int = 16) -> Wire:
     return Wire(plane.server_url, plane.ca_file, plane.admin_token, connections)
 
 
-async def request_counts(wire: Wire) -> Counts:
+async def request_counts(wire: Wire, resources: Container[str] = OUR_RESOURCES) -> Counts:
     """``apiserver_request_total`` of the kinds that the function reads and writes, by verb and resource.
 
     The server does not count by client.  The controller manager reads these kinds through informers and writes a
@@ -57,7 +57,7 @@ async def request_counts(wire: Wire) -> Counts:
     counts: Counts = {}
     for labels, value in _SAMPLE.findall(text):
         found = dict(_LABEL.findall(labels))
-        if found["resource"] in OUR_RESOURCES and not found["subresource"]:
+        if found["resource"] in resources and not found["subresource"]:
             key = (found["verb"], found["resource"])
             counts[key] = counts.get(key, 0) + float(value)
     return counts
@@ -98,8 +98,9 @@ async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
 class Up:
     """``tenantry up`` against a control plane, as people start it."""
 
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, config: Path | None = None) -> None:
         self._plane = plane
+        self._config = config
         self._log = folder / f"up-{time.monotonic_ns()}.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.broker = ""
@@ -111,7 +112,7 @@ class Up:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=without_configuration(),
+                env=without_configuration({"TENANTRY_CONFIG": str(self._config)} if self._config else None),
             )
         deadline = time.monotonic() + 60
         while not (found := re.search(r"takes CloudEvents at (\S+)", self._log.read_text())):
@@ -137,13 +138,21 @@ class Up:
 
     @property
     def function(self) -> psutil.Process:
-        return next(child for child in self.process.children() if FUNCTION in child.cmdline())
+        return self.process_of(FUNCTION)
+
+    def process_of(self, function: str) -> psutil.Process:
+        """The process that serves a function."""
+        return next(child for child in self.process.children() if function in child.cmdline())
 
     @property
     def function_url(self) -> str:
-        """Where it listens: it inherits the socket, so its command line does not say."""
-        listening = (found for found in self.function.net_connections("tcp") if found.status == psutil.CONN_LISTEN)
-        return f"http://127.0.0.1:{next(listening).laddr.port}/"
+        return url_of(self.function)
+
+
+def url_of(function: psutil.Process) -> str:
+    """Where a function listens; it inherits the socket, so its command line does not say."""
+    port = next(found.laddr.port for found in function.net_connections("tcp") if found.status == psutil.CONN_LISTEN)
+    return f"http://127.0.0.1:{port}/"
 
 
 def without_configuration(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -171,11 +180,11 @@ def peak_mb(process: psutil.Process) -> float:
 class Cpu:
     """CPU seconds by process since its making."""
 
-    def __init__(self, plane: ControlPlane, up: Up | None = None) -> None:
+    def __init__(self, plane: ControlPlane, up: Up | None = None, function: str = FUNCTION) -> None:
         self._processes = {name: psutil.Process(pid) for name, pid in plane_pids(plane).items()}
         self._processes["bench"] = psutil.Process()
         if up is not None:
-            self._processes["up"], self._processes["function"] = up.process, up.function
+            self._processes["up"], self._processes["function"] = up.process, up.process_of(function)
         self._before = {name: cpu_s(process) for name, process in self._processes.items()}
 
     def used(self) -> dict[str, float]:

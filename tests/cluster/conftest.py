@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from operators import Operators
 from people import C1, FUNCTION, People
+from releases import CONFIG, FUNCTIONS
+from scoping import SCOPES, Scoping
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import NAMESPACE, is_terminating
+from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, is_terminating
 from tenantry.testing.settling import settle
 
 
@@ -49,6 +52,18 @@ async def c1(people: People, knative: Callable[..., Awaitable[Knative]]) -> Asyn
     assert not running.dead_letters.exists(), running.dead_letters.read_text()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def releasing(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """Projects and their releases, until the module ends; nothing may have ended in 500 or as a dead letter."""
+    running = await knative(CONFIG, functions=FUNCTIONS)
+    statuses: Counter[int] = Counter()
+    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
+    yield running
+    await running.drain()
+    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
 @pytest.fixture
 def running(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -56,9 +71,8 @@ def running(
     """``async with running({...}) as knative``: the system under a configuration, for a part of a test."""
 
     def start(config: dict[str, Any], **options: Any) -> Knative:
-        return Knative(
-            control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, functions=[FUNCTION], **options
-        )
+        options.setdefault("functions", [FUNCTION])
+        return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, **options)
 
     return start
 
@@ -72,7 +86,53 @@ def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
 
     async def calm_down(knative: Knative) -> None:
         await settle(knative, admin)
-        await knative.sweep(FUNCTION)
+        for function in knative.functions:
+            await knative.sweep(function)
         await settle(knative, admin)
 
     return calm_down
+
+
+@pytest.fixture(scope="session")
+def scoping(admin: Api) -> Scoping:
+    """The administrators who scope operators."""
+    return Scoping(admin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """scope-binding, fed by the real source and broker, until the module ends; 500 and dead letters are failures."""
+    running = await knative({}, functions=[SCOPES])
+    statuses: Counter[int] = Counter()
+    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
+    yield running
+    await running.drain()
+    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
+@pytest.fixture
+def still(admin: Api) -> Callable[[Knative], Awaitable[None]]:
+    """``await still(knative)``: like ``calm``, for scope-binding."""
+
+    async def be_still(knative: Knative) -> None:
+        await settle(knative, admin)
+        await knative.sweep(SCOPES)
+        await settle(knative, admin)
+
+    return be_still
+
+
+@pytest_asyncio.fixture
+async def own(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
+    """Operators and members for one test; its NamespaceScopes are deleted afterwards."""
+    found = Operators(admin, people)
+    yield found
+    for each in (await admin.list(NAMESPACE_SCOPE, found.home)).items:
+        await admin.delete(NAMESPACE_SCOPE, each["metadata"]["name"], found.home)
+
+
+@pytest.fixture(params=["managed", "own-roles"])
+def projection(request: pytest.FixtureRequest) -> str:
+    """Both projections of NamespaceScopes, one after the other."""
+    return str(request.param)

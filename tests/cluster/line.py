@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from tenantry.api import Api
 from tenantry.local.deployment import deployment_folder
@@ -27,14 +27,14 @@ class Line:
     Runs between ``async with`` and its end.
     """
 
-    def __init__(self, knative: Knative, admin: Api) -> None:
+    def __init__(self, knative: Knative, admin: Api, functions: Sequence[str] = ("namespace-registration",)) -> None:
         self.knative = knative
         self.recorded: list[Event] = []
         self.held: list[Event] = []
         self._holding = ""
         self._loses: Callable[[Event], bool] = lambda _: False
         manifests = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers"))
-        wanted = [spec for spec in manifests.sources if spec.name.startswith("namespace-registration-")]
+        wanted = [spec for spec in manifests.sources if spec.name.startswith(tuple(f"{name}-" for name in functions))]
         self.markers = Markers(admin, wanted)
         self._sources = [ApiServerSource(admin, spec, self._take) for spec in wanted]
 

@@ -20,7 +20,7 @@ from people import C1, CHART_CONFIG_MAP, FUNCTION, LABEL, People, look, marks, m
 
 import namespace_registration
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane, ensure_binaries
+from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
 from tenantry.model.config import Config
 from tenantry.model.kinds import NAMESPACE
 from tenantry.testing import eventually
@@ -189,8 +189,8 @@ async def up(control_plane: ControlPlane, config: Path, tmp_path: Path) -> Async
     del control_plane  # only so that the programs exist
     programs = tmp_path / "programs"
     programs.mkdir()
-    found = ensure_binaries()
-    for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
+    found = ensure_binaries(modules=ALL_MODULES)
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "helm"):
         (programs / name).symlink_to(found.path(name))
     environment = {
         **{name: value for name, value in os.environ.items() if name != "KUBECONFIG"},

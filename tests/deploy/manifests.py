@@ -27,7 +27,10 @@ OVERLAYS = tuple(sorted(p.parent.name for p in ROOT.glob("knative/overlays/*/kus
 
 Body = dict[str, Any]
 
-CLUSTER_SCOPED = frozenset({"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"})
+CLUSTER_SCOPED = frozenset(
+    {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ScopeTemplate", "ScopeInstance"}
+    | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+)
 
 
 @dataclass(frozen=True)

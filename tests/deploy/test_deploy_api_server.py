@@ -113,6 +113,8 @@ async def authorised(admin: Api, system: str) -> AsyncIterator[str]:
     for document in (d for d in manifests.documents() if d.group == "rbac.authorization.k8s.io"):
         body = copy.deepcopy(document.body)
         body["metadata"]["name"] += f"-{system}"
+        if "namespace" in body["metadata"]:
+            body["metadata"]["namespace"] = system
         if "roleRef" in body:
             body["roleRef"]["name"] += f"-{system}"
             for subject in body["subjects"]:
@@ -129,7 +131,7 @@ async def authorised(admin: Api, system: str) -> AsyncIterator[str]:
                 await asyncio.sleep(0.05)
     yield system
     for body in copies:
-        await admin.delete(kind_of(body), body["metadata"]["name"])
+        await admin.delete(kind_of(body), body["metadata"]["name"], body["metadata"].get("namespace", ""))
 
 
 @pytest.mark.parametrize(("account", "verb", "group", "resource", "name", "allowed"), RIGHTS)

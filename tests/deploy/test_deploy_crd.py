@@ -40,7 +40,7 @@ async def charts(admin: Api) -> AsyncIterator[Kind]:
 
 
 def in_group(group: str) -> Body:
-    (ours,) = [d.body for d in manifests.documents() if d.kind == "CustomResourceDefinition"]
+    (ours,) = [d.body for d in manifests.documents() if d.name == "projecthelmcharts.helm.cattle.io"]
     definition = copy.deepcopy(ours)
     definition["metadata"]["name"] = f"projecthelmcharts.{group}"
     definition["spec"]["group"] = group

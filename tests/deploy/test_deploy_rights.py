@@ -14,12 +14,41 @@ from tenantry.model.config import Config
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
-ESCALATING = {"secrets", "pods", "deployments", "jobs", "roles", "clusterroles", "rolebindings", "clusterrolebindings"}
+WORKLOADS = {"pods", "deployments", "jobs"}
+RBAC = {"roles", "clusterroles", "rolebindings", "clusterrolebindings"}
+ESCALATING = {"secrets", "pods", "deployments", "jobs"} | RBAC
 VERBS = READ | {"create", "patch", "delete"}
+# A function whose promise is to give rights, and the unusual rights that it needs for it; nobody else has any.
+GIVES_RIGHTS = {
+    ("tenantry-rbac-aggregation", "rolebindings"): {"create", "patch", "delete"},
+    ("tenantry-rbac-aggregation", "roles"): {"bind"},
+    ("tenantry-release-provisioning", "clusterroles"): {"bind"},  # the account of a Job that runs Helm gets the configured role
+    ("tenantry-release-provisioning", "clusterrolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding", "clusterroles"): {"create", "patch", "delete", "bind", "escalate"},
+    ("tenantry-scope-binding", "rolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding", "clusterrolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding", "roles"): {"create", "patch", "delete", "bind", "escalate"},
+    ("tenantry-scope-binding", "pods"): {"delete"},
+    ("tenantry-scope-binding", "deployments"): {"patch"},
+}
+"""What is more than reading on kinds that give rights, each for a reason that stands in the function's rights.yaml."""
+FOR_PEOPLE = "tenantry.dev/for"
 
 
 def roles(found: list[Document]) -> dict[str, list[dict[str, Any]]]:
-    return {d.name: d.body["rules"] for d in found if d.kind == "ClusterRole"}
+    """The rules of the roles of our identities, without those that are for people: bound to nobody, or aggregated."""
+    return {
+        d.name: d.body["rules"]
+        for d in found
+        if d.kind == "ClusterRole" and not aggregated_to(d) and FOR_PEOPLE not in (d.body["metadata"].get("labels") or {})
+    }
+
+
+def aggregated_to(document: Document) -> list[str]:
+    """The roles of the cluster that a role adds to."""
+    labels = document.body["metadata"].get("labels") or {}
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    return [label.removeprefix(prefix) for label in labels if label.startswith(prefix)]
 
 
 def allows(rules: list[dict[str, Any]], group: str, resource: str) -> set[str]:
@@ -35,14 +64,30 @@ def config() -> dict[str, Any]:
 
 
 def test_no_right_leads_to_more_rights(installed: list[Document]) -> None:
-    """No identity of ours has a wildcard, an unusual verb, or a resource through which it could get further rights."""
+    """No identity of ours has a wildcard, an unusual verb, or a resource through which it could get further rights.
+
+    Kinds that give rights may be read; who may do more with them is listed.
+    """
     assert roles(installed)
     for name, rules in roles(installed).items():
         for rule in rules:
-            assert set(rule["verbs"]) <= VERBS, f"{name}: {rule}"
+            more = {verb for resource in rule["resources"] for verb in GIVES_RIGHTS.get((name, resource), set())}
+            assert set(rule["verbs"]) <= VERBS | more, f"{name}: {rule}"
             assert "*" not in rule["apiGroups"] + rule["resources"], f"{name}: {rule}"
-            assert not ESCALATING & set(rule["resources"]), f"{name}: {rule}"
+            assert not (ESCALATING - RBAC - WORKLOADS) & set(rule["resources"]), f"{name}: {rule}"
+            for resource in (RBAC | WORKLOADS) & set(rule["resources"]):
+                allowed = READ | GIVES_RIGHTS.get((name, resource), set())
+                assert set(rule["verbs"]) <= allowed, f"{name}: {rule}"
             assert "serviceaccounts/token" not in rule["resources"], name
+
+
+def test_who_may_give_rights_is_decided_by_administrators(installed: list[Document]) -> None:
+    """No role for ScopeTemplates or ScopeInstances is part of admin, edit or view, and those for people are bound to nobody."""
+    scoping = [d for d in installed if d.kind == "ClusterRole" and "scopetemplates" in str(d.body["rules"])]
+    people = {d.name for d in scoping if FOR_PEOPLE in d.body["metadata"]["labels"]}
+    assert people
+    assert not [d.name for d in scoping if aggregated_to(d)]
+    assert not people & {d.body["roleRef"]["name"] for d in installed if d.kind == "ClusterRoleBinding"}
 
 
 def test_every_rule_says_why() -> None:
@@ -68,6 +113,18 @@ def test_each_function_has_its_own_identity(installed: list[Document]) -> None:
     assert sorted(d.body["roleRef"]["name"] for d in bindings) == sorted(roles(installed))
 
 
+def test_what_people_get(installed: list[Document]) -> None:
+    """Roles for people add nothing but ProjectHelmCharts: all verbs for admin, reading for edit and view."""
+    found = {(level, d.name): d.body["rules"] for d in installed if d.kind == "ClusterRole" for level in aggregated_to(d)}
+    charts = {name: rules for name, rules in found.items() if "projecthelmcharts" in name[1]}
+
+    assert [level for level, _ in sorted(charts)] == ["admin", "edit", "view"]
+    for (level, _), rules in charts.items():
+        assert [rule["resources"] for rule in rules] == [["projecthelmcharts"]]
+        verbs = set(rules[0]["verbs"])
+        assert (verbs == READ) == (level != "admin")
+
+
 def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
     """The identity of a source may read every kind that the source watches, and may do nothing else."""
     rules = roles(installation)["tenantry-source"]
@@ -86,6 +143,15 @@ def test_chart_config_maps_are_named_in_the_rights(installed: list[Document]) ->
     named = {name for rule in rules if "configmaps" in rule["resources"] for name in rule.get("resourceNames", [])}
 
     assert named == {chart.config_map_name for chart in charts}
+
+
+def test_cluster_roles_of_levels_are_named_in_the_rights(installed: list[Document]) -> None:
+    """The function may look at the ClusterRole of each configured level, and at no other."""
+    rules = roles(installed)["tenantry-rbac-aggregation"]
+    levels = Config.model_validate(config()).helm_project_operator.release_role_bindings.cluster_role_refs
+    found = [rule for rule in rules if "clusterroles" in rule["resources"]]
+
+    assert [set(rule["resourceNames"]) for rule in found] == [{levels.admin, levels.edit, levels.view}]
 
 
 def test_the_shipped_configuration_is_the_default() -> None:

@@ -17,7 +17,7 @@ from croniter import croniter
 from manifests import Document, guessed_plural, seconds
 
 DIALECTS = {"exact", "prefix", "suffix", "all", "any", "not", "cesql"}
-CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+CLUSTER_SCOPED = manifests.CLUSTER_SCOPED
 MODES = {"Resource": "resource", "Reference": "ref"}
 
 

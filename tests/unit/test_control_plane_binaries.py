@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenantry.local.control_plane.binaries import ensure_binaries, find_binaries
-from tenantry.local.control_plane.catalogue import MODULES
+from tenantry.local.control_plane.binaries import ensure_binaries, ensure_helm, find_binaries
+from tenantry.local.control_plane.catalogue import ALL_MODULES, HELM, MODULES
 from tenantry.local.control_plane.errors import BinariesError
 
 _VERSIONS = {
@@ -113,3 +113,45 @@ def test_a_half_built_cache_does_not_count(tmp_path: Path) -> None:
     found, _ = find_binaries()
 
     assert [one.module for one in found] == ["etcd"]
+
+
+def test_helm_may_be_missing_in_the_named_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that was named for the control plane need not hold Helm: it comes from the next place."""
+    monkeypatch.setenv("TENANTRY_CONTROL_PLANE", str(_programs(tmp_path / "named")))
+    _programs(tmp_path / "home" / "bin" / HELM.key, helm="v3.22.0")
+
+    binaries = ensure_binaries(modules=ALL_MODULES)
+
+    assert {one.module: one.place for one in binaries.found} == {
+        "etcd": f"TENANTRY_CONTROL_PLANE ({tmp_path / 'named'})",
+        "kubernetes": f"TENANTRY_CONTROL_PLANE ({tmp_path / 'named'})",
+        "helm": "cache",
+    }
+
+
+def test_helm_is_asked_in_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helm has no ``--version``; the Helm of the named folder and that of PATH are asked ``version --short``."""
+    answer = '[ "$*" = "version --short" ] && echo v3.19.4+g7cfb6e4'
+    for place in ("named", "on-path"):
+        (tmp_path / place).mkdir()
+        program = tmp_path / place / "helm"
+        program.write_text(f"#!/bin/sh\n{answer}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'on-path'}:/usr/bin:/bin")
+
+    assert [(one.version, one.place) for one in find_binaries((HELM,))[0]] == [("3.19.4", "PATH")]
+
+    monkeypatch.setenv("TENANTRY_CONTROL_PLANE", str(tmp_path / "named"))
+
+    assert ensure_helm() == tmp_path / "named" / "helm"
+
+
+def test_a_helm_of_the_next_major_version_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helm 4 on PATH has other flags and defaults: it is passed over with the reason."""
+    monkeypatch.setenv("PATH", f"{_programs(tmp_path / 'new', helm='v4.0.1')}:/usr/bin:/bin")
+    _programs(tmp_path / "home" / "bin" / HELM.key, helm="v3.22.0")
+
+    found, passed_over = find_binaries((HELM,))
+
+    assert [one.place for one in found] == ["cache"]
+    assert passed_over == ["helm of PATH is version 4.0.1, and Tenantry needs 3.14 or newer and older than 4.0"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenantry.local.control_plane.build import build_module
-from tenantry.local.control_plane.catalogue import ETCD, KUBERNETES, MODULES, Module
+from tenantry.local.control_plane.catalogue import ALL_MODULES, ETCD, EXTRA_MODULES, KUBERNETES, Module
 from tenantry.local.control_plane.errors import BinariesError
 from tenantry.local.control_plane.progress import Lines, Silent
 from tenantry.local.control_plane.toolchain import MINIMUM_GO, find_go
@@ -72,7 +72,7 @@ def test_without_any_go_the_message_says_what_to_install(tmp_path: Path, monkeyp
     assert "is Go 1.24.1" in str(caught.value)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+@pytest.mark.parametrize("module", [*ALL_MODULES, *EXTRA_MODULES], ids=lambda module: module.name)
 def test_catalogue_and_go_mod_agree(module: Module) -> None:
     """Every program of the catalogue is a tool of the module's go.mod, which pins the catalogue's version."""
     text = (module.folder / "go.mod").read_text()

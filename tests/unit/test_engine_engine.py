@@ -16,8 +16,9 @@ import pytest
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed, TransientError
 from tenantry.engine import Engine, Verdict, engine
-from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot
 from tenantry.engine.request import MalformedRequest
+from tenantry.engine.unit import EVERY
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
@@ -402,6 +403,153 @@ async def test_a_broker_that_is_away() -> None:
             raise TransientError("the broker answered 503")
 
     assert await make(Still((MANY,)), emit=emit).handle(look()) == Verdict(503, "TransientError")
+
+
+@dataclass
+class Wide(Still):
+    """A unit of which some key concerns every owner."""
+
+    sweeps: int = 0
+    all_owners: tuple[str, ...] = MANY
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """``all`` concerns everybody, else the owner of that name."""
+        return EVERY if key.name == "all" else ((f"o/{key.name}",),)
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        self.sweeps += 1
+        return self.all_owners
+
+
+async def test_a_key_that_concerns_everybody_is_planned_from_a_snapshot() -> None:
+    """Only the owners that are due are run, in place even with a broker."""
+    sent: list[Event] = []
+
+    async def emit(event: Event) -> None:
+        sent.append(event)
+
+    unit = Wide(due=frozenset({"o/3", "o/5"}))
+    assert (await make(unit, emit=emit).handle(look("all"))).status == 204
+    assert sorted(unit.log) == ["+o/3", "+o/5", "-o/3", "-o/5"]
+    assert sent == []
+
+
+async def test_a_sweep_looks_again_at_who_wrote() -> None:
+    """After writes lists are looked at once more, and whoever is due is run, as they may be what he waited for; not for ever."""
+
+    class Busy(Still):
+        """Two owners are due: one is right after its run, the other is never."""
+
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return WANTED if observed[1] else NOTHING
+
+        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+            if isinstance(reader, Snapshot):
+                return owner, owner == "o/2" or (owner == "o/1" and "-o/1" not in self.log)
+            await super().observe(owner, reader)
+            return owner, owner == "o/1" and self.log.count("+o/1") == 1
+
+    class Writing(Stub):
+        async def create(self, kind: Kind, body: Object) -> Object:
+            return body
+
+        async def apply(self, kind: Kind, body: Object, subresource: str = "") -> Object:
+            return body
+
+    unit = Busy((("o/1", "o/2", "o/3"),))
+    verdict = await Engine(FUNCTION, cast(Api, Writing()), [unit]).sweep()
+    assert (verdict.status, verdict.writes) == (204, 1)
+    assert sorted(unit.log) == ["+o/1", "+o/2", "+o/2", "-o/1", "-o/2", "-o/2"]
+
+
+async def test_keys_that_concern_everybody_are_joined() -> None:
+    """What comes during such a run shares one further run."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    unit = Wide(act=act, due=frozenset({"o/3"}))
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look("all"))) for _ in range(5)]
+    await settle()
+    assert unit.sweeps == 1
+    go.set()
+    assert {(await task).status for task in tasks} == {204}
+    assert unit.sweeps == 2
+
+
+async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
+    """A run that is under way may write what it read before the snapshot: its owner counts as due."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    unit = Wide(act=act)
+    made = make(unit)
+    running = asyncio.create_task(made.handle(look("7")))
+    await settle()
+    everybody = asyncio.create_task(made.handle(look("all")))
+    await settle()
+    go.set()
+    assert {(await running).status, (await everybody).status} == {204}
+    assert unit.log == ["+o/7", "-o/7", "+o/7", "-o/7"]
+
+
+async def test_everybody_is_tried_again_when_the_lists_cannot_be_read() -> None:
+    """A snapshot that cannot be taken is a transient failure of the event."""
+
+    class Deaf(Wide):
+        async def sweep(self, reader: Reader) -> Sequence[str]:
+            raise TransientError("away")
+
+    assert await make(Deaf()).handle(look("all")) == Verdict(503, "TransientError")
+
+
+async def test_shared_reads_begin_after_they_are_asked_for() -> None:
+    """Who asks during a read gets the next one, together with all others who ask meanwhile."""
+    shared, begun, go = Shared(), [], [asyncio.Event() for _ in range(3)]
+
+    async def fetch() -> int:
+        number = len(begun)
+        begun.append(number)
+        await go[number].wait()
+        return number
+
+    first = asyncio.create_task(shared.read("x", fetch))
+    await settle()
+    later = [asyncio.create_task(shared.read("x", fetch)) for _ in range(10)]
+    await settle()
+    assert begun == [0]
+    go[0].set()
+    assert await first == 0
+    await settle()
+    last = asyncio.create_task(shared.read("x", fetch))
+    await settle()
+    assert begun == [0, 1]
+    go[1].set()
+    go[2].set()
+    assert [await task for task in later] == [1] * 10
+    assert await last == 2
+    assert await shared.read("other", lambda: asyncio.sleep(0, "own")) == "own"
+
+
+async def test_a_shared_read_that_fails_fails_those_who_shared_it() -> None:
+    """The next one is tried anew."""
+    shared, answers = Shared(), iter([TransientError("away"), 7])
+
+    async def fetch() -> object:
+        await asyncio.sleep(0)
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    first, second = (asyncio.create_task(shared.read("x", fetch)) for _ in range(2))
+    with pytest.raises(TransientError):
+        await first
+    assert await second == 7
 
 
 @pytest.mark.parametrize(

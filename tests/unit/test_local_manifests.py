@@ -44,9 +44,10 @@ def test_our_own_triggers_load() -> None:
     """The very files that a cluster uses load, with filters, full delivery and the broker that they name."""
     manifests = load(ROOT / "triggers", ROOT / "knative" / "base" / "broker.yaml")
 
-    assert [source.mode for source in manifests.sources] == ["Resource", "Reference"]
+    modes = {source.name: source.mode for source in manifests.sources}
+    assert (modes["namespace-registration-cluster"], modes["namespace-registration-owned"]) == ("Resource", "Reference")
     assert [broker.name for broker in manifests.brokers] == ["tenantry"]
-    assert manifests.pings[0].body == b'{"resync":"all"}'
+    assert {ping.body for ping in manifests.pings} == {b'{"resync":"all"}'}
     for each in manifests.triggers:
         assert each.delivery is not None
         assert each.delivery.timeout

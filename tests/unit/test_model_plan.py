@@ -8,7 +8,19 @@ from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition, 
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
-from tenantry.model.plan import NOTHING, Apply, Change, Delete, Notice, Plan, RemoveLabel, Write, change_of
+from tenantry.model.plan import (
+    NOTHING,
+    Apply,
+    Change,
+    Delete,
+    Edit,
+    Notice,
+    Plan,
+    RemoveFinalizers,
+    RemoveLabel,
+    Write,
+    change_of,
+)
 
 US = field_manager("test")
 
@@ -37,6 +49,14 @@ def config_map(**data: str) -> Object:
         (Delete(CONFIG_MAP, config_map()), "delete ConfigMap n/c"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "team"), "update Namespace a1: - metadata.labels[team]"),
         (RemoveLabel(NAMESPACE, namespace({"team": "x"}), "other"), None),
+        (
+            RemoveFinalizers(NAMESPACE, namespace(finalizers=["a/x", "b/y"]), ("b/y", "c/z")),
+            "update Namespace a1: - metadata.finalizers[b/y]",
+        ),
+        (RemoveFinalizers(NAMESPACE, namespace(finalizers=["a/x"]), ("b/y",)), None),
+        (RemoveFinalizers(NAMESPACE, namespace(), ("b/y",)), None),
+        (Edit(CONFIG_MAP, config_map(), ({"op": "add", "path": "/data/a", "value": "1"},)), "update ConfigMap n/c: ~ /data/a"),
+        (Edit(CONFIG_MAP, config_map(), ()), None),
     ],
 )
 def test_changes_are_what_would_be_written(write: Write, text: str | None) -> None:
@@ -138,3 +158,13 @@ def test_the_time_changes_with_the_status_only(live: Object | None, since: str) 
 def test_objects_without_conditions_are_not_stamped(wanted: Object) -> None:
     """Nothing is added where there is no condition."""
     assert stamped(wanted, None, "now") is wanted
+
+
+def test_plan_within_a_plan_is_part_of_it() -> None:
+    """The writes of a plan that stands in a stage count like any other."""
+    first, second, third = (Delete(CONFIG_MAP, {**config_map(), "kind": f"ConfigMap{number}"}) for number in range(3))
+
+    plan = Plan(((first, Plan(((second,), (third,)))),))
+
+    assert [first, second, third] == list(plan.writes())
+    assert len(plan.changes(US)) == 3

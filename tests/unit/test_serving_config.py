@@ -76,7 +76,7 @@ def test_the_names_of_the_documents() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("globl: {}", "globl: unknown key; did you mean global? (allowed here: global, helmProjectOperator)"),
+        ("globl: {}", "globl: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding)"),
         (
             "global: {cattle: {projectLabl: x}}",
             "global.cattle.projectLabl: unknown key; did you mean projectLabel? (allowed here: " + CATTLE,
@@ -86,7 +86,7 @@ def test_the_names_of_the_documents() -> None:
             "helmProjectOperator: {helmLocker: {enable: true}}",
             "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: enabled)",
         ),
-        ("global_: {}", "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator)"),
+        ("global_: {}", "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding)"),
         ("global: {cattle: {url: x, 7: x}}", "global.cattle[7]: Keys should be strings (given: 7)"),
     ],
 )

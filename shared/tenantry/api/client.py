@@ -19,10 +19,11 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 import aiohttp
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from tenantry import __version__
 from tenantry.api.connect import TokenFile, load_configuration
+from tenantry.api.depth import decoded
 from tenantry.api.errors import (
     ApiError,
     ConflictError,
@@ -202,7 +203,7 @@ class Api:
             if response.status != 200:
                 raise error_from(response.status, _decode(await response.read()))
             async for line in response.content:
-                change = from_json(line)
+                change = decoded(line)
                 if change["type"] == "ERROR":
                     status = change["object"]
                     raise error_from(int(status.get("code") or 500), status)
@@ -219,16 +220,16 @@ class Api:
     # -- writing ---------------------------------------------------------------------------------------
 
     async def apply(
-        self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False
+        self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False, manager: str = ""
     ) -> Object:
-        """Server-side apply of all fields that our field manager owns; returns the object as stored.
+        """Server-side apply of all fields that our field manager, or ``manager``, owns; returns the object as stored.
 
         What is left out is given up.  A ``metadata.uid`` in the body makes sure that an object which
         vanished meanwhile is not made again: the answer is then a `ConflictError`.
         """
         metadata = body["metadata"]
         path = kind.path(metadata.get("namespace", ""), metadata["name"])
-        query = {"fieldManager": self.field_manager, "force": "true" if force else "false"}
+        query = {"fieldManager": manager or self.field_manager, "force": "true" if force else "false"}
         if dry_run:
             query["dryRun"] = "All"
         return await self._json("PATCH", _sub(path, subresource), query, body, content_type=_APPLY)
@@ -357,10 +358,10 @@ def _sub(path: str, subresource: str) -> str:
 def _decode(raw: bytes) -> Object:
     """The JSON object of an answer; proxies answer with text, which becomes the message."""
     try:
-        decoded = from_json(raw)
+        value = decoded(raw)
     except ValueError:
         return {"message": raw[:200].decode("utf-8", "replace")}
-    return decoded if isinstance(decoded, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _describe(error: BaseException) -> str:

@@ -87,6 +87,19 @@ def _current_user(document: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def current_namespace(kubeconfig: Path | None = None) -> str:
+    """The namespace of the kubeconfig's current context, or of the pod; ``default`` where none is said."""
+    path = _kubeconfig_path(kubeconfig)
+    try:
+        if path is None:
+            return (SERVICE_ACCOUNT_DIR / "namespace").read_text().strip()
+        document = yaml.safe_load(path.read_text())
+        contexts = {each["name"]: each.get("context") or {} for each in document.get("contexts") or ()}
+        return contexts.get(document.get("current-context"), {}).get("namespace") or "default"
+    except (OSError, yaml.YAMLError, AttributeError, TypeError, KeyError):
+        return "default"
+
+
 async def load_configuration(kubeconfig: Path | None = None) -> tuple[Any, TokenFile | None]:
     """The client configuration and the token file it follows, if any.
 

@@ -15,6 +15,8 @@ COMMANDS = {
     "cluster": ("tenantry.cli.cluster", "A Kubernetes control plane on this machine."),
     "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
     "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
+    "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
+    "authorize-namespace": ("tenantry.cli.authorize", "Let the operators of another namespace act in a namespace."),
     "config": ("tenantry.cli.configuration", "Check and show the configuration."),
 }
 
@@ -30,7 +32,7 @@ class _Main(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -69,5 +71,6 @@ def main() -> None:
       tenantry up                       everything on this machine, with a control plane of its own
       tenantry cluster up               only the control plane; it stays until `tenantry cluster down`
       tenantry invoke namespace-registration --kind Namespace --name team-a
+      tenantry authorize-namespace tenant1 --to operators
       tenantry config check tenantry.yaml
     """

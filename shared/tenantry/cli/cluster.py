@@ -18,12 +18,16 @@ import click
 import yaml
 
 from tenantry.local.control_plane import (
+    ALL_MODULES,
+    EXTRA_MODULES,
+    HELM,
     ControlPlane,
     ControlPlaneError,
     Lines,
     Status,
     cluster_folder,
     ensure_binaries,
+    find_binaries,
     take_down,
     wipe,
 )
@@ -105,14 +109,18 @@ def down(data: Path | None) -> None:
 @_data_option
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 def status(data: Path | None, output: str) -> None:
-    """Say what runs: version, ports, pids, memory, kubeconfig.  Exit code 3 when it does not run."""
+    """Say what runs: version, ports, pids, memory, kubeconfig, Helm.  Exit code 3 when it does not run."""
     current = read_status(_folder(data))
+    found, _ = find_binaries((HELM,))
+    helm = next(({"version": one.version, "place": one.place, "path": str(one.paths["helm"])} for one in found), None)
     if output == "json":
-        click.echo(json.dumps(current.as_dict(), indent=2))
+        click.echo(json.dumps({**current.as_dict(), "helm": helm}, indent=2))
     elif output == "yaml":
-        click.echo(yaml.safe_dump(current.as_dict(), sort_keys=False), nl=False)
+        click.echo(yaml.safe_dump({**current.as_dict(), "helm": helm}, sort_keys=False), nl=False)
     else:
         click.echo(_as_text(current))
+        told = "{version} ({place}): {path}".format(**helm) if helm else "not built yet: `tenantry cluster build`"
+        click.echo(f"helm        {told}")
     if not current.running:
         raise click.exceptions.Exit(NOT_RUNNING)
 
@@ -128,10 +136,15 @@ def kubeconfig(data: Path | None) -> None:
 
 
 @cluster.command()
+@click.argument("extra", nargs=-1, type=click.Choice([module.name for module in EXTRA_MODULES]))
 @_told
-def build() -> None:
-    """Find the programs of the control plane, or build them once (six to eight minutes on two cores)."""
-    for found in ensure_binaries(Lines()).found:
+def build(extra: tuple[str, ...]) -> None:
+    """Find the programs of the control plane, and Helm, or build them once (eight to ten minutes on two cores).
+
+    EXTRA names further programs, which only some tests use: without them these tests are skipped.
+    """
+    further = tuple(module for module in EXTRA_MODULES if module.name in extra)
+    for found in ensure_binaries(Lines(), (*ALL_MODULES, *further)).found:
         for name, path in found.paths.items():
             click.echo(f"{name} {found.version} ({found.place}): {path}")
 

@@ -60,14 +60,15 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             click.echo(f"using the control plane that runs already: {running.server}")
-            sys.exit(asyncio.run(_run(Path(running.kubeconfig))))
+            sys.exit(asyncio.run(_run(Path(running.kubeconfig), _helm())))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
+        helm = _helm()
         click.echo("starting etcd, kube-apiserver and kube-controller-manager")
         with ControlPlane(progress=Lines()) as plane:
             click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
-            sys.exit(asyncio.run(_run(plane.kubeconfig)))
+            sys.exit(asyncio.run(_run(plane.kubeconfig, helm)))
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
         sys.exit(1)
@@ -75,7 +76,19 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
         sys.exit(130)
 
 
-async def _run(kubeconfig: Path) -> int:
+def _helm() -> Path | None:
+    """Helm, for the Jobs that nothing else runs here; without it everything but releases works."""
+    from tenantry.local.control_plane import ControlPlaneError, Lines, ensure_helm
+
+    try:
+        return ensure_helm(Lines())
+    except ControlPlaneError as error:
+        click.echo(f"tenantry: without Helm no release is installed: {error}", err=True)
+        return None
+
+
+async def _run(kubeconfig: Path, helm: Path | None = None) -> int:
+    """Run until a signal; with ``helm`` there is no node, and the Jobs that run Helm are run here too."""
     from tenantry.local.control_plane import home
     from tenantry.local.knative import Knative
     from tenantry.serving.config import load_config
@@ -86,7 +99,7 @@ async def _run(kubeconfig: Path) -> int:
         loop.add_signal_handler(number, stop.set)
     with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
         letters = home() / "dead-letters.jsonl"
-        knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery, dead_letters=letters)
+        knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery, dead_letters=letters, helm=helm)
         starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config().project_label))
         await starting
     click.echo("ended")

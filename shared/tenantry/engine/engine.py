@@ -3,7 +3,8 @@
 For each owner: observe, plan, write the differences, report, and look again at what the decision was
 based on.  A lost race starts over, a bounded number of times.  A fan-out above `FAN_OUT_ABOVE` owners is
 handed to the broker, one event for each owner, when there is a broker to hand it to; below, and without
-one, it is done here, in parallel and bounded.
+one, it is done here, in parallel and bounded.  A key that concerns every owner is a sweep of its unit: one
+snapshot says who is due, and only those are run.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Known, SingleFlight
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import Owner, Unit
+from tenantry.engine.unit import EVERY, Owner, Unit
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
@@ -35,7 +36,8 @@ log = logging.getLogger("tenantry")
 
 ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
-PARALLEL = 16
+PARALLEL = 50
+EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
 TOLD = "refused and told"
 MAX_PENDING = 2000
@@ -70,6 +72,7 @@ class Engine:
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
+        self._shared = Shared()
         self._pending = 0
         self._deadline_s = deadline_s
 
@@ -112,8 +115,11 @@ class Engine:
         group = key.api_version.rpartition("/")[0]
         verdicts = []
         for unit in self._by_kind.get((group, key.kind), ()):
-            reader = Reader(self._api, (key,))
+            reader = Reader(self._api, (key,), shared=self._shared)
             stages = await unit.owners(key, request.hint, reader)
+            if stages is EVERY:
+                verdicts.append(await self._run_every(unit))
+                continue
             verdicts.append(await self._run_stages(unit, stages, reader.known, key))
         return worst(verdicts)
 
@@ -129,6 +135,17 @@ class Engine:
             if worst(done).status != 204:
                 break
         return worst(verdicts)
+
+    async def _run_every(self, unit: Unit[Any]) -> Verdict:
+        """A sweep of the unit; events that come during one share the next."""
+
+        async def work(_: frozenset[Key], __: Known) -> Verdict:
+            try:
+                return await self._sweep_unit(unit)
+            except ApiError as error:
+                return await self._failed(error)
+
+        return await self._flight.run(f"{unit.name}:*", frozenset(), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit[Any], owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
         if len(owners) == 1:
@@ -161,20 +178,20 @@ class Engine:
 
     # -- one owner -------------------------------------------------------------------------------------
 
-    async def _run(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
+    async def _run(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known, *, verify: bool = True) -> Verdict:
         async def work(all_causes: frozenset[Key], fresh: Known) -> Verdict:
-            return await self._reconcile(unit, owner, all_causes, fresh)
+            return await self._reconcile(unit, owner, all_causes, fresh, verify=verify)
 
         return await self._flight.run(f"{unit.name}:{owner}", causes, known, work, pause_s=unit.pause_s(owner))
 
-    async def _reconcile(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
+    async def _reconcile(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known, *, verify: bool) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(owner)
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": owner}
         ) as span:
             try:
-                verdict = await self._converge(unit, owner, causes, known)
+                verdict = await self._converge(unit, owner, causes, known, verify=verify)
             except ApiError as error:
                 verdict = await self._failed(error)
             except Exception:
@@ -186,10 +203,10 @@ class Engine:
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _converge(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known) -> Verdict:
+    async def _converge(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known, *, verify: bool) -> Verdict:
         writes = 0
         for attempt in range(ATTEMPTS):
-            reader = Reader(self._api, causes, known)
+            reader = Reader(self._api, causes, known, self._shared)
             known = {}
             observed = await unit.observe(owner, reader)
             outcome = await self._writer.write(unit.plan(observed))
@@ -214,7 +231,7 @@ class Engine:
             complete = not outcome.refusals and not told.refusals
             if not writes and complete:
                 return NOTHING_TO_DO
-            if not writes or await reader.unchanged():
+            if not writes or not verify or await reader.unchanged():
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)
         return Verdict(409, BUSY.reason, writes=writes)
 
@@ -238,6 +255,27 @@ class Engine:
         return verdict
 
     async def _sweep_unit(self, unit: Unit[Any]) -> Verdict:
+        """Run who is due, and look at lists again after the writes: one look for all in place of one for each.
+
+        Who is due then may not have been before: one owner's writes may be what another waits for.  Only who
+        was refused, or failed, is not tried again.
+        """
+        verdicts: list[Verdict] = []
+        stuck: set[Owner] = set()
+        for _ in range(ATTEMPTS):
+            due = [owner for owner in await self._due(unit) if owner not in stuck]
+            if not due:
+                break
+            done = await self._run_due(unit, due)
+            verdicts += done
+            stuck |= {owner for owner, verdict in zip(due, done, strict=True) if verdict.status != 204 or not verdict.complete}
+            if not any(verdict.writes for verdict in done):
+                break
+        return worst(verdicts)
+
+    async def _due(self, unit: Unit[Any]) -> list[Owner]:
+        """The owners that a snapshot shows not to be as declared, and those that run meanwhile."""
+        busy = self._flight.busy()  # they may write what they read before the lists: run again
         snapshot = await Snapshot.take(self._api, unit.prefetch())
         owners = list(await unit.sweep(snapshot))
         due: list[Owner] = []
@@ -246,18 +284,19 @@ class Engine:
                 await asyncio.sleep(0)  # planning from a snapshot never waits: let events through
             observed = await unit.observe(owner, snapshot)
             plans = (unit.plan(observed), unit.report(observed, ()))
-            if any(plan.changes(self._api.field_manager) for plan in plans):
+            if f"{unit.name}:{owner}" in busy or any(plan.changes(self._api.field_manager) for plan in plans):
                 due.append(owner)
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
-        if not due:
-            return NOTHING_TO_DO
+        return due
+
+    async def _run_due(self, unit: Unit[Any], due: Sequence[Owner]) -> list[Verdict]:
         gate = asyncio.Semaphore(PARALLEL)
 
         async def one(owner: Owner) -> Verdict:
             async with gate:
-                return await self._run(unit, owner, frozenset(), {})
+                return await self._run(unit, owner, frozenset(), {}, verify=False)
 
-        return worst(await asyncio.gather(*(one(owner) for owner in due)))
+        return list(await asyncio.gather(*(one(owner) for owner in due)))
 
     async def plan(self, unit_name: str, owner: Owner) -> str:
         """What a run for this owner would write, as text, without writing it."""

@@ -27,6 +27,7 @@ Work = Callable[[frozenset[Key], Known], Awaitable[Verdict]]
 class _Lane:
     """One owner that runs, or pauses after a run."""
 
+    running: bool = True
     causes: set[Key] = field(default_factory=set)
     work: Work | None = None
     trailing: asyncio.Future[Verdict] | None = None
@@ -72,7 +73,9 @@ class SingleFlight:
     ) -> None:
         try:
             while True:
+                lane.running = True
                 await _land(future, work, causes, known)
+                lane.running = False
                 if pause_s:
                     await self._pause(pause_s)
                 if lane.trailing is None or lane.work is None:
@@ -88,6 +91,10 @@ class SingleFlight:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._draining.wait()
+
+    def busy(self) -> frozenset[str]:
+        """The owners that run now: what they have read may be older than this moment."""
+        return frozenset(owner for owner, lane in self._lanes.items() if lane.running)
 
     async def drain(self) -> None:
         """Wait until nothing runs and nothing waits; pauses end at once."""

@@ -5,6 +5,9 @@ read live a moment ago to find the owner are handed on instead of being read twi
 unit marks a read whose change would make its decision wrong; `Reader.unchanged` reads those again after
 the writes.
 
+What does not depend on the owner (all ClusterRoleBindings) is read once for the runs that want it at the same
+time: `Shared` gives nobody a read that began before he asked.
+
 A `Snapshot` answers from whole lists instead, for the sweep: its answers only decide whether a live run
 is needed, never a write.
 """
@@ -13,10 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tenantry.api import Api
+from tenantry.api.client import Listing
+from tenantry.api.errors import KindNotServed
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 
 Fingerprint = Callable[[Object | None], Hashable]
@@ -38,6 +44,43 @@ def _key(kind: Kind, name: str, namespace: str) -> Key:
     return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
 
 
+class Shared:
+    """Reads that many runs want at the same time: who asks while one is under way shares the next one.
+
+    So every answer is as live as a read of one's own, and a hundred runs in parallel cost a few requests.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
+        self._next: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
+        """The result of a ``fetch`` that begins after this call."""
+        if name not in self._under_way:
+            task = self._under_way[name] = self._start(self._run(name, fetch, None))
+        elif name not in self._next:
+            task = self._next[name] = self._start(self._run(name, fetch, self._under_way[name]))
+        else:
+            task = self._next[name]
+        return await asyncio.shield(task)
+
+    @staticmethod
+    def _start(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(run)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # also when nobody waits any more
+        return task
+
+    async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], before: asyncio.Task[Any] | None) -> Any:
+        if before is not None:
+            await asyncio.wait({before})
+            self._under_way[name] = self._next.pop(name)
+        try:
+            return await fetch()
+        finally:
+            if name not in self._next:
+                del self._under_way[name]
+
+
 class Reader:
     """Memoised live reads of one attempt of one run."""
 
@@ -46,9 +89,11 @@ class Reader:
         api: Api,
         causes: Iterable[Key] = (),
         known: Mapping[Key, Object | None] | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self.causes = frozenset(causes)
         self._api = api
+        self._shared = shared or Shared()
         self.known: dict[Key, Object | None] = dict(known or {})
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
@@ -78,6 +123,26 @@ class Reader:
         listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}), field_selector=field)
         return listing.items
 
+    async def get_shared(self, kind: Kind, name: str) -> Object | None:
+        """The live object or None, read together with the other runs that want it now."""
+        key = _key(kind, name, "")
+        if key not in self.known:
+            self.known[key] = await self._shared.read(key, lambda: self._fetch(kind, name, ""))
+        return self.known[key]
+
+    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+        """All objects of a kind, read together with the other runs that want them now; not to be changed."""
+        found: builtins.list[Object] = await self._shared.read(kind, lambda: self.list(kind))
+        return found
+
+    async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
+        """Whether the API server lets a ServiceAccount do something (a SubjectAccessReview): verb, group, resource and so on."""
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        spec = {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups, "resourceAttributes": dict(attributes)}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = await self._api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
+        return bool(answer["status"].get("allowed"))
+
     def depends_on(self, compute: Compute, value: Hashable) -> None:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
@@ -86,7 +151,7 @@ class Reader:
         """Read the optimistic inputs again; False when one of them is not what it was."""
         if not self._inputs:
             return True
-        fresh = Reader(self._api, self.causes)
+        fresh = Reader(self._api, self.causes, shared=self._shared)
         now = await asyncio.gather(*(compute(fresh) for compute, _ in self._inputs))
         return all(value == before for value, (_, before) in zip(now, self._inputs, strict=True))
 
@@ -96,12 +161,14 @@ class Prefetch:
     """A list that a sweep reads once: the kind, narrowed by labels, a name or a namespace.
 
     It answers every question that it covers: what it would contain and does not, does not exist.
+    With ``optional`` a kind that the server does not serve has no objects.
     """
 
     kind: Kind
     labels: tuple[tuple[str, str], ...] = ()
     name: str = ""
     namespace: str = ""
+    optional: bool = False
 
     def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
         """Whether every object that is asked for would be in this list."""
@@ -119,7 +186,7 @@ class _Table:
         self._indexes: dict[str, dict[str, builtins.list[Object]]] = {}
 
     def find(self, namespace: str, labels: Mapping[str, str], name: str) -> builtins.list[Object]:
-        """The items that match; with labels or a namespace in time that grows with the result only."""
+        """The items that match, in time that grows with the result only."""
         found = self._items
         if labels:
             label, value = next(iter(labels.items()))
@@ -127,6 +194,8 @@ class _Table:
                 found = self._by(f"label {label}", lambda item: labels_of(item).get(label)).get(value, [])
         elif namespace:
             found = self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, [])
+        elif name:
+            found = self._by("name", lambda item: item["metadata"]["name"]).get(name, [])
         return [
             item
             for item in found
@@ -160,9 +229,14 @@ class Snapshot(Reader):
 
         async def read(wanted: Prefetch) -> None:
             field = f"metadata.name={wanted.name}" if wanted.name else ""
-            listing = await api.list(
-                wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
-            )
+            try:
+                listing = await api.list(
+                    wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
+                )
+            except KindNotServed:
+                if not wanted.optional:
+                    raise
+                listing = Listing([], "")
             for item in listing.items:
                 metadata = item["metadata"]
                 snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
@@ -170,6 +244,14 @@ class Snapshot(Reader):
 
         await asyncio.gather(*(read(wanted) for wanted in lists))
         return snapshot
+
+    async def get_shared(self, kind: Kind, name: str) -> Object | None:
+        """The same as `get`: a snapshot asks once."""
+        return await self.get(kind, name)
+
+    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+        """The same as `list`."""
+        return await self.list(kind)
 
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())

@@ -16,6 +16,12 @@ from tenantry.model.plan import Plan, Refusal
 Observed = TypeVar("Observed")
 Owner = str
 
+EVERY: Sequence[Sequence[Owner]] = (("*",),)
+"""What `Unit.owners` answers for a key that concerns every owner there is.
+
+They are looked at as in a sweep: planned from one snapshot, and only those that are due are run.
+"""
+
 
 class Unit(Protocol[Observed]):
     """A unit: five methods, of which ``plan`` and ``report`` are pure."""
@@ -25,7 +31,7 @@ class Unit(Protocol[Observed]):
     """The kinds whose events concern this unit."""
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[Owner]]:
-        """The owners that a key concerns, in stages: a stage starts when the one before has succeeded.
+        """The owners that a key concerns, in stages: a stage starts when the one before has succeeded; or `EVERY`.
 
         ``hint`` holds the labels of the event's payload, if it had any.  They may add owners to look at
         when the object is gone, and decide nothing.

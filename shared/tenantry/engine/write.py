@@ -31,7 +31,19 @@ from tenantry.engine import notices, telemetry
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries
 from tenantry.model.kinds import Object
-from tenantry.model.plan import Apply, Cause, Change, Delete, Notice, Plan, Refusal, RemoveLabel, change_of
+from tenantry.model.plan import (
+    Apply,
+    Cause,
+    Change,
+    Delete,
+    Edit,
+    Notice,
+    Plan,
+    Refusal,
+    RemoveFinalizers,
+    RemoveLabel,
+    change_of,
+)
 
 log = logging.getLogger("tenantry")
 
@@ -48,6 +60,14 @@ class Outcome:
     deleted: bool = False
     transient: ApiError | None = None
 
+    def add(self, other: Outcome) -> None:
+        """Take in what became of a plan within this one."""
+        self.writes += other.writes
+        self.refusals += other.refusals
+        self.conflict = self.conflict or other.conflict
+        self.deleted = self.deleted or other.deleted
+        self.transient = self.transient or other.transient
+
 
 class Writer:
     """Writes plans under one identity; ``on_write`` sees every change that was made."""
@@ -61,14 +81,22 @@ class Writer:
         """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole."""
         outcome = Outcome()
         for stage in plan.stages:
-            changes = [change for item in stage if (change := change_of(item, self._api.field_manager)) is not None]
-            if len(changes) == 1:
+            within = [item for item in stage if isinstance(item, Plan)]
+            writes = [item for item in stage if not isinstance(item, Plan)]
+            changes = [change for item in writes if (change := change_of(item, self._api.field_manager)) is not None]
+            if len(changes) == 1 and not within:
                 await self._attempt(changes[0], outcome)
-            elif changes:
-                await asyncio.gather(*(self._attempt(change, outcome) for change in changes))
+            elif changes or within:
+                await asyncio.gather(
+                    *(self._attempt(change, outcome) for change in changes), *(self._within(inner, outcome) for inner in within)
+                )
             if outcome.conflict or outcome.transient or outcome.refusals:
                 break
         return outcome
+
+    async def _within(self, plan: Plan, outcome: Outcome) -> None:
+        """Write a plan that stands in a stage of another."""
+        outcome.add(await self.write(plan))
 
     async def _attempt(self, change: Change, outcome: Outcome) -> None:
         try:
@@ -103,10 +131,15 @@ class Writer:
                 metadata.get("namespace", ""),
                 uid=metadata["uid"],
                 resource_version=metadata["resourceVersion"],
+                propagation=write.propagation,
             )
             stored = write.live
         elif isinstance(write, RemoveLabel):
             stored = await self._remove_label(write)
+        elif isinstance(write, RemoveFinalizers):
+            stored = await self._remove_finalizers(write)
+        elif isinstance(write, Edit):
+            stored = await self._edit(write)
         else:
             stored = await self._apply(write, change)
         telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
@@ -126,10 +159,10 @@ class Writer:
             return await self._api.create(write.kind, write.wanted)
         if change.why is not None and change.why.migrate and live is not None:
             live = await self._own_by_apply(write, live)
-        body = stamped(write.wanted, live, notices.now_seconds())
+        body = stamped(write.wanted, live, notices.now_seconds()) if write.stamp else write.wanted
         if live is not None:
             body = {**body, "metadata": {**body["metadata"], "uid": live["metadata"]["uid"]}}
-        stored = await self._api.apply(write.kind, body, subresource=write.subresource)
+        stored = await self._api.apply(write.kind, body, subresource=write.subresource, manager=write.manager)
         if live is not None and stored["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
             telemetry.futile_writes.add(1, {"function": self._function, "kind": change.key.kind})
             log.warning("the write changed nothing: %s", change)
@@ -148,6 +181,32 @@ class Writer:
                 {"op": "remove", "path": path},
             ],
         )
+
+    async def _remove_finalizers(self, write: RemoveFinalizers) -> Object:
+        metadata = write.live["metadata"]
+        found = metadata["finalizers"]
+        return await self._api.json_patch(
+            write.kind,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            [
+                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+                {"op": "test", "path": "/metadata/finalizers", "value": found},
+                {
+                    "op": "replace",
+                    "path": "/metadata/finalizers",
+                    "value": [name for name in found if name not in write.finalizers],
+                },
+            ],
+        )
+
+    async def _edit(self, write: Edit) -> Object:
+        metadata = write.live["metadata"]
+        same: list[Object] = [
+            {"op": "test", "path": f"/metadata/{part}", "value": metadata[part]} for part in ("uid", "resourceVersion")
+        ]
+        operations = [*same, *(dict(step) for step in write.operations)]
+        return await self._api.json_patch(write.kind, metadata["name"], metadata.get("namespace", ""), operations)
 
     async def _own_by_apply(self, write: Apply, live: Object) -> Object:
         """Turn our plain updates of an object that we created into an apply, so that fields can be given up.
@@ -168,7 +227,7 @@ class Writer:
                 {
                     "op": "replace",
                     "path": "/metadata/managedFields",
-                    "value": as_apply_entries(live, self._api.field_manager),
+                    "value": as_apply_entries(live, write.manager or self._api.field_manager),
                 },
             ],
         )

@@ -12,9 +12,11 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.deployment import deployment_folder, documents, function_documents
-from tenantry.model.config import Config
+from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -30,7 +32,21 @@ from tenantry.model.kinds import (
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
-_KINDS = {kind.kind: kind for kind in (NAMESPACE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)}
+PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
+_DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
+_KINDS = {
+    kind.kind: kind
+    for kind in (
+        NAMESPACE,
+        SERVICE_ACCOUNT,
+        ROLE,
+        ROLE_BINDING,
+        CLUSTER_ROLE,
+        CLUSTER_ROLE_BINDING,
+        ADMISSION_POLICY,
+        ADMISSION_POLICY_BINDING,
+    )
+}
 
 Say = Callable[[str], None]
 
@@ -46,14 +62,8 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
     knative = deployment_folder("knative")
     for crd in documents(knative / "crds"):
         await _install_crd(api, crd, say)
-    system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
-    operator = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": config.helm_project_operator.system_namespace},
-    }
-    for namespace in (system, operator):
-        await apply_if_different(api, NAMESPACE, namespace, say)
+    for namespace in (SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace):
+        await _make_namespace(api, namespace, say)
     wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
     for document in wanted:
         kind = _KINDS.get(document["kind"])
@@ -61,17 +71,38 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
             await apply_if_different(api, kind, for_charts(document, config), say)
 
 
+async def _make_namespace(api: Api, name: str, say: Say) -> None:
+    """Make a namespace with our mark, by which an uninstallation knows it; one that is there stays as it is."""
+    if await api.get(NAMESPACE, name) is None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(PART_OF)}}
+        await apply_if_different(api, NAMESPACE, body, say)
+
+
 def for_charts(document: Object, config: Config) -> Object:
-    """A ClusterRole whose ConfigMap names are those of the configured charts."""
+    """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration."""
+    operator = config.helm_project_operator
+    if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
+        return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
-    names = [chart.config_map_name for chart in config.helm_project_operator.charts]
+    levels = operator.release_role_bindings.cluster_role_refs
+    job_roles = {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)}
+    cluster_roles = {
+        "tenantry-rbac-aggregation": {levels.admin, levels.edit, levels.view},
+        "tenantry-release-provisioning": job_roles,
+    }
+    names = {
+        CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],
+        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], set()) - {""}),
+    }
 
-    def adapt(rule: dict[str, Any]) -> dict[str, Any]:
-        named = rule.get("resources") == [CONFIG_MAP.plural] and "resourceNames" in rule
-        return {**rule, "resourceNames": names} if named else rule
+    def adapt(rule: dict[str, Any]) -> list[dict[str, Any]]:
+        found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
+        if found is None or "resourceNames" not in rule:
+            return [rule]
+        return [{**rule, "resourceNames": found}] if found else []  # no name at all would mean every name
 
-    return {**document, "rules": [adapt(rule) for rule in document.get("rules") or []]}
+    return {**document, "rules": [adapted for rule in document.get("rules") or [] for adapted in adapt(rule)]}
 
 
 async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> None:

@@ -8,8 +8,9 @@ ServiceAccount.  At start every schedule fires once, because what happened befor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -22,12 +23,14 @@ from tenantry.local.broker import Broker
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
 from tenantry.local.manifests import Manifests, load
 from tenantry.local.processes import FunctionProcess
 from tenantry.local.schedule import Schedule
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.subscription import OnDelivery
+from tenantry.model.config import Config
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.function import SINK_VARIABLE
 from tenantry.serving.server import available_functions
@@ -52,6 +55,7 @@ class Knative:
         on_delivery, on_log: see every delivery, and every log line of a function as a mapping.
         dead_letters: the file for events that nobody could handle; default: one in the folder.
         watch: False leaves the sources out: events come only through `broker`.
+        helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Knative:
         on_log: OnLog | None = None,
         dead_letters: Path | None = None,
         watch: bool = True,
+        helm: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
@@ -84,6 +89,7 @@ class Knative:
         self._say = say
         self._on_log = on_log
         self._watch = watch
+        self._helm = helm
         self._environment = dict(environment or {})
         self._stack = AsyncExitStack()
 
@@ -139,6 +145,8 @@ class Knative:
         self.schedule = await self._stack.enter_async_context(
             Schedule(self._pings(manifests), lambda _: self.broker.accept, say=self._say)
         )
+        if self._helm is not None:
+            await self._stack.enter_async_context(self._runner(self._helm, config))
         if self._watch:
             await self._start_sources(manifests, admin)
         for ping in self._pings(manifests):
@@ -194,6 +202,13 @@ class Knative:
         path = await identity.open()
         self._stack.push_async_callback(identity.close)
         return path
+
+    @contextlib.asynccontextmanager
+    async def _runner(self, helm: Path, config: Config) -> AsyncIterator[None]:
+        namespace = config.helm_project_operator.system_namespace
+        api = await Api.connect(field_manager=RUNNER_MANAGER, kubeconfig=self._kubeconfig)
+        async with api, JobRunner(api, namespace, helm, self._folder, self._say):
+            yield
 
     async def _start_functions(self) -> None:
         for function in self.functions.values():

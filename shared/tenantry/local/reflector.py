@@ -92,6 +92,8 @@ class Reflector:
             except KindNotServed:
                 self._resource_version = ""
                 self._on_state(self, f"the server does not serve {self.kind} yet", False)
+                if failures:
+                    self.synced.set()  # an optional kind: there is nothing that existed at start
             except TransientError as error:
                 self._on_state(self, error.message, True)
             except ApiError as error:

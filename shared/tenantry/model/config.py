@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,7 @@ from pydantic import (
 from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
@@ -44,6 +45,13 @@ def _label_key(value: str) -> str:
 def _label_value(value: str) -> str:
     if not _LABEL_VALUE.fullmatch(value):
         raise ValueError(f"{value!r} is not a label value (letters, digits, dots, dashes, underscores; at most 63)")
+    return value
+
+
+def _account(value: str) -> str:
+    namespace, _, name = value.partition("/")
+    if not DNS_LABEL.fullmatch(namespace) or not name or "/" in name:
+        raise ValueError(f"{value!r} is not a ServiceAccount as namespace/name")
     return value
 
 
@@ -116,6 +124,8 @@ class Chart(Section):
     singleton: StrictBool = False
     """At most one ProjectHelmChart per registration namespace."""
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
+    job_cluster_role: str = Field("", alias="jobClusterRole")
+    """The ClusterRole for the Jobs that run Helm for this chart; empty for ``helmController.jobClusterRole``."""
 
     @field_validator("helm_api_version")
     @classmethod
@@ -123,6 +133,16 @@ class Chart(Section):
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+", value):
             raise ValueError(f"{value!r} is not a group and version such as dummy.cattle.io/v1alpha1")
         return value
+
+    @property
+    def reference(self) -> RepoChart | None:
+        """The chart's place in a repository; None for one that is embedded into HelmCharts."""
+        return self.chart if isinstance(self.chart, RepoChart) else None
+
+    @property
+    def helm_api_group(self) -> str:
+        """``helmApiVersion`` before the slash: the label on HelmCharts and HelmReleases."""
+        return self.helm_api_version.partition("/")[0]
 
     @property
     def config_map_name(self) -> str:
@@ -191,6 +211,19 @@ class Enabled(Section):
     enabled: StrictBool = True
 
 
+class HelmController(Section):
+    """``helmController``: who runs Helm for a HelmChart, and with what."""
+
+    enabled: StrictBool = True
+    """False leaves the HelmCharts to another controller, named by ``externalControllerName``."""
+    external_controller_name: str = Field("helm-controller", alias="externalControllerName")
+    """The name in the managed-by annotation of HelmCharts while this one is not enabled."""
+    job_image: str = Field("", alias="jobImage")
+    """The image of the Jobs that run Helm; empty for the one of this release."""
+    job_cluster_role: str = Field("cluster-admin", alias="jobClusterRole")
+    """The ClusterRole that the account of such a Job is bound to, unless the chart names its own."""
+
+
 class HelmProjectOperator(Section):
     """``helmProjectOperator``: projects, their charts and their namespaces."""
 
@@ -209,7 +242,7 @@ class HelmProjectOperator(Section):
     """Deny list of project ids."""
     release_role_bindings: ReleaseRoleBindings = Field(default_factory=ReleaseRoleBindings, alias="releaseRoleBindings")
     hardened_namespaces: HardenedNamespaces = Field(default_factory=HardenedNamespaces, alias="hardenedNamespaces")
-    helm_controller: Enabled = Field(default_factory=Enabled, alias="helmController")
+    helm_controller: HelmController = Field(default_factory=HelmController, alias="helmController")
     helm_locker: Enabled = Field(default_factory=Enabled, alias="helmLocker")
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
     namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(
@@ -227,11 +260,41 @@ class HelmProjectOperator(Section):
         return value
 
 
+class NamespaceScopeSettings(Section):
+    """``scopeBinding.namespaceScope``: how NamespaceScopes give rights in member namespaces."""
+
+    projection: Literal["managed", "own-roles"] = "managed"
+    """``managed``: one Role bounded by the member's consent; ``own-roles``: copies of each account's own Roles within it."""
+    consent_accounts: tuple[Annotated[str, AfterValidator(_account)], ...] = Field((), alias="consentAccounts")
+    """Further ServiceAccounts, as ``namespace/name``, that a consent may be bound to; ``ibm-namespace-scope-operator`` in the
+    NamespaceScope's own namespace and the function's own account always count."""
+
+    @property
+    def agreed_accounts(self) -> frozenset[tuple[str, str]]:
+        """The further accounts as (namespace, name)."""
+        return frozenset((found.partition("/")[0], found.partition("/")[2]) for found in self.consent_accounts)
+
+
+class Olm(Section):
+    """``scopeBinding.olm``: scopes made from the OperatorGroups and ClusterServiceVersions of OLM."""
+
+    enabled: StrictBool = False
+    """Also needs the label ``scope-binding/olm-compat: "true"`` on each OperatorGroup that takes part."""
+
+
+class ScopeBinding(Section):
+    """``scopeBinding``: where operators may act."""
+
+    namespace_scope: NamespaceScopeSettings = Field(default_factory=NamespaceScopeSettings, alias="namespaceScope")
+    olm: Olm = Field(default_factory=Olm)
+
+
 class Config(Section):
     """The whole file."""
 
     global_: Global = Field(default_factory=Global, alias="global")
     helm_project_operator: HelmProjectOperator = Field(default_factory=HelmProjectOperator, alias="helmProjectOperator")
+    scope_binding: ScopeBinding = Field(default_factory=ScopeBinding, alias="scopeBinding")
 
     @model_validator(mode="after")
     def _marks_are_ours(self) -> Self:

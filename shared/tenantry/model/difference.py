@@ -20,8 +20,8 @@ from tenantry.model.kinds import Object
 MERGE_KEYS: Mapping[str, str] = {"ownerReferences": "uid", "conditions": "type", "secrets": "name", "finalizers": ""}
 """Lists that are merged, by field name, with the key of an entry; an empty key means a set of values."""
 
-ATOMIC = frozenset({"podSelector", "namespaceSelector", "roleRef", "projectNamespaceSelector"})
-"""Maps that the API replaces whole: an empty one means empty, not "anything"."""
+ATOMIC = frozenset({"podSelector", "namespaceSelector", "roleRef", "projectNamespaceSelector", "dashboardValues"})
+"""Maps that are compared whole: an empty one means empty, not "anything", and names inside mean nothing to us."""
 
 _STAMPED = "lastTransitionTime"
 _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion"})

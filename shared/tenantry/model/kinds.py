@@ -44,16 +44,45 @@ CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SECRET = Kind("v1", "Secret", "secrets")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 RESOURCE_QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
+POD = Kind("v1", "Pod", "pods")
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
+DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ADMISSION_POLICY = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+ADMISSION_POLICY_BINDING = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
+# The scope kinds are served in two groups by the same code; the names without suffix are of the main one, and come last.
+SCOPE_TEMPLATE_FRAMEWORK = Kind("operators.io.operator-framework/v1alpha1", "ScopeTemplate", "scopetemplates", namespaced=False)
+SCOPE_INSTANCE_FRAMEWORK = Kind("operators.io.operator-framework/v1alpha1", "ScopeInstance", "scopeinstances", namespaced=False)
+SCOPE_TEMPLATE = Kind("operators.coreos.com/v1alpha1", "ScopeTemplate", "scopetemplates", namespaced=False)
+SCOPE_INSTANCE = Kind("operators.coreos.com/v1alpha1", "ScopeInstance", "scopeinstances", namespaced=False)
+CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions")
+OPERATOR_GROUP = Kind("operators.coreos.com/v1", "OperatorGroup", "operatorgroups")
+NAMESPACE_SCOPE = Kind("operator.ibm.com/v1", "NamespaceScope", "namespacescopes")
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
+HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
+HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")
+JOB = Kind("batch/v1", "Job", "jobs")
+POD = Kind("v1", "Pod", "pods")
+HELM_RELEASE = Kind("helm.cattle.io/v1alpha1", "HelmRelease", "helmreleases")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -15,11 +15,68 @@ PROJECT_ID = "helm.cattle.io/projectId"
 ORPHANED = "helm.cattle.io/helm-project-operator-orphaned"
 """Label ``true`` on a registration or release namespace that may be deleted."""
 
+API_GROUP = "helm.cattle.io/helm-api-version"
+"""Label on HelmCharts and HelmReleases: the helmApiVersion before the slash."""
+
+CLEANUP = "helm.cattle.io/helm-project-operator-cleanup"
+"""Label ``true`` on a ProjectHelmChart: its release is taken away until the system is deployed again."""
+
+DASHBOARD_VALUES = "helm.cattle.io/dashboard-values-configmap"
+"""Label that charts put on ConfigMaps with dashboard values: the release name."""
+
+CHART_MANAGED_BY = "helmcharts.cattle.io/managed-by"
+"""Annotation on a HelmChart: the name of the controller that runs Helm for it."""
+
+RELEASE_MANAGED_BY = "helmreleases.cattle.io/managed-by"
+"""Annotation on a HelmRelease: the name of the controller that locks it."""
+
+UPSTREAM_PROJECT_CHART_FINALIZER = "wrangler.cattle.io/on-project-helm-chart-remove"
+"""Finalizer of the Helm Project Operator on ProjectHelmCharts: nobody takes it off once that operator is gone."""
+
+UPSTREAM_HELM_CHART_FINALIZER = "wrangler.cattle.io/on-helm-chart-remove"
+UPSTREAM_HELM_RELEASE_FINALIZER = "wrangler.cattle.io/on-helm-release-remove"
+
+PROJECT_CHART = "tenantry.dev/project-helm-chart"
+"""Annotation on release namespaces, HelmCharts, HelmReleases and RoleBindings: ``<namespace>/<name>`` of the ProjectHelmChart."""
+
+HELM_API_VERSION = "tenantry.dev/helm-api-version"
+"""Annotation on a HelmChart: the helmApiVersion, in full, of the configured chart that it installs."""
+
+CLEANED_UP_BY = "tenantry.dev/cleaned-up-by"
+"""Annotation on a ProjectHelmChart with the cleanup label: the installation that saw the label first."""
+
+CHART_LABEL = "helmcharts.helm.cattle.io/chart"
+"""Label on what runs Helm for a HelmChart, Job and pods included: the name of the HelmChart."""
+
+CONFIG_HASH = "helmcharts.helm.cattle.io/configHash"
+"""Annotation on the pods of such a Job: a digest of chart, values and everything else that a run depends on."""
+
+CHART_UNMANAGED = "helmcharts.helm.cattle.io/unmanaged"
+"""Annotation on a HelmChart that nobody shall run Helm for."""
+
+HELM_CHART_FINALIZER = "tenantry.dev/helm-chart"
+"""Finalizer of release-provisioning on HelmCharts: the release is uninstalled before they go."""
+
+RELEASE_FINALIZER = "tenantry.dev/release"
+"""Finalizer of release-provisioning on ProjectHelmCharts."""
+
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 
 REGISTERED_CONDITION = "tenantry.dev/Registered"
 """Condition on a Namespace that says why its project is not served; absent when all is well."""
+
+ROLE_OF = "helm.cattle.io/project-helm-chart-role"
+"""Label on a Role in a release namespace, set by charts: the name of the release."""
+
+AGGREGATE_FROM = "helm.cattle.io/project-helm-chart-role-aggregate-from"
+"""Label on the same Role: ``admin``, ``edit`` or ``view``, the level whose people get it."""
+
+BINDING_OF = "helm.cattle.io/project-helm-chart-role-binding"
+"""Label on a RoleBinding that Tenantry made for such a Role: the name of the release."""
+
+ROLES_BOUND_CONDITION = "tenantry.dev/RolesBound"
+"""Condition on a ProjectHelmChart that says why a Role of its release is not bound; absent when all is well."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that the API server puts on every namespace; who creates one owns it, so it is part of what we want."""

@@ -7,9 +7,9 @@ namespace comes before what lives in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tenantry.model.difference import Difference, difference
 from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
@@ -33,7 +33,9 @@ class Apply:
     ``wanted`` is the complete set of fields of ours.  ``live`` is the object as observed; None means that
     it is to be made, with ``create_only`` never taking over what somebody else makes meanwhile.
     ``notice`` is recorded when the apply is really needed: after it, or before it for a status, so that a
-    condition never stands without its Event.
+    condition never stands without its Event.  ``manager`` is the field manager where two units of one
+    function write one object: each owns, and gives up, fields of its own.  Without ``stamp`` conditions get no
+    ``lastTransitionTime``, for kinds of others whose schema knows none.
     """
 
     kind: Kind
@@ -42,6 +44,8 @@ class Apply:
     create_only: bool = False
     subresource: str = ""
     notice: Notice | None = None
+    manager: str = ""
+    stamp: bool = True
 
     @property
     def key(self) -> Key:
@@ -51,11 +55,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete exactly the object and state that was observed (uid and resourceVersion)."""
+    """Delete exactly the object and state that was observed (uid and resourceVersion).
+
+    With ``Foreground`` it stays, terminating, until what it owns is gone.
+    """
 
     kind: Kind
     live: Object
     notice: Notice | None = None
+    propagation: Literal["Background", "Foreground"] = "Background"
 
     @property
     def key(self) -> Key:
@@ -78,7 +86,42 @@ class RemoveLabel:
         return key_of(self.live)
 
 
-Write = Apply | Delete | RemoveLabel
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizers:
+    """Take finalizers off an object, whoever put them there; nothing when none of them is there.
+
+    An apply only gives up a finalizer of ours; those of a system that is gone, or that came with a backup, need this.
+    """
+
+    kind: Kind
+    live: Object
+    finalizers: tuple[str, ...]
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Change places of somebody's object that an apply cannot own: JSON patch operations (RFC 6902) on exactly the
+    object and state that was observed; nothing without operations.
+    """
+
+    kind: Kind
+    live: Object
+    operations: tuple[Mapping[str, Any], ...]
+    notice: Notice | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +159,22 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Stages of writes.  An empty plan wants nothing."""
+    """Stages of writes.  An empty plan wants nothing.
 
-    stages: tuple[tuple[Write, ...], ...] = ()
+    A plan in a stage runs beside what else is in that stage: a refusal stops its own later stages, and those
+    of the plan around it, but not those of its neighbours.
+    """
+
+    stages: tuple[tuple[Write | Plan, ...], ...] = ()
 
     def writes(self) -> Iterator[Write]:
         """All writes in order."""
         for stage in self.stages:
-            yield from stage
+            for item in stage:
+                if isinstance(item, Plan):
+                    yield from item.writes()
+                else:
+                    yield item
 
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""
@@ -145,7 +196,14 @@ def change_of(write: Write, manager: str) -> Change | None:
         if write.label not in labels_of(write.live):
             return None
         return Change("update", write, Difference(given_up=(f"metadata.labels[{write.label}]",)))
-    why = difference(write.wanted, write.live, manager=manager, subresource=write.subresource)
+    if isinstance(write, Edit):
+        paths = dict.fromkeys(str(step["path"]) for step in write.operations if step["op"] != "test")
+        return Change("update", write, Difference(changed=tuple(paths))) if paths else None
+    if isinstance(write, RemoveFinalizers):
+        found = [name for name in write.live["metadata"].get("finalizers") or () if name in write.finalizers]
+        lost = tuple(f"metadata.finalizers[{name}]" for name in found)
+        return Change("update", write, Difference(given_up=lost)) if lost else None
+    why = difference(write.wanted, write.live, manager=write.manager or manager, subresource=write.subresource)
     if why is None:
         return None
     if write.subresource:

@@ -2,7 +2,7 @@
 
 =============  ================================================================================
 registration   ``cattle-project-<id>`` and ours: where project owners ask for releases
-release        carries our mark and the system project's label: where releases live
+release        ours, or with our mark and the system project's label: where releases live
 system         by name, or by the label of the system project or of a denied one: left alone
 ordinary       everything else; a member of project ``<id>`` when it carries the project label
 =============  ================================================================================
@@ -31,6 +31,8 @@ from tenantry.model.names import (
 )
 
 REGISTRATION_MANAGER = field_manager("namespace-registration")
+RELEASE_FUNCTION = "release-provisioning"
+RELEASE_MANAGER = field_manager(RELEASE_FUNCTION)
 
 PlaceClass = Literal["registration", "release", "system", "ordinary"]
 
@@ -74,7 +76,7 @@ def project_of_registration_name(name: str) -> str:
 def is_registration(namespace: Object, config: Config) -> bool:
     """Whether an existing namespace is a registration namespace of ours."""
     project = project_of_registration_name(namespace["metadata"]["name"])
-    if not project or not config.project_label:
+    if not project or not config.project_label or is_made_for_release(namespace):
         return False
     labels = labels_of(namespace)
     return (
@@ -82,6 +84,11 @@ def is_registration(namespace: Object, config: Config) -> bool:
         or annotations_of(namespace).get(ADOPT) == "true"
         or owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", NAMESPACE_NAME)
     )
+
+
+def is_made_for_release(namespace: Object) -> bool:
+    """Whether an existing namespace was made, or taken over, for a release, whatever its labels say by now."""
+    return owns(namespace, RELEASE_MANAGER, "metadata", "labels", NAMESPACE_NAME)
 
 
 def place_of(namespace: Object, config: Config) -> Place:
@@ -93,7 +100,7 @@ def place_of(namespace: Object, config: Config) -> Place:
         return Place("registration", project_of_registration_name(name))
     if name in config.system_namespaces:
         return Place("system")
-    if project and project == config.release_project_id and OPERATED in labels:
+    if is_made_for_release(namespace) or (project and project == config.release_project_id and OPERATED in labels):
         return Place("release", labels.get(PROJECT_ID, ""))
     if project in config.denied_project_ids:
         return Place("system")

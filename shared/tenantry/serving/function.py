@@ -54,10 +54,15 @@ class Settings:
 
 
 class Function:
-    """A function by name and units.  Configuration and client are made at the first use, in its loop."""
+    """A function by name and units.  Configuration and client are made at the first use, in its loop.
 
-    def __init__(self, name: str, units: Callable[[Settings], Iterable[Unit[Any]]]) -> None:
+    ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
+    kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
+    """
+
+    def __init__(self, name: str, units: Callable[[Settings], Iterable[Unit[Any]]], *, concurrency: int = 16) -> None:
         self.name = name
+        self._concurrency = concurrency
         self.on_write: OnWrite | None = None
         self._units = units
         self._settings: Settings | None = None
@@ -82,7 +87,7 @@ class Function:
         async with self._starting:
             if self._engine is None:
                 settings = self.configure()
-                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, "16"))
+                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency))
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency
                 )

@@ -25,8 +25,10 @@ from tenantry.local.manifests import Manifests, load
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
-from tenantry.local.specs import Selector
+from tenantry.local.specs import Selector, SourceSpec
+from tenantry.model.event import Event
 from tenantry.model.kinds import Object, labels_of
+from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import tag_of
@@ -136,7 +138,7 @@ class Arena:
         await self.player.open(SWEEP, urls[:1])
         self.world = await enter(World(watcher, self.workload.watched))
         source_api = await enter(await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs["tenantry-source"]))
-        for spec in self._manifests.sources:
+        for spec in (*self._manifests.sources, *_shared_sources(self._manifests)):
             self._sources.append(await enter(ApiServerSource(source_api, spec, self.player.accept, say=say)))
         for source in self._sources:
             await source.synced()
@@ -224,7 +226,8 @@ class Arena:
         """Note which watches of the sources will tell this change."""
         tag = tag_of(change.key.namespace, change.key.name)
         for number, (reflector, matches) in enumerate(self._announces):
-            if reflector.kind.kind == change.key.kind and (matches(change.before) or matches(change.after)):
+            kind = (reflector.kind.api_version, reflector.kind.kind)
+            if kind == (change.key.api_version, change.key.kind) and (matches(change.before) or matches(change.after)):
                 needs = self._needs.setdefault(tag, {})
                 needs[number] = max(needs.get(number, 0), change.resource_version)
 
@@ -284,11 +287,30 @@ def _is_about_itself(exchange: Exchange) -> bool:
     return exchange.resource == "events" and exchange.namespace == OWN_NAMESPACE
 
 
+def _shared_sources(manifests: Manifests) -> list[SourceSpec]:
+    """The sources in other files of ``triggers/`` that bring kinds which the function hears and has no source of its own for."""
+    covered = {(watched.api_version, watched.kind) for spec in manifests.sources for watched in spec.resources}
+    found = []
+    for spec in load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).sources:
+        fresh = {(watched.api_version, watched.kind) for watched in spec.resources} - covered
+        if any(trigger.filter.matches(_sample(*each)) for each in fresh for trigger in manifests.triggers):
+            covered |= fresh
+            found.append(spec)
+    return found
+
+
+def _sample(api_version: str, kind: str) -> Event:
+    """An event about an object of that kind, for trying filters."""
+    attributes = {"kind": kind, "apiversion": api_version, "namespace": "", "name": "sample"}
+    return Event("sample", "/tenantry/testing", "dev.knative.apiserver.resource.update", extensions=attributes)
+
+
 def _matcher(selector: Selector) -> Callable[[Object | None], bool]:
-    wanted = dict(selector.match_labels)
+    wanted = [Requirement(name, "In", frozenset({value})) for name, value in selector.match_labels.items()]
+    wanted += [Requirement(each.key, each.operator, frozenset(each.values)) for each in selector.match_expressions]
+    parsed = LabelSelector(tuple(wanted))
 
     def matches(obj: Object | None) -> bool:
-        labels = labels_of(obj)
-        return obj is not None and all(labels.get(name) == value for name, value in wanted.items())
+        return obj is not None and parsed.matches(labels_of(obj))
 
     return matches

@@ -14,6 +14,7 @@ from tenantry.api.errors import ApiError
 from tenantry.model.kinds import Key, Object
 from tenantry.testing import faults, player
 from tenantry.testing.awaiting import POLL_S
+from tenantry.testing.naming import role_of
 from tenantry.testing.oracle import Evidence
 from tenantry.testing.perturbations import Ask, Perturbation, Scene, targets_of, writes
 from tenantry.testing.player import Announced, Lane, Policy
@@ -194,8 +195,12 @@ class Vanish(Perturbation):
     again: ClassVar[bool] = False
 
     def targets(self, run: Evidence) -> Iterable[str]:
-        """Updates and deletions of objects in namespaces."""
+        """Updates and deletions of objects in namespaces, but not of those that people declare: nobody makes them again."""
+        theirs = {(each["kind"], each["metadata"]["name"]) for each in run.declared}
         for target, each in writes(run):
+            kind = next((kind.kind for kind in KINDS.values() if kind.plural == each.resource), "")
+            if (kind, role_of(each.name or "")) in theirs:
+                continue
             if each.namespace and each.verb in ("apply", "patch", "delete") and each.status != 201:
                 yield target
 

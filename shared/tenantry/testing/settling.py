@@ -20,12 +20,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenantry.api import Api
+from tenantry.api.errors import KindNotServed
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
-from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, is_terminating, key_of, labels_of
+from tenantry.model.kinds import NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
 
 ROUNDS = 20
 _TOUCHED = "tenantry.dev/touched"
@@ -34,6 +35,12 @@ _ROLE_REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "na
 _BODIES: Mapping[str, Object] = {
     "Namespace": {},
     "ConfigMap": {},
+    "Pod": {"spec": {"containers": [{"name": "marker", "image": "marker"}]}},
+    "NamespaceScope": {},
+    "ValidatingWebhookConfiguration": {"webhooks": []},
+    "MutatingWebhookConfiguration": {"webhooks": []},
+    "ClusterServiceVersion": {},
+    "OperatorGroup": {},
     "ServiceAccount": {},
     "Secret": {"type": "Opaque"},
     "NetworkPolicy": {"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}},
@@ -41,6 +48,19 @@ _BODIES: Mapping[str, Object] = {
     "ClusterRole": {"rules": []},
     "RoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
     "ClusterRoleBinding": {"roleRef": _ROLE_REF, "subjects": []},
+    "ProjectHelmChart": {"spec": {"helmApiVersion": "marker.tenantry.dev/v1"}},
+    "HelmChart": {},
+    "HelmChartConfig": {},
+    "HelmRelease": {},
+    # Suspended, it makes no pods.
+    "Job": {
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "none", "image": "none"}]}},
+        }
+    },
+    "ScopeTemplate": {"spec": {}},
+    "ScopeInstance": {"spec": {"scopeTemplateName": "marker"}},
 }
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 
@@ -55,17 +75,16 @@ class Markers:
         self._admin = admin
         self._namespace = f"marker-{secrets.token_hex(4)}"
         every = (watched for spec in sources for watched in spec.resources)
-        self._watched = [watched for watched in every if heard(_sample(watched))]
-        self._seen = {watched.kind: asyncio.Event() for watched in self._watched}
+        heard_of = [watched for watched in every if heard(_sample(watched))]
+        self._watched = {f"{self._namespace}-{number}": watched for number, watched in enumerate(heard_of)}
+        self._seen = {name: asyncio.Event() for name in self._watched}
         self._count = 0
 
     def observe(self, event: Event) -> None:
         """Take note of an event that reached its end."""
-        attributes = event.extensions
-        if self._namespace in (attributes.get("namespace"), attributes.get("name")):
-            seen = self._seen.get(attributes.get("kind", ""))
-            if seen is not None:
-                seen.set()
+        name = event.extensions.get("name", "")
+        if name in self._seen and self._watched[name].kind == event.extensions.get("kind"):
+            self._seen[name].set()
 
     async def touch(self, within: float = 60.0) -> None:
         """Change every marker and wait until that was observed for each of them.
@@ -74,20 +93,25 @@ class Markers:
             AssertionError: an event did not arrive in time; the message names its kind.
         """
         if not self._count:
-            await self._admin.apply(NAMESPACE, self._body(_watched_namespace()))
+            await self._admin.apply(NAMESPACE, self._body(self._namespace, _watched_namespace()))
+            await self._admin.apply(SERVICE_ACCOUNT, self._default_account())  # a Pod needs it, before its controller makes it
         self._count += 1
         for seen in self._seen.values():
             seen.clear()
-        kinds = [watched.served_as[0] for watched in self._watched]
-        bodies = [self._body(watched) for watched in self._watched]
-        await asyncio.gather(*(self._admin.apply(kind, body) for kind, body in zip(kinds, bodies, strict=True)))
+        await asyncio.gather(*(self._touch(name, watched) for name, watched in list(self._watched.items())))
         try:
             async with asyncio.timeout(within):
                 for seen in self._seen.values():
                     await seen.wait()
         except TimeoutError:
-            missing = ", ".join(kind for kind, seen in self._seen.items() if not seen.is_set())
+            missing = ", ".join(self._watched[name].kind for name, seen in self._seen.items() if not seen.is_set())
             raise AssertionError(f"no event of a touched marker within {within:g} s: {missing}") from None
+
+    async def _touch(self, name: str, watched: Watched) -> None:
+        try:
+            await self._admin.apply(watched.served_as[0], self._body(name, watched))
+        except KindNotServed:
+            del self._watched[name], self._seen[name]
 
     async def settle(self, drain: Callable[[], Awaitable[None]], *, rounds: int = ROUNDS) -> None:
         """Touch and drain until one round brought no other write; see the module."""
@@ -104,25 +128,38 @@ class Markers:
 
     async def _versions(self) -> dict[Key, str]:
         async def read(watched: Watched) -> list[Object]:
-            listing = await self._admin.list(watched.served_as[0], label_selector=str(watched.selector))
+            try:
+                listing = await self._admin.list(watched.served_as[0], label_selector=str(watched.selector))
+            except KindNotServed:
+                return []
             return listing.items
 
-        lists = await asyncio.gather(*(read(watched) for watched in self._watched))
+        lists = await asyncio.gather(*(read(watched) for watched in self._watched.values()))
         found = (obj for objects in lists for obj in objects if not is_terminating(obj) and _MARKER not in labels_of(obj))
         return {key_of(obj): obj["metadata"]["resourceVersion"] for obj in found}
 
-    def _body(self, watched: Watched) -> Object:
+    def _default_account(self) -> Object:
+        metadata = {"name": "default", "namespace": self._namespace}
+        return {"apiVersion": SERVICE_ACCOUNT.api_version, "kind": SERVICE_ACCOUNT.kind, "metadata": metadata}
+
+    def _body(self, name: str, watched: Watched) -> Object:
         kind = watched.served_as[0]
         if kind.kind not in _BODIES:
             raise LookupError(f"no marker is known for {kind}: add one to {__name__}")
         where = {"namespace": self._namespace} if kind.namespaced else {}
         metadata = {
-            "name": self._namespace,
+            "name": name,
             **where,
-            "labels": {**watched.selector.match_labels, _MARKER: "true"},
+            "labels": {**_selected(watched), _MARKER: "true"},
             "annotations": {_TOUCHED: str(self._count)},
         }
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
+
+
+def _selected(watched: Watched) -> dict[str, str]:
+    """Labels that the selector takes; of expressions only ``Exists`` is known here."""
+    exists = {each.key: "marker" for each in watched.selector.match_expressions if each.operator == "Exists"}
+    return {**watched.selector.match_labels, **exists}
 
 
 def _sample(watched: Watched) -> Event:

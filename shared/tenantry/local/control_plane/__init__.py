@@ -5,7 +5,8 @@
 what runs.
 """
 
-from tenantry.local.control_plane.binaries import Binaries, ensure_binaries
+from tenantry.local.control_plane.binaries import Binaries, Found, ensure_binaries, ensure_helm, find_binaries
+from tenantry.local.control_plane.catalogue import ALL_MODULES, EXTRA_MODULES, HELM, HELM_CONTROLLER
 from tenantry.local.control_plane.errors import AlreadyRunning, BinariesError, ControlPlaneError, StartFailed
 from tenantry.local.control_plane.folder import wipe
 from tenantry.local.control_plane.places import cluster_folder, home
@@ -14,17 +15,24 @@ from tenantry.local.control_plane.progress import Lines, Progress
 from tenantry.local.control_plane.state import Status, status, take_down
 
 __all__ = [
+    "ALL_MODULES",
+    "EXTRA_MODULES",
+    "HELM",
+    "HELM_CONTROLLER",
     "AlreadyRunning",
     "Binaries",
     "BinariesError",
     "ControlPlane",
     "ControlPlaneError",
+    "Found",
     "Lines",
     "Progress",
     "StartFailed",
     "Status",
     "cluster_folder",
     "ensure_binaries",
+    "ensure_helm",
+    "find_binaries",
     "home",
     "status",
     "take_down",

@@ -3,6 +3,7 @@
 Places, in order: ``TENANTRY_CONTROL_PLANE`` (a folder; when set, the only place), ``KUBEBUILDER_ASSETS``,
 PATH, the cache of this user, else a build into that cache.  A place counts for a module only when it has
 all its programs, in the same version and not too old; otherwise the reason is kept and the next is tried.
+A module that the control plane does not need (Helm) may be missing in the folder that was named.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from tenantry.local.control_plane import places
 from tenantry.local.control_plane.build import build_module
-from tenantry.local.control_plane.catalogue import MODULES, Module
+from tenantry.local.control_plane.catalogue import HELM, MODULES, Module
 from tenantry.local.control_plane.errors import BinariesError
 from tenantry.local.control_plane.progress import Progress, Silent
 
@@ -75,25 +76,36 @@ def ensure_binaries(progress: Progress | None = None, modules: Sequence[Module] 
     return Binaries(found=tuple(found), passed_over=tuple(passed_over))
 
 
+def ensure_helm(progress: Progress | None = None) -> Path:
+    """Return the Helm program, building it when it is nowhere to be found (under two minutes, once).
+
+    Raises:
+        BinariesError: it cannot be built.
+    """
+    return ensure_binaries(progress, (HELM,)).path("helm")
+
+
 def find_binaries(modules: Sequence[Module] = MODULES) -> tuple[list[Found], list[str]]:
     """Return what is there without building, and why places were passed over.
 
     Raises:
         BinariesError: ``TENANTRY_CONTROL_PLANE`` is set and its folder lacks a program or has an old one.
     """
-    if named := os.environ.get(FOLDER_VARIABLE):
-        return [_from_named_folder(module, Path(named).expanduser()) for module in modules], []
     found: list[Found] = []
     passed_over: list[str] = []
+    named = os.environ.get(FOLDER_VARIABLE)
     for module in modules:
-        one = _from_places(module, passed_over)
+        one = _from_named_folder(module, Path(named).expanduser()) if named else None
+        one = one or _from_places(module, passed_over)
         if one is not None:
             found.append(one)
     return found, passed_over
 
 
-def _from_named_folder(module: Module, folder: Path) -> Found:
+def _from_named_folder(module: Module, folder: Path) -> Found | None:
     paths = {program.name: folder / program.name for program in module.programs}
+    if not module.required and not any(path.exists() for path in paths.values()):
+        return None
     result = _inspect(module, paths, f"{FOLDER_VARIABLE} ({folder})")
     if isinstance(result, Found):
         return result
@@ -130,16 +142,16 @@ def _accept(result: Found | str, passed_over: list[str]) -> Found | None:
 def _inspect(module: Module, candidates: Mapping[str, Path | str | None], place: str) -> Found | str:
     paths = {name: Path(candidate) for name, candidate in candidates.items() if candidate is not None}
     versions: dict[str, str] = {}
-    for name in candidates:
+    for program in module.programs:
+        name = program.name
         path = paths.get(name)
         if path is None or not path.is_file() or not os.access(path, os.X_OK):
             return f"{place} has no executable {name}"
-        version = _version(path)
+        version = _version(path, program.asks_version)
         if version is None:
-            return f"{name} of {place} does not tell its version (`{path} --version`)"
-        if tuple(int(part) for part in version.split(".")[:2]) < module.minimum:
-            wanted = ".".join(map(str, module.minimum))
-            return f"{name} of {place} is version {version}, and Tenantry needs {wanted} or newer"
+            return f"{name} of {place} does not tell its version (`{path} {' '.join(program.asks_version)}`)"
+        if (wanted := _unfit(module, version)) is not None:
+            return f"{name} of {place} is version {version}, and Tenantry needs {wanted}"
         versions[name] = version
     if len(set(versions.values())) > 1:
         mixed = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -147,9 +159,17 @@ def _inspect(module: Module, candidates: Mapping[str, Path | str | None], place:
     return Found(module.name, next(iter(versions.values())), place, paths)
 
 
-def _version(path: Path) -> str | None:
+def _unfit(module: Module, version: str) -> str | None:
+    release = tuple(int(part) for part in version.split(".")[:2])
+    newest = f" and older than {'.'.join(map(str, module.below))}" if module.below else ""
+    if release < module.minimum or (module.below and release >= module.below):
+        return f"{'.'.join(map(str, module.minimum))} or newer{newest}"
+    return None
+
+
+def _version(path: Path, arguments: Sequence[str]) -> str | None:
     try:
-        result = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+        result = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r"\bv?(\d+\.\d+\.\d+)", result.stdout)

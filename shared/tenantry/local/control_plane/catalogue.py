@@ -21,11 +21,15 @@ _GOMOD = Path(__file__).parent / "gomod"
 
 @dataclass(frozen=True)
 class Program:
-    """One executable: its name, the Go package with its ``main``, and the seconds it takes on two cores."""
+    """One executable: its name, the Go package with its ``main``, and the seconds it takes on two cores.
+
+    ``asks_version`` are the arguments on which it prints its version.
+    """
 
     name: str
     package: str
     expected_seconds: int
+    asks_version: tuple[str, ...] = ("--version",)
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class Module:
     """One pinned Go module and the programs that are built from it.
 
     All programs of a module are taken from the same place, so that kube-apiserver and
-    kube-controller-manager never differ in version.
+    kube-controller-manager never differ in version.  ``below`` is the first version that is too new.  What
+    the control plane does not need is not ``required``: a folder that was named for the control plane
+    may lack it, and then the other places are tried.
     """
 
     name: str
@@ -41,6 +47,8 @@ class Module:
     minimum: tuple[int, int]
     programs: tuple[Program, ...]
     linker_flags: tuple[str, ...] = ("-s", "-w")
+    below: tuple[int, int] | None = None
+    required: bool = True
 
     @property
     def folder(self) -> Path:
@@ -82,5 +90,30 @@ KUBERNETES = Module(
     linker_flags=("-s", "-w", *_kubernetes_version_flags("1.36.3")),
 )
 
+#: What the jobs of release-provisioning run where there is no node (tenantry.local.jobs).
+HELM = Module(
+    name="helm",
+    version="3.22.0",
+    minimum=(3, 14),
+    below=(4, 0),
+    programs=(Program("helm", "helm.sh/helm/v3/cmd/helm", 110, asks_version=("version", "--short")),),
+    linker_flags=("-s", "-w", "-X=helm.sh/helm/v3/internal/version.version=v3.22.0"),
+    required=False,
+)
+
+#: The Helm controller of K3s, for the test that it can do the work of ours (helmController.enabled: false).
+HELM_CONTROLLER = Module(
+    name="helm-controller",
+    version="0.17.7",
+    minimum=(0, 16),
+    programs=(Program("helm-controller", "github.com/k3s-io/helm-controller", 150),),
+    linker_flags=("-s", "-w", "-X=github.com/k3s-io/helm-controller/pkg/version.Version=v0.17.7"),
+    required=False,
+)
+
 #: What a control plane needs, in the order of building.
 MODULES: tuple[Module, ...] = (ETCD, KUBERNETES)
+#: What ``tenantry cluster build`` builds.
+ALL_MODULES: tuple[Module, ...] = (*MODULES, HELM)
+#: What is built only when it is asked for by name.
+EXTRA_MODULES: tuple[Module, ...] = (HELM_CONTROLLER,)

@@ -1,0 +1,1 @@
+"""rbac-aggregation: the people of a registration namespace get the Roles of its releases."""

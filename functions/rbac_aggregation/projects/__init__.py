@@ -1,0 +1,8 @@
+"""Releases of projects: each labelled Role in a release namespace is bound to the people of the registration namespace.
+
+Owners: ``release/<namespace>/<name>`` for the bindings of one release in one namespace.
+"""
+
+from rbac_aggregation.projects.unit import Releases
+
+__all__ = ["Releases"]

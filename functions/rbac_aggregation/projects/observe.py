@@ -1,0 +1,118 @@
+"""Reads for rbac-aggregation: one release with its Roles, the bindings there, and those that say who the people are.
+
+What decides who gets a right is looked at again after the writes: somebody may have lost it meanwhile, and the replica that
+was told may have found nothing to take away yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import replace
+
+from rbac_aggregation.projects.claims import Claim, Place, askers, claim_of, has_given_up, key_text, winner
+from rbac_aggregation.projects.plan import Release, intent, level_roles, levels_in_use, owner_text
+from tenantry.engine.reader import Reader
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    ROLE,
+    ROLE_BINDING,
+    Object,
+    labels_of,
+)
+from tenantry.model.names import ROLE_OF
+
+
+async def observe_release(place: Place, config: Config, reader: Reader) -> Release:
+    """Read a release and everything that decides about its bindings."""
+    (claim, charts), namespace, roles, bindings = await asyncio.gather(
+        _claim(place, config, reader),
+        reader.get(NAMESPACE, place.namespace),
+        _roles(place, reader),
+        reader.list(ROLE_BINDING, place.namespace),
+    )
+    sources, missing, given_up = await asyncio.gather(
+        _sources(claim, roles, config, reader),
+        _missing(roles, config, reader),
+        _given_up(place, claim, bindings, config, reader),
+    )
+    seen = Release(place, claim, namespace, roles, tuple(bindings), sources, missing, given_up, charts)
+
+    async def again(fresh: Reader) -> Hashable:
+        return intent(await _once_more(seen, config, fresh), config)
+
+    reader.depends_on(again, intent(seen, config))
+    return seen
+
+
+async def _once_more(seen: Release, config: Config, reader: Reader) -> Release:
+    """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
+    claim = seen.claim
+    if claim is None:
+        claim, _ = await _claim(seen.place, config, reader)
+        return replace(seen, claim=claim)
+    metadata = claim.chart["metadata"]
+    chart, sources, roles = await asyncio.gather(
+        reader.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"]),
+        _sources(claim, seen.roles, config, reader),
+        asyncio.gather(*(reader.get(ROLE, role["metadata"]["name"], seen.place.namespace) for role in seen.roles)),
+    )
+    return replace(
+        seen,
+        claim=replace(claim, chart=chart) if chart is not None else None,
+        roles=tuple(role for role in roles if role is not None and labels_of(role).get(ROLE_OF) == seen.place.release),
+        sources=sources,
+    )
+
+
+async def _claim(place: Place, config: Config, reader: Reader) -> tuple[Claim | None, tuple[Object, ...]]:
+    """Who has the release, and every ProjectHelmChart whose name could claim it."""
+    lists = await asyncio.gather(
+        *(reader.list(PROJECT_HELM_CHART, namespace, name=name) for namespace, name in askers(place, config))
+    )
+    charts = {key_text(chart): chart for found in lists for chart in found}
+    homes = await asyncio.gather(*(reader.get(NAMESPACE, chart["metadata"]["namespace"]) for chart in charts.values()))
+    claims = (claim_of(chart, home, config) for chart, home in zip(charts.values(), homes, strict=True))
+    return winner(place.release, claims), tuple(charts.values())
+
+
+async def _roles(place: Place, reader: Reader) -> tuple[Object, ...]:
+    return tuple(await reader.list(ROLE, place.namespace, labels={ROLE_OF: place.release}))
+
+
+async def _sources(claim: Claim | None, roles: tuple[Object, ...], config: Config, reader: Reader) -> tuple[Object, ...]:
+    """The bindings that can name people: of the registration namespace and of the cluster."""
+    if claim is None or not levels_in_use(roles, config):
+        return ()
+    inside, everywhere = await asyncio.gather(
+        reader.list(ROLE_BINDING, claim.chart["metadata"]["namespace"]), reader.list_shared(CLUSTER_ROLE_BINDING)
+    )
+    return (*inside, *everywhere)
+
+
+async def _missing(roles: tuple[Object, ...], config: Config, reader: Reader) -> frozenset[str]:
+    """The ClusterRoles that levels in use are taken from and that do not exist."""
+    named = level_roles(config)
+    wanted = sorted({named[level] for level in levels_in_use(roles, config)})
+    found = await asyncio.gather(*(reader.get_shared(CLUSTER_ROLE, name) for name in wanted))
+    return frozenset(name for name, role in zip(wanted, found, strict=True) if role is None)
+
+
+async def _given_up(place: Place, claim: Claim | None, bindings: list[Object], config: Config, reader: Reader) -> frozenset[str]:
+    """The ProjectHelmCharts that bindings here were made for and that certainly do not have the release any more."""
+    texts = {owner_text(binding) for binding in bindings} - {"", key_text(claim.chart) if claim is not None else ""}
+
+    async def certain(text: str) -> bool:
+        namespace, _, name = text.partition("/")
+        if not namespace or not name:
+            return False
+        chart, home = await asyncio.gather(reader.get(PROJECT_HELM_CHART, name, namespace), reader.get(NAMESPACE, namespace))
+        return has_given_up(chart, home, place, config)
+
+    ordered = sorted(texts)
+    found = await asyncio.gather(*(certain(text) for text in ordered))
+    return frozenset(text for text, gone in zip(ordered, found, strict=True) if gone)

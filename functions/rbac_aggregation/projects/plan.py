@@ -1,0 +1,342 @@
+"""What rbac-aggregation wants: pure functions from what was observed to writes.
+
+Sources of the rules: spec section 5 with its [R] lines and hpo-58 to hpo-68.  A Role in a release namespace with the labels
+of its release and of a level gets one RoleBinding with the Role's name, for the Users and Groups that bindings of the
+registration namespace or of the cluster name for the level's ClusterRole.  Levels are independent of each other, and so
+are Roles: what is wrong with one holds up no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rbac_aggregation.projects.claims import Claim, Place, askers, configured_place, is_of, key_text
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.config import Config
+from tenantry.model.difference import entries_of, owns
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    PROJECT_HELM_CHART,
+    ROLE,
+    ROLE_BINDING,
+    Object,
+    annotations_of,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import (
+    AGGREGATE_FROM,
+    BINDING_OF,
+    CLEANUP,
+    OPERATED,
+    PROJECT_CHART,
+    PROJECT_ID,
+    ROLE_OF,
+    ROLES_BOUND_CONDITION,
+    field_manager,
+)
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+
+MANAGER = field_manager("rbac-aggregation")
+RBAC_GROUP = "rbac.authorization.k8s.io"
+PEOPLE = frozenset({"User", "Group"})
+
+Subjects = tuple[tuple[str, str], ...]
+"""Kind and name of each subject, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release in one namespace, as it is.
+
+    ``claim`` is the ProjectHelmChart that has a release of that name, wherever it is installed; ``bindings`` are all
+    RoleBindings of the namespace; ``sources`` the bindings that can name people; ``missing`` the ClusterRoles of levels in
+    use that do not exist; ``given_up`` the ProjectHelmCharts (``<namespace>/<name>``) of bindings here that certainly do not
+    have the release any more; ``charts`` every ProjectHelmChart whose name could claim the release.
+    """
+
+    place: Place
+    claim: Claim | None
+    namespace: Object | None
+    roles: tuple[Object, ...] = ()
+    bindings: tuple[Object, ...] = ()
+    sources: tuple[Object, ...] = ()
+    missing: frozenset[str] = frozenset()
+    given_up: frozenset[str] = frozenset()
+    charts: tuple[Object, ...] = ()
+
+
+# -- levels and people ---------------------------------------------------------------------------------------
+
+
+def level_roles(config: Config) -> Mapping[str, str]:
+    """The levels that are on, and the ClusterRole of each."""
+    settings = config.helm_project_operator.release_role_bindings
+    if not settings.aggregate:
+        return {}
+    refs = settings.cluster_role_refs
+    return {level: name for level, name in (("admin", refs.admin), ("edit", refs.edit), ("view", refs.view)) if name}
+
+
+def levels_in_use(roles: Sequence[Object], config: Config) -> frozenset[str]:
+    """The levels that are on and that some Role asks for."""
+    return frozenset(labels_of(role).get(AGGREGATE_FROM, "") for role in roles) & level_roles(config).keys()
+
+
+def people_of(cluster_role: str, sources: Sequence[Object]) -> Subjects:
+    """The Users and Groups that bindings name for a ClusterRole, each once, by kind and name (hpo-60, hpo-65, D2, D5)."""
+    found = set()
+    for binding in sources:
+        reference = binding.get("roleRef") or {}
+        if (reference.get("kind"), reference.get("name")) != (CLUSTER_ROLE.kind, cluster_role):
+            continue
+        if reference.get("apiGroup") != RBAC_GROUP:
+            continue
+        for subject in binding.get("subjects") or ():
+            if subject.get("kind") in PEOPLE and subject.get("apiGroup") == RBAC_GROUP:
+                found.add((subject["kind"], subject["name"]))
+    return tuple(sorted(found))
+
+
+def wanted_of(seen: Release, config: Config) -> dict[str, tuple[str, Subjects]]:
+    """For each Role that is to be bound: its level and the people of the level."""
+    if seen.claim is None or seen.claim.place != seen.place or CLEANUP in labels_of(seen.claim.chart):
+        return {}
+    named = level_roles(config)
+    people = {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
+    wanted = {}
+    for role in seen.roles:
+        level = labels_of(role).get(AGGREGATE_FROM, "")
+        if people.get(level):
+            wanted[role["metadata"]["name"]] = (level, people[level])
+    return wanted
+
+
+def intent(seen: Release, config: Config) -> Hashable:
+    """Everything that decides who gets which right; while it is the same, the same is wanted."""
+    chart = None if seen.claim is None else seen.claim.chart
+    holder = chart and (key_text(chart), chart["metadata"]["uid"], (chart.get("spec") or {}).get("helmApiVersion"))
+    return holder, tuple(sorted(wanted_of(seen, config).items()))
+
+
+# -- bindings ------------------------------------------------------------------------------------------------
+
+
+def role_ref(name: str) -> Object:
+    """The reference to a Role of the same namespace."""
+    return {"apiGroup": RBAC_GROUP, "kind": ROLE.kind, "name": name}
+
+
+def is_made_by_us(binding: Object) -> bool:
+    """Whether we wrote a RoleBinding: nobody else can have changed its reference."""
+    return owns(binding, MANAGER, "roleRef")
+
+
+def is_ours(binding: Object) -> bool:
+    """Whether a RoleBinding counts as ours where the bindings are ours to decide.
+
+    Besides those that we made, one with our mark that is just what we would make: the record of who wrote what can be lost,
+    and the Helm Project Operator made such.
+    """
+    name = binding["metadata"]["name"]
+    return is_made_by_us(binding) or (OPERATED in labels_of(binding) and binding.get("roleRef") == role_ref(name))
+
+
+def owner_text(binding: Object) -> str:
+    """The ProjectHelmChart that a binding of ours was made for, as ``<namespace>/<name>``; empty for others."""
+    return annotations_of(binding).get(PROJECT_CHART, "") if is_ours(binding) else ""
+
+
+def release_of(binding: Object, config: Config) -> str:
+    """The release that a binding of ours belongs to; empty when nothing tells."""
+    alone = binding["metadata"]["namespace"] if config.release_project_id else ""
+    return labels_of(binding).get(BINDING_OF) or alone
+
+
+def is_untouched(binding: Object) -> bool:
+    """Whether nobody but us has written to a binding of ours: it is as we made it."""
+    managers = {entry.get("manager") for entry in binding["metadata"].get("managedFields") or ()}
+    labels = (OPERATED, PROJECT_ID, BINDING_OF)
+    return (
+        managers == {MANAGER}
+        and owns(binding, MANAGER, "subjects")
+        and owns(binding, MANAGER, "metadata", "annotations", PROJECT_CHART)
+        and all(owns(binding, MANAGER, "metadata", "labels", label) for label in labels)
+    )
+
+
+def plan_release(seen: Release, config: Config) -> Plan:
+    """One RoleBinding for each Role that has people; the rest of ours goes, where it is certain that it should."""
+    if seen.namespace is None or is_terminating(seen.namespace):
+        return NOTHING
+    in_force = _in_force(seen, config)
+    wanted = wanted_of(seen, config) if in_force else {}
+    live = {binding["metadata"]["name"]: binding for binding in seen.bindings}
+    writes: list[Write] = []
+    for name, (level, people) in sorted(wanted.items()):
+        writes += _bind(seen, name, level, people, live.get(name))
+    for name, binding in sorted(live.items()):
+        if name in wanted or not is_ours(binding) or is_terminating(binding):
+            continue
+        if release_of(binding, config) == seen.place.release and (in_force or _is_abandoned(seen, binding, config)):
+            note = f"Role {name} is not bound any more: {_why(seen, name, config)}"
+            writes.append(Delete(ROLE_BINDING, binding, Notice(binding, "RoleUnbound", note, "Unbind")))
+    return Plan((tuple(writes),)) if writes else NOTHING
+
+
+def _in_force(seen: Release, config: Config) -> bool:
+    """Whether the set of bindings here is ours to decide: the release is here and the namespace is really its own."""
+    claim = seen.claim
+    return claim is not None and claim.place == seen.place and is_of(seen.namespace, claim, config)
+
+
+def _is_abandoned(seen: Release, binding: Object, config: Config) -> bool:
+    at_home = bool(config.release_project_id) and seen.place.namespace == seen.place.release
+    if not at_home and not is_made_by_us(binding):
+        return False  # a copy of one of ours in another namespace is somebody's own
+    owner = owner_text(binding)
+    if owner:
+        return owner in seen.given_up
+    return not seen.charts and bool(askers(seen.place, config))
+
+
+def _why(seen: Release, name: str, config: Config) -> str:
+    if not _in_force(seen, config):
+        return f"release {seen.place.release} is not here any more"
+    assert seen.claim is not None
+    if CLEANUP in labels_of(seen.claim.chart):
+        return "an uninstallation asks for clean-up"
+    role = next((found for found in seen.roles if found["metadata"]["name"] == name), None)
+    if role is None:
+        return "the Role is gone, or has lost its label"
+    level = labels_of(role).get(AGGREGATE_FROM, "")
+    return f"nobody has level {level}" if level in level_roles(config) else f"level {level!r} is off"
+
+
+def _bind(seen: Release, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
+    assert seen.claim is not None
+    wanted: Object = {
+        "apiVersion": ROLE_BINDING.api_version,
+        "kind": ROLE_BINDING.kind,
+        "metadata": {
+            "name": name,
+            "namespace": seen.place.namespace,
+            "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.place.release},
+            "annotations": {PROJECT_CHART: key_text(seen.claim.chart)},
+        },
+        "roleRef": role_ref(name),
+        "subjects": [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people],
+    }
+    if live is not None and not is_ours(live):
+        return  # told by report_release (hpo-67)
+    if live is not None and live.get("roleRef") != wanted["roleRef"]:
+        # A reference cannot be changed; the next look makes it anew.
+        yield Delete(ROLE_BINDING, live, Notice(live, "Restored", f"RoleBinding {name} referred to another Role", "Recreate"))
+        return
+    said = f"level {level}: {_listed(people)}"
+    notice = (
+        Notice(wanted, "RoleBound", f"Role {name} is bound to the people of {said}", "Bind")
+        if live is None
+        else Notice(live, "RoleBindingUpdated", f"Role {name} is bound to the people of {said}", "Bind")
+    )
+    yield Apply(ROLE_BINDING, wanted, live, create_only=True, notice=notice)
+
+
+def _listed(people: Subjects) -> str:
+    shown = ", ".join(f"{kind} {name}" for kind, name in people[:8])
+    return shown + (f" and {len(people) - 8} more" if len(people) > 8 else "")
+
+
+# -- what is told --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """What a project owner is told: ``fixed`` never changes while the problem stays, ``words`` may."""
+
+    reason: str
+    fixed: str
+    words: str = ""
+
+
+_REFUSED = {
+    "quota": ("QuotaExceeded", "raise the ResourceQuota of the release namespace or delete what is not needed"),
+    "admission": ("AdmissionDenied", "change the admission policy"),
+    "rights": ("RightMissing", "apply knative/rbac-aggregation/rights.yaml again"),
+    "invalid": ("InvalidRoleBinding", "correct the Role or the subjects of the bindings in the registration namespace"),
+}
+
+
+def problems_of(seen: Release, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
+    """Everything that keeps a Role of the release from its people, in a fixed order."""
+    found: list[Problem] = []
+    live = {binding["metadata"]["name"]: binding for binding in seen.bindings}
+    where, named = seen.place.namespace, level_roles(config)
+    for name in wanted_of(seen, config):
+        if name in live and not is_ours(live[name]):
+            text = (
+                f"RoleBinding {where}/{name} exists and was not made by Tenantry, so Role {name} is not bound: delete that "
+                "RoleBinding, or give the Role another name"
+            )
+            found.append(Problem("RoleBindingConflict", text))
+    for level in sorted(levels_in_use(seen.roles, config)):
+        if named[level] in seen.missing:
+            text = (
+                f"ClusterRole {named[level]} does not exist, so nobody is given level {level}: create it, or correct "
+                f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
+            )
+            found.append(Problem("ClusterRoleMissing", text))
+    for role in seen.roles:
+        asked = labels_of(role).get(AGGREGATE_FROM)
+        if asked not in ("admin", "edit", "view"):
+            text = (
+                f"Role {where}/{role['metadata']['name']} has {'no label' if asked is None else f'the value {asked!r} of label'} "
+                f"{AGGREGATE_FROM}, so it is not bound: use admin, edit or view, or remove the label {ROLE_OF}"
+            )
+            found.append(Problem("UnknownLevel", text))
+    for refusal in refusals:
+        if refusal.key.kind == ROLE_BINDING.kind:
+            reason, fix = _REFUSED[refusal.cause]
+            found.append(Problem(reason, f"{refusal.key} was refused: to fix it, {fix}. The API server says:", refusal.message))
+    return sorted(set(found))
+
+
+def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """The condition on the ProjectHelmChart that has the release; one of ours on any that has not is taken off."""
+    writes: list[Write] = []
+    if seen.claim is not None and seen.claim.place == seen.place:
+        in_force = _in_force(seen, config) and CLEANUP not in labels_of(seen.claim.chart)
+        writes += _say(seen.claim.chart, problems_of(seen, refusals, config) if in_force else [])
+    for chart in seen.charts:
+        holder = seen.claim is not None and key_text(chart) == key_text(seen.claim.chart)
+        if not holder and configured_place(chart, config) in (None, seen.place):
+            writes += _say(chart, [])
+    return Plan((tuple(writes),)) if writes else NOTHING
+
+
+def _say(chart: Object, problems: Sequence[Problem]) -> Iterator[Write]:
+    told = find_condition(chart, ROLES_BOUND_CONDITION)
+    metadata = chart["metadata"]
+    identity: Object = {
+        "apiVersion": PROJECT_HELM_CHART.api_version,
+        "kind": PROJECT_HELM_CHART.kind,
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+    }
+    if not problems:
+        if told is None or not entries_of(chart, MANAGER, "status"):
+            return
+        notice = Notice(chart, "RolesBound", "the problem with RoleBindings that was reported here is gone", "Report")
+        yield Apply(PROJECT_HELM_CHART, identity, chart, subresource="status", notice=notice)
+        return
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"{first.fixed} {first.words[:400]}".strip() + more
+    # The API server's own words may differ each time: writing them anew on every run would never end.
+    before = str((told or {}).get("message", ""))
+    same = told is not None and told.get("status") == "False" and told.get("reason") == first.reason
+    if first.words and same and before.startswith(first.fixed) and before.endswith(more):
+        message = before
+    status = {"conditions": [condition(ROLES_BOUND_CONDITION, "False", first.reason, message)]}
+    notice = Notice(chart, first.reason, message, "Report", "Warning")
+    yield Apply(PROJECT_HELM_CHART, {**identity, "status": status}, chart, subresource="status", notice=notice)

@@ -1,0 +1,137 @@
+"""The wiring of releases: which kinds concern them, whom an event touches, and what a sweep looks at.
+
+Names tell which release a namespace or a ProjectHelmChart is about, so an event needs no memory: a Role or RoleBinding that
+is gone concerns the release of its namespace, and in a registration namespace every release that is asked for there.  A
+ClusterRoleBinding concerns everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rbac_aggregation.projects import observe, plan
+from rbac_aggregation.projects.claims import (
+    Place,
+    askers,
+    configured_place,
+    may_be_home,
+    owner_of,
+    place_of_owner,
+    places_of,
+)
+from rbac_aggregation.projects.plan import Release
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.unit import EVERY
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    ROLE,
+    ROLE_BINDING,
+    Key,
+)
+from tenantry.model.names import ROLE_OF
+from tenantry.model.plan import Plan, Refusal
+
+PAUSE_S = 0.25
+
+
+class Releases:
+    """The unit ``projects`` of rbac-aggregation."""
+
+    name = "projects"
+    kinds = frozenset({PROJECT_HELM_CHART, ROLE, ROLE_BINDING, CLUSTER_ROLE_BINDING})
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The releases that a key concerns; our own RoleBindings only when somebody else has touched them."""
+        del hint
+        if key.kind == CLUSTER_ROLE_BINDING.kind:
+            return EVERY if plan.level_roles(self._config) else []
+        if key.kind == PROJECT_HELM_CHART.kind:
+            places = await self._asked_for_by(key, reader)
+        else:
+            places = [*await self._installed_in(key, reader), *await self._asked_for_in(key.namespace, reader)]
+        return [[owner_of(place) for place in dict.fromkeys(places)]] if places else []
+
+    async def _asked_for_by(self, key: Key, reader: Reader) -> list[Place]:
+        """The releases that a ProjectHelmChart asks for, or asked for before it was changed."""
+        places = places_of(key.namespace, key.name, self._config)
+        live = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace) if len(places) > 1 else None
+        now = configured_place(live, self._config) if live is not None else None
+        if live is None or now is None:
+            return places
+        before = (live.get("status") or {}).get("releaseName")
+        return [place for place in places if place == now or place.release == before]
+
+    async def _installed_in(self, key: Key, reader: Reader) -> list[Place]:
+        """The release of a dedicated release namespace, by its name."""
+        place = Place(key.namespace, key.namespace)
+        if not self._config.release_project_id or not askers(place, self._config):
+            return []
+        if key.kind == ROLE_BINDING.kind:
+            live = await reader.get(ROLE_BINDING, key.name, key.namespace)
+            if live is not None and plan.is_untouched(live):
+                return []  # the echo of our own write
+        return [place]
+
+    async def _asked_for_in(self, namespace: str, reader: Reader) -> list[Place]:
+        """The releases that are asked for in a registration namespace."""
+        if not may_be_home(namespace, self._config):
+            return []
+        charts = await reader.list(PROJECT_HELM_CHART, namespace)
+        return [place for chart in charts for place in places_of(namespace, chart["metadata"]["name"], self._config)]
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is one of ours: ``release/<namespace>/<name>``."""
+        return place_of_owner(owner) is not None
+
+    def pause_s(self, owner: str) -> float:
+        """A release pauses after a run: an installation makes several Roles, and status changes of its chart."""
+        del owner
+        return PAUSE_S
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Nothing is remembered."""
+
+    async def observe(self, owner: str, reader: Reader) -> Release:
+        """Read what the owner's plan needs."""
+        place = place_of_owner(owner)
+        assert place is not None
+        return await observe.observe_release(place, self._config, reader)
+
+    def plan(self, observed: Release) -> Plan:
+        """The RoleBindings of the release."""
+        return plan.plan_release(observed, self._config)
+
+    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
+        """The condition on the ProjectHelmChart."""
+        return plan.report_release(observed, refusals, self._config)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """Everything that names people, asks for a release, or is in its namespace."""
+        return [
+            Prefetch(PROJECT_HELM_CHART),
+            Prefetch(NAMESPACE),
+            Prefetch(ROLE, ((ROLE_OF, ""),)),
+            Prefetch(ROLE_BINDING),
+            Prefetch(CLUSTER_ROLE_BINDING),
+        ]
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every release that is asked for, and every one that has a binding of ours."""
+        owners: dict[str, None] = {}
+        for chart in await reader.list(PROJECT_HELM_CHART):
+            metadata, place = chart["metadata"], configured_place(chart, self._config)
+            for found in [place] if place else places_of(metadata["namespace"], metadata["name"], self._config):
+                if may_be_home(metadata["namespace"], self._config):
+                    owners[owner_of(found)] = None
+        for binding in await reader.list(ROLE_BINDING):
+            release = plan.release_of(binding, self._config) if plan.is_ours(binding) else ""
+            owner = owner_of(Place(binding["metadata"]["namespace"], release))
+            if release and self.accepts(owner):
+                owners[owner] = None
+        return list(owners)

@@ -1,0 +1,1 @@
+"""release-provisioning: a ProjectHelmChart becomes a release namespace, a HelmChart and a HelmRelease."""

@@ -1,0 +1,19 @@
+"""The function: its name and its units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from release_provisioning.jobs import Jobs
+from release_provisioning.projects import Releases
+from tenantry.engine import Unit
+from tenantry.serving import Function, Settings
+from tenantry.serving.archives import chart_contents
+
+
+def _units(settings: Settings) -> Iterable[Unit[Any]]:
+    return [Releases(settings.config, chart_contents(settings.config)), Jobs(settings.config)]
+
+
+function = Function("release-provisioning", _units)

@@ -1,0 +1,8 @@
+"""Jobs: HelmChart and HelmChartConfig become a Job that runs Helm; the unit is the Helm controller of an installation.
+
+Owner: ``chart/<namespace>/<name>``, a HelmChart of the system namespace.
+"""
+
+from release_provisioning.jobs.unit import Jobs
+
+__all__ = ["Jobs"]

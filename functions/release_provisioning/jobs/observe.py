@@ -1,0 +1,94 @@
+"""Reads for one HelmChart: what it asks for, what runs Helm for it, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from release_provisioning.jobs import manifest
+from release_provisioning.jobs.plan import Seen, is_managed, outcome_of
+from tenantry.engine.reader import Reader
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    HELM_CHART,
+    HELM_CHART_CONFIG,
+    JOB,
+    NAMESPACE,
+    POD,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Object,
+    is_terminating,
+)
+from tenantry.model.names import CHART_LABEL
+
+HELM_CHART_CRD = f"{HELM_CHART.plural}.{HELM_CHART.group}"
+
+
+async def observe_chart(namespace: str, name: str, config: Config, reader: Reader) -> Seen:
+    """Read a HelmChart and, as far as its plan needs them, the objects that run Helm for it."""
+    chart = await reader.get(HELM_CHART, name, namespace)
+    if chart is None:
+        return await _left_behind(namespace, name, reader)
+    if not is_managed(chart, config):
+        return Seen(namespace, name, chart)
+    account, binding, install, delete = await asyncio.gather(
+        reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
+        reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
+        reader.get(JOB, manifest.install_name(name), namespace),
+        reader.get(JOB, manifest.delete_name(name), namespace),
+    )
+    if is_terminating(chart):
+        target, home, secret, content = await asyncio.gather(
+            reader.get(NAMESPACE, manifest.target_namespace(chart)),
+            reader.get(NAMESPACE, namespace),
+            reader.get(SECRET, manifest.secret_name(name), namespace),
+            reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
+        )
+        pods = await _pods(delete or install, namespace, name, reader, leaving=True)
+        ending = is_terminating(home)
+        return Seen(namespace, name, chart, None, secret, content, account, binding, install, delete, {}, pods, target, ending)
+    further, secret, content = await asyncio.gather(
+        reader.get(HELM_CHART_CONFIG, name, namespace),
+        reader.get(SECRET, manifest.secret_name(name), namespace),
+        reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
+    )
+    named = {found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)}
+    secrets = {found: await reader.get(SECRET, found, namespace) for found in sorted(named)}
+    pods = await _pods(install, namespace, name, reader)
+    return Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
+
+
+async def has_plain_status(reader: Reader) -> bool:
+    """Whether the HelmChart CRD in force has a status without times and generation, as that of K3s and RKE2."""
+    crd = await reader.get(CUSTOM_RESOURCE_DEFINITION, HELM_CHART_CRD)
+    versions: list[Object] = ((crd or {}).get("spec") or {}).get("versions") or []
+    fields: list[Object] = [
+        found["schema"]["openAPIV3Schema"].get("properties", {}).get("status", {}).get("properties", {})
+        for found in versions
+        if found.get("name") == "v1" and found.get("schema")
+    ]
+    return any("observedGeneration" not in known for known in fields)
+
+
+async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
+    """What has no owner and so may have outlived the HelmChart."""
+    binding = await reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name))
+    if binding is None:
+        return Seen(namespace, name, None)
+    account, delete = await asyncio.gather(
+        reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
+        reader.get(JOB, manifest.delete_name(name), namespace),
+    )
+    return Seen(namespace, name, None, account=account, binding=binding, delete=delete)
+
+
+async def _pods(job: Object | None, namespace: str, name: str, reader: Reader, *, leaving: bool = False) -> tuple[Object, ...]:
+    """The pods of a Job that has had a failure, for what Helm said; on the way out of any that may not have started."""
+    if job is None or outcome_of(job) == "complete" or not ((job.get("status") or {}).get("failed") or leaving):
+        return ()
+    found = await reader.list(POD, namespace, labels={CHART_LABEL: name})
+    uid = job["metadata"]["uid"]
+    return tuple(pod for pod in found if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences") or ()))

@@ -1,0 +1,426 @@
+"""What the Helm controller wants: a Job per HelmChart and state of its values, and an uninstallation before it goes.
+
+Rules: spec helm-project 1.3 to 1.5 (contract of the Job), 4.7 (deletion never hangs), 8.1 (managed-by respected, the role of the
+account configurable).  A HelmChart that is another controller's is left alone, as is every object that bears a name that we
+need and is not of that HelmChart.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yaml
+
+from release_provisioning.jobs import manifest
+from tenantry.model.conditions import find_condition
+from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    HELM_CHART,
+    JOB,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    annotations_of,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import (
+    CHART_LABEL,
+    CHART_MANAGED_BY,
+    CHART_UNMANAGED,
+    HELM_CHART_FINALIZER,
+    UPSTREAM_HELM_CHART_FINALIZER,
+    field_manager,
+)
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
+
+MANAGER = field_manager("release-provisioning")
+CLAIM_MANAGER = f"{MANAGER}-jobs"
+"""Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
+NAME_LIMIT = 63 - len("helm-install-")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_GZIP = b"\x1f\x8b"
+
+Result = Literal["running", "complete", "failed"]
+Problem = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One HelmChart as it is, with what runs Helm for it; for one that is not ours nothing more is read."""
+
+    namespace: str
+    name: str
+    chart: Object | None
+    further: Object | None = None
+    """The HelmChartConfig of the same name."""
+    secret: Object | None = None
+    content: Object | None = None
+    account: Object | None = None
+    binding: Object | None = None
+    install: Object | None = None
+    delete: Object | None = None
+    secrets: Mapping[str, Object | None] = field(default_factory=dict)
+    pods: tuple[Object, ...] = ()
+    target: Object | None = None
+    """The namespace of the release, read when the HelmChart is on its way out."""
+    ending: bool = False
+    """Whether the HelmChart's own namespace is on its way out."""
+    plain: bool = False
+    """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
+
+
+def is_managed(chart: Object, config: Config) -> bool:
+    """Whether this HelmChart is for us: named after us, or nobody's yet and asking for something (spec 1.5)."""
+    operator = config.helm_project_operator
+    if not operator.helm_controller.enabled or chart["metadata"]["namespace"] != operator.system_namespace:
+        return False
+    annotations = annotations_of(chart)
+    if CHART_UNMANAGED in annotations:
+        return False
+    held = HELM_CHART_FINALIZER in finalizers_of(chart)
+    spec = manifest.spec_of(chart)
+    if not (spec.get("chart") or spec.get("chartContent") or held):
+        return False
+    return annotations.get(CHART_MANAGED_BY, operator.controller_name) == operator.controller_name
+
+
+def finalizers_of(obj: Object) -> Sequence[str]:
+    """The finalizers of an object."""
+    found: list[str] = obj["metadata"].get("finalizers") or []
+    return found
+
+
+def outcome_of(job: Object) -> Result:
+    """What a Job's conditions say of it."""
+    true = {found["type"] for found in (job.get("status") or {}).get("conditions") or () if found.get("status") == "True"}
+    return "complete" if "Complete" in true else "failed" if "Failed" in true else "running"
+
+
+def problem_of(seen: Seen, config: Config) -> Problem | None:
+    """What the user must change before Helm can be run, as reason and message that name the field and the fix."""
+    assert seen.chart is not None
+    spec = manifest.spec_of(seen.chart)
+    if len(seen.name) > NAME_LIMIT:
+        return "NameTooLong", (
+            f"metadata.name has {len(seen.name)} characters and at most {NAME_LIMIT} fit into the name of the Job "
+            f"{manifest.install_name('<name>')}: use a shorter name"
+        )
+    if not _NAME.fullmatch(seen.name):
+        return "InvalidName", "metadata.name cannot be part of the names of a Job and a ServiceAccount"
+    if spec.get("helmVersion", "") not in ("", "v3"):
+        return "UnsupportedVersion", f"spec.helmVersion is {spec['helmVersion']!r}: only v3 is supported; remove the field"
+    if not DNS_LABEL.fullmatch(manifest.target_namespace(seen.chart)):
+        return "InvalidTargetNamespace", f"spec.targetNamespace {spec['targetNamespace']!r} is not the name of a namespace"
+    if taken := _taken(seen):
+        return "NameTaken", f"{taken} exists and is not of this HelmChart: delete it, or rename the HelmChart"
+    if seen.install is not None and manifest.hash_of(seen.install) == manifest.hash_of(_install_job(seen, config)):
+        return None  # Helm has been asked, and has looked at it more closely than we can
+    return _bad_archive(spec) or _bad_values(seen)
+
+
+def _taken(seen: Seen) -> str:
+    """The first object that bears a name of ours and belongs to something else."""
+    parts = (seen.secret, seen.content, seen.account, seen.install, seen.delete)
+    foreign = next((found for found in parts if found is not None and not _is_of_chart(found, seen)), None)
+    if foreign is not None:
+        return f"{foreign['kind']} {seen.namespace}/{foreign['metadata']['name']}"
+    if seen.binding is not None and not _binds_only(seen.binding, seen):
+        return f"ClusterRoleBinding {seen.binding['metadata']['name']}"
+    return ""
+
+
+def _is_of_chart(obj: Object, seen: Seen) -> bool:
+    """Made for this HelmChart: by us, or by a Helm controller before us."""
+    if labels_of(obj).get(CHART_LABEL) == seen.name:
+        return True
+    owners = obj["metadata"].get("ownerReferences") or ()
+    by_owner = any(owner.get("kind") == HELM_CHART.kind and owner.get("name") == seen.name for owner in owners)
+    applied = annotations_of(obj)
+    by_record = applied.get("objectset.rio.cattle.io/owner-name") == seen.name and "HelmChart" in applied.get(
+        "objectset.rio.cattle.io/owner-gvk", ""
+    )
+    return by_owner or by_record
+
+
+def _binds_only(binding: Object, seen: Seen) -> bool:
+    """Whether a binding is about the account of this HelmChart and nobody else."""
+    subjects = [(one.get("kind"), one.get("namespace"), one.get("name")) for one in binding.get("subjects") or ()]
+    return all(subject == ("ServiceAccount", seen.namespace, manifest.account_name(seen.name)) for subject in subjects) and (
+        bool(subjects) or labels_of(binding).get(CHART_LABEL) == seen.name
+    )
+
+
+def _bad_archive(spec: Object) -> Problem | None:
+    archive = spec.get("chartContent")
+    if not archive:
+        return None
+    try:
+        raw = base64.b64decode("".join(str(archive).split()), validate=True)
+    except (binascii.Error, ValueError):
+        return "InvalidChart", "spec.chartContent is not base64: put the .tgz of the chart there, encoded with base64"
+    if not raw.startswith(_GZIP):
+        return "InvalidChart", "spec.chartContent is not a gzip archive: put the .tgz there that `helm package` makes"
+    return None
+
+
+def _bad_values(seen: Seen) -> Problem | None:
+    for obj in (seen.chart, seen.further):
+        content = manifest.spec_of(obj).get("valuesContent")
+        if obj is None or not content:
+            continue
+        where = f"spec.valuesContent of {obj['kind']} {seen.namespace}/{seen.name}"
+        try:
+            parsed: Any = yaml.safe_load(content)
+        except yaml.YAMLError as error:
+            problem = str(getattr(error, "problem", None) or "it cannot be parsed")
+            return "InvalidValues", f"{where} is not YAML: {problem}"
+        except ValueError as error:
+            return "InvalidValues", f"{where} cannot be read: {error}"
+        if parsed is not None and not isinstance(parsed, dict):
+            return "InvalidValues", f"{where} is not a map of values, such as `replicas: 2`"
+    return None
+
+
+# -- plans -------------------------------------------------------------------------------------------------
+
+
+def plan_chart(seen: Seen, config: Config) -> Plan:
+    """The writes for one HelmChart."""
+    chart = seen.chart
+    if chart is None:
+        return _left_behind(seen)
+    if not is_managed(chart, config):
+        return _hand_over(chart, config)
+    if is_terminating(chart):
+        return _uninstall(seen, config)
+    claim = _claim(chart, config)
+    if problem_of(seen, config) is not None:
+        return Plan((claim,))
+    role = manifest.job_role(chart, config)
+    return Plan((claim, tuple(_inputs(seen)), tuple(_binding(seen, role)), tuple(_install(seen, config))))
+
+
+def _hand_over(chart: Object, config: Config) -> Plan:
+    """A HelmChart that is not ours any more must not wait for us when it goes."""
+    if chart["metadata"]["namespace"] != config.helm_project_operator.system_namespace:
+        return NOTHING
+    if HELM_CHART_FINALIZER not in finalizers_of(chart):
+        return NOTHING
+    return Plan(((RemoveFinalizers(HELM_CHART, chart, (HELM_CHART_FINALIZER,)),),))
+
+
+def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
+    """Our name, if it has none, our finalizer, and no longer that of the controller before us.
+
+    The name is written only on the very state that had none: two controllers never take each other's.
+    """
+    if CHART_MANAGED_BY not in annotations_of(chart):
+        name = config.helm_project_operator.controller_name
+        annotations = {**annotations_of(chart), CHART_MANAGED_BY: name}
+        finalizers = list(dict.fromkeys([*finalizers_of(chart), HELM_CHART_FINALIZER]))
+        steps = (
+            {"op": "add", "path": "/metadata/annotations", "value": annotations},
+            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+        )
+        return (Edit(HELM_CHART, chart, steps, Notice(chart, "Claimed", f"{name} runs Helm for this HelmChart", "Claim")),)
+    if UPSTREAM_HELM_CHART_FINALIZER in finalizers_of(chart) and HELM_CHART_FINALIZER in finalizers_of(chart):
+        return (RemoveFinalizers(HELM_CHART, chart, (UPSTREAM_HELM_CHART_FINALIZER,)),)
+    metadata = chart["metadata"]
+    wanted: Object = {
+        "apiVersion": chart["apiVersion"],
+        "kind": chart["kind"],
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "finalizers": [HELM_CHART_FINALIZER]},
+    }
+    return (Apply(HELM_CHART, wanted, chart, manager=CLAIM_MANAGER),)
+
+
+def _inputs(seen: Seen) -> list[Write]:
+    assert seen.chart is not None
+    secret = manifest.secret(seen.chart, seen.further)
+    if seen.secret is not None and seen.secret.get("type") != secret["type"]:
+        return [Delete(SECRET, seen.secret)]  # the type of a Secret is for ever; the next look makes it anew
+    return [
+        Apply(SECRET, secret, seen.secret),
+        Apply(CONFIG_MAP, manifest.content(seen.chart), seen.content),
+        Apply(SERVICE_ACCOUNT, manifest.account(seen.chart), seen.account),
+    ]
+
+
+def _binding(seen: Seen, role: str) -> list[Write]:
+    assert seen.chart is not None
+    wanted = manifest.binding(seen.chart, role)
+    live = seen.binding
+    if live is not None and live.get("roleRef") != wanted["roleRef"]:
+        note = f"the account of the Job is bound to ClusterRole {role} instead of {(live.get('roleRef') or {}).get('name')}"
+        return [Delete(CLUSTER_ROLE_BINDING, live, Notice(seen.chart, "RoleChanged", note, "Bind"))]
+    return [Apply(CLUSTER_ROLE_BINDING, wanted, live)]
+
+
+def _install_job(seen: Seen, config: Config) -> Object:
+    assert seen.chart is not None
+    return manifest.install_job(seen.chart, seen.further, seen.secrets, config)
+
+
+def _install(seen: Seen, config: Config) -> list[Write]:
+    assert seen.chart is not None
+    wanted, live = _install_job(seen, config), seen.install
+    where = f"Job {seen.namespace}/{manifest.install_name(seen.name)}"
+    if seen.delete is not None:
+        return [] if is_terminating(seen.delete) else [Delete(JOB, seen.delete, propagation="Foreground")]
+    if live is None:
+        notice = Notice(seen.chart, "ApplyJob", f"Helm installs or upgrades with {where}", "ApplyJob")
+        return [Apply(JOB, wanted, None, create_only=True, notice=notice)]
+    if manifest.hash_of(live) == manifest.hash_of(wanted) and _owner_uid(live) in ("", seen.chart["metadata"]["uid"]):
+        return []
+    if is_terminating(live):
+        return []  # its end is an event, and the next Job is made then
+    notice = Notice(seen.chart, "ReplaceJob", f"chart or values changed: {where} is replaced", "ApplyJob")
+    return [Delete(JOB, live, notice, propagation="Foreground")]
+
+
+def _owner_uid(job: Object) -> str:
+    owners = job["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("kind") == HELM_CHART.kind), "")
+
+
+def _uninstall(seen: Seen, config: Config) -> Plan:
+    chart = seen.chart
+    assert chart is not None
+    if HELM_CHART_FINALIZER not in finalizers_of(chart):
+        return NOTHING  # it was never ours, or waits for somebody else
+    if verdict := _let_go(seen):
+        kept = [name for name in (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER) if name in finalizers_of(chart)]
+        rights, jobs, binding = _parts(seen)
+        # The account goes first, so that no Job can do anything any more. The Jobs are what the verdict rests on: they stay until
+        # it is carried out, or a run that was cut short would come to another one.
+        return Plan((rights, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs, binding))
+    if _taken(seen):
+        return NOTHING
+    if seen.install is not None:
+        return NOTHING if is_terminating(seen.install) else Plan(((Delete(JOB, seen.install, propagation="Foreground"),),))
+    if seen.delete is not None:
+        return NOTHING
+    role = manifest.job_role(chart, config)
+    where = f"Job {seen.namespace}/{manifest.delete_name(seen.name)}"
+    notice = Notice(chart, "RemoveJob", f"Helm uninstalls with {where}", "RemoveJob")
+    job = Apply(JOB, manifest.delete_job(chart, config), None, create_only=True, notice=notice)
+    account = Apply(SERVICE_ACCOUNT, manifest.account(chart), seen.account)
+    return Plan(((account,), tuple(_binding(seen, role)), (job,)))
+
+
+def _let_go(seen: Seen) -> Notice | None:
+    """Why there is nothing to wait for any more, as the last word on this HelmChart; None while there is.
+
+    It never waits for ever: the Job's own deadline ends in a failure, which is told, and the release stays behind.
+    """
+    chart = seen.chart
+    assert chart is not None
+    namespace = manifest.target_namespace(chart)
+    release = f"release {namespace}/{seen.name}"
+    if seen.ending:
+        return Notice(
+            chart, "NotUninstalled", f"{release} was not uninstalled: namespace {seen.namespace} is deleted", "Remove", "Warning"
+        )
+    if seen.delete is not None:
+        if _owned_by_another(seen):
+            return None
+        result = outcome_of(seen.delete)
+        if result == "complete":
+            return Notice(chart, "Removed", f"{release} is uninstalled", "Remove")
+        if result == "failed":
+            note = (
+                f"{release} could not be uninstalled and stays behind: {failure_of(seen.delete, seen.pods)}. To fix it, run "
+                f"`helm uninstall {seen.name} --namespace {namespace}`"
+            )
+            return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
+        return None
+    if not has_run(seen):
+        return Notice(chart, "Removed", "nothing was installed for this HelmChart", "Remove")
+    if seen.target is None and seen.install is None:
+        return Notice(chart, "Removed", f"namespace {namespace} is gone, and {release} with it", "Remove")
+    return None
+
+
+def has_run(seen: Seen) -> bool:
+    """Whether Helm may ever have worked on this release; only what is certain counts as a no.
+
+    A Job whose pods never started, for want of an image or a node, has left nothing to uninstall, and an uninstallation would
+    wait for the same image or node.  The condition ``Installed`` remembers the Jobs before the present one.
+    """
+    told = find_condition(seen.chart, "Installed")
+    if told is None:
+        before = bool(((seen.chart or {}).get("status") or {}).get("jobName"))
+        return before or (seen.install is not None and _has_started(seen.install, seen.pods))
+    if told.get("status") != "False":
+        return True
+    if seen.install is None:
+        # Replaced a moment ago, or deleted by hand, perhaps after it ran: on the way out the careful answer is yes.
+        return is_terminating(seen.chart) and bool(((seen.chart or {}).get("status") or {}).get("jobName"))
+    return _has_started(seen.install, seen.pods)
+
+
+def _has_started(job: Object, pods: Sequence[Object]) -> bool:
+    status = job.get("status") or {}
+    if any(status.get(count) for count in ("succeeded", "failed", "ready")) or outcome_of(job) != "running":
+        return True
+    states = [found.get("state") or {} for pod in pods for found in (pod.get("status") or {}).get("containerStatuses") or ()]
+    phases = {(pod.get("status") or {}).get("phase", "Pending") for pod in pods}
+    return bool(phases - {"Pending"}) or any("running" in state or "terminated" in state for state in states)
+
+
+def _owned_by_another(seen: Seen) -> bool:
+    return seen.delete is not None and not _is_of_chart(seen.delete, seen)
+
+
+def _left_behind(seen: Seen) -> Plan:
+    """What has no owner and outlived its HelmChart, found by the binding, which therefore goes last."""
+    if seen.binding is None or labels_of(seen.binding).get(CHART_LABEL) != seen.name:
+        return NOTHING
+    rights, jobs, binding = _parts(seen)
+    return Plan(((*rights, *jobs), binding))
+
+
+def _parts(seen: Seen) -> tuple[tuple[Delete, ...], tuple[Delete, ...], tuple[Delete, ...]]:
+    """The deletions of what is of this HelmChart: account and inputs, Jobs, binding.
+
+    Garbage collection would come for what has an owner, but half a minute later where the CRD is new.
+    """
+
+    def away(*parts: tuple[Kind, Object | None]) -> tuple[Delete, ...]:
+        mine = ((kind, found) for kind, found in parts if found is not None and _is_of_chart(found, seen))
+        return tuple(Delete(kind, found) for kind, found in mine if not is_terminating(found))
+
+    rights = away((SERVICE_ACCOUNT, seen.account), (SECRET, seen.secret), (CONFIG_MAP, seen.content))
+    bound = seen.binding is not None and _binds_only(seen.binding, seen)
+    binding = (Delete(CLUSTER_ROLE_BINDING, seen.binding),) if bound and seen.binding is not None else ()
+    return rights, away((JOB, seen.install), (JOB, seen.delete)), binding
+
+
+def failure_of(job: Object, pods: Sequence[Object]) -> str:
+    """What went wrong: what Helm said last, beside what the Job says if it says more than that it failed."""
+    said = _last_words(pods)
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    failed: Object = next((found for found in conditions if found.get("type") == "Failed" and found.get("status") == "True"), {})
+    if said and failed.get("reason") == "DeadlineExceeded":
+        return f"it took longer than {job['spec'].get('activeDeadlineSeconds')} s; Helm said: {said}"
+    return said or str(failed.get("message") or "the Job failed")
+
+
+def _last_words(pods: Sequence[Object]) -> str:
+    """The termination message of the pod that ended last."""
+    ended = []
+    for pod in pods:
+        for status in (pod.get("status") or {}).get("containerStatuses") or ():
+            terminated = (status.get("state") or {}).get("terminated") or {}
+            if terminated.get("exitCode") and (message := str(terminated.get("message") or "").strip()):
+                ended.append((str(terminated.get("finishedAt") or ""), pod["metadata"]["name"], message))
+    return max(ended)[2] if ended else ""

@@ -1,0 +1,130 @@
+"""What a HelmChart's status tells: its Job, and the conditions ``JobCreated``, ``Failed`` and ``Installed``.
+
+``Failed`` is False with the reasons Running, Retrying (with Helm's words) and Complete, and True when the Job gave up or cannot
+be made; a Warning Event goes with every word that is new and bad.  ``Installed`` remembers whether Helm has ever worked on the
+release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from release_provisioning.jobs import manifest
+from release_provisioning.jobs.plan import Seen, failure_of, finalizers_of, has_run, is_managed, outcome_of, problem_of
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.config import Config
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, Object, annotations_of, is_terminating
+from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
+from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
+
+FIXES = {
+    "quota": "raise the ResourceQuota of the namespace or delete what is not needed",
+    "admission": "change the admission policy",
+    "rights": "give the function's ServiceAccount this right (see knative/release-provisioning/rights.yaml)",
+    "invalid": "correct the HelmChart",
+}
+_REASONS = {"quota": "QuotaExceeded", "admission": "AdmissionDenied", "rights": "RightMissing", "invalid": "Invalid"}
+Verdict = tuple[Literal["True", "False"], str, str]
+
+
+def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """The status of one HelmChart."""
+    chart = seen.chart
+    if chart is None or not is_managed(chart, config) or CHART_MANAGED_BY not in annotations_of(chart):
+        return NOTHING
+    if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
+        return NOTHING
+    created, failed = _verdicts(seen, refusals, config)
+    generation = int(chart["metadata"].get("generation", 0))
+    job = manifest.delete_name(seen.name) if is_terminating(chart) else manifest.install_name(seen.name)
+    before = (chart.get("status") or {}).get("jobName")
+    status: Object = {
+        "jobName": job if created[0] == "True" else before,
+        "observedGeneration": generation,
+        "conditions": [
+            condition("JobCreated", *created),
+            condition("Failed", *failed),
+            condition("Installed", *_installed(seen)),
+        ],
+    }
+    if not status["jobName"]:
+        del status["jobName"]
+    if seen.plain:
+        del status["observedGeneration"]
+    metadata = {"name": seen.name, "namespace": seen.namespace}
+    wanted: Object = {"apiVersion": HELM_CHART.api_version, "kind": HELM_CHART.kind, "metadata": metadata, "status": status}
+    notice = _notice(chart, failed)
+    return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
+
+
+def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
+    chart = seen.chart
+    assert chart is not None
+    leaving = is_terminating(chart)
+    if refusals:
+        return _refused(chart, refusals, leaving)
+    problem = None if leaving else problem_of(seen, config)
+    if problem is not None:
+        return ("False", problem[0], "Helm is not run"), ("True", *problem)
+    name = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
+    does = "uninstalls" if leaving else "installs or upgrades"
+    created: Verdict = ("True", "JobCreated", f"Helm {does} with Job {seen.namespace}/{name}")
+    job = seen.delete if leaving else seen.install
+    if job is None or _is_of_old(seen, job, config):
+        return created, ("False", "Running", "Helm runs")
+    result = outcome_of(job)
+    if result == "complete":
+        return created, ("False", "Complete", "Helm has done its work")
+    if result == "failed":
+        return created, ("True", "JobFailed", failure_of(job, seen.pods))
+    if (job.get("status") or {}).get("failed"):
+        return created, ("False", "Retrying", f"Helm failed and is tried again: {failure_of(job, seen.pods)}")
+    return created, ("False", "Running", "Helm runs")
+
+
+def _installed(seen: Seen) -> Verdict:
+    """Whether there may be anything to uninstall: once true it stays true."""
+    if has_run(seen):
+        return "True", "HelmRan", "Helm has worked on the release"
+    return "False", "NotYet", "Helm has not begun"
+
+
+def _is_of_old(seen: Seen, job: Object, config: Config) -> bool:
+    """Whether a Job is of values that are no longer asked for, and so says nothing about those that are."""
+    if job is seen.delete:
+        return False
+    assert seen.chart is not None
+    wanted = manifest.install_job(seen.chart, seen.further, seen.secrets, config)
+    return is_terminating(job) or manifest.hash_of(job) != manifest.hash_of(wanted)
+
+
+def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> tuple[Verdict, Verdict]:
+    first = min(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message))
+    fix = FIXES[first.cause]
+    if first.key.kind == CLUSTER_ROLE_BINDING.kind and first.cause == "rights":
+        fix = "let the function's ServiceAccount `bind` that ClusterRole (see docs/helm-jobs.md)"
+    if leaving:
+        fix += f"; or give the HelmChart the annotation {CHART_UNMANAGED}, and it goes without uninstalling"
+    subject = f"{first.key} was refused:"
+    text = f"{subject} {first.message[:600]}. To fix it, {fix}"
+    told = find_condition(chart, "Failed") or {}
+    reason = _REASONS[first.cause]
+    if told.get("reason") == reason and str(told.get("message", "")).startswith(subject):
+        text = str(told["message"])  # the API server's words may differ each time
+    return ("False", reason, "Helm is not run"), ("True", reason, text)
+
+
+def _notice(chart: Object, failed: Verdict) -> Notice | None:
+    """One Event when the verdict becomes another: a Warning for a bad one, a word when Helm is done."""
+    told = find_condition(chart, "Failed") or {}
+    status, reason, message = failed
+    if (told.get("status"), told.get("reason")) == (status, reason) and (status == "False" or told.get("message") == message):
+        return None
+    if status == "True" or reason == "Retrying":
+        return Notice(chart, reason if status == "True" else "JobRetrying", message, "RunHelm", "Warning")
+    if reason == "Complete":
+        return Notice(chart, "JobComplete", message, "RunHelm")
+    if told.get("status") == "True":
+        return Notice(chart, "Healed", "the problem that was reported here is gone", "RunHelm")
+    return None

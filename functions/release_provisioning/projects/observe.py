@@ -1,0 +1,139 @@
+"""Reads for release-provisioning: who claims a release name, and what there is of the release."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+
+from release_provisioning.projects.plan import Contender, Release, held_by
+from tenantry.engine.reader import Reader
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    HELM_CHART,
+    HELM_RELEASE,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    SERVICE_ACCOUNT,
+    Object,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, SYSTEM_NAMESPACE
+from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
+from tenantry.model.releases import ChartKey, by_age, chart_for, chart_key, claimants
+
+
+async def observe_release(name: str, config: Config, reader: Reader) -> Release:
+    """Read everything that decides about one release name."""
+    system = config.helm_project_operator.system_namespace
+    dedicated = bool(config.release_project_id)
+    found, helm_chart, helm_release, namespace = await asyncio.gather(
+        _claimants(name, config, reader),
+        reader.get(HELM_CHART, name, system),
+        reader.get(HELM_RELEASE, name, system),
+        reader.get(NAMESPACE, name) if dedicated else _nothing(),
+    )
+    claimed = _fingerprint(found)
+    gone = frozenset(await _named(found, (helm_chart, helm_release, namespace), reader))
+    contenders = tuple(await asyncio.gather(*(_contender(each, config, reader) for each in by_age(found.values()))))
+    seen = Release(name, contenders, helm_chart, helm_release, namespace, gone=gone)
+    holder = seen.holder
+    if holder is None:
+        return seen
+    where = name if dedicated else holder.key.namespace
+    members, dashboards, installation = await asyncio.gather(
+        _namespaces(holder, config, reader),
+        _dashboards(where, name, reader) if namespace is not None or not dedicated else _no_objects(),
+        _installation(reader) if CLEANUP in labels_of(holder.object) else _no_text(),
+    )
+    _depend_on(name, claimed, holder, members, config, reader)
+    return Release(name, contenders, helm_chart, helm_release, namespace, members, dashboards, gone, installation)
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _no_objects() -> tuple[Object, ...]:
+    return ()
+
+
+async def _no_text() -> str:
+    return ""
+
+
+async def _claimants(name: str, config: Config, reader: Reader) -> dict[ChartKey, Object]:
+    """The ProjectHelmCharts whose name or namespace fits the release name, whatever chart they ask for."""
+    places = claimants(name, config)
+    lists = await asyncio.gather(*(reader.list(PROJECT_HELM_CHART, namespace, name=own) for namespace, own in places))
+    return {chart_key(each): each for found in lists for each in found}
+
+
+def _fingerprint(found: dict[ChartKey, Object]) -> Hashable:
+    return tuple(sorted((key, each["metadata"]["uid"], is_terminating(each)) for key, each in found.items()))
+
+
+async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ...], reader: Reader) -> list[str]:
+    """Add the ProjectHelmCharts that our objects were made for; returns those that exist no more, read by name."""
+    gone: list[str] = []
+    for marked in dict.fromkeys(held_by(each) for each in objects):
+        namespace, _, name = marked.partition("/")
+        if not name or ChartKey(namespace, name) in found:
+            continue
+        holder = await reader.get(PROJECT_HELM_CHART, name, namespace)
+        if holder is None:
+            gone.append(marked)
+        else:
+            found[ChartKey(namespace, name)] = holder
+    return gone
+
+
+async def _contender(obj: Object, config: Config, reader: Reader) -> Contender:
+    namespace = obj["metadata"]["namespace"]
+    chart = chart_for(obj, config)
+    if not config.project_label:
+        served = namespace == config.helm_project_operator.system_namespace
+        return Contender(obj, chart, obj["metadata"]["name"] if served else "")
+    project = project_of_registration_name(namespace)
+    if not project:
+        return Contender(obj, chart, "")
+    registration = await reader.get(NAMESPACE, namespace)
+    if registration is None or not is_registration(registration, config):
+        return Contender(obj, chart, "")
+    return Contender(obj, chart, project, denied=project in config.denied_project_ids)
+
+
+async def _namespaces(holder: Contender, config: Config, reader: Reader) -> tuple[Object, ...]:
+    labels = {config.project_label: holder.project} if config.project_label else {}
+    return tuple(await reader.list(NAMESPACE, labels=labels))
+
+
+async def _dashboards(namespace: str, name: str, reader: Reader) -> tuple[Object, ...]:
+    return tuple(await reader.list(CONFIG_MAP, namespace, labels={DASHBOARD_VALUES: name}))
+
+
+async def _installation(reader: Reader) -> str:
+    """What tells this installation from an earlier one: the uid of our ServiceAccount, made anew with each (hpo-50)."""
+    account = await reader.get(SERVICE_ACCOUNT, RELEASE_FUNCTION, SYSTEM_NAMESPACE)
+    return account["metadata"]["uid"] if account is not None else ""
+
+
+def _depend_on(
+    name: str, claimed: Hashable, holder: Contender, members: tuple[Object, ...], config: Config, reader: Reader
+) -> None:
+    """Who claims the name, and who is in the project, must still be so when everything is written."""
+
+    async def claims(fresh: Reader) -> Hashable:
+        return _fingerprint(await _claimants(name, config, fresh))
+
+    def names(found: tuple[Object, ...]) -> Hashable:
+        if not config.project_label:
+            return tuple(sorted((each["metadata"]["name"], is_terminating(each)) for each in found))
+        return tuple(sorted(each["metadata"]["name"] for each in found if is_member(each, holder.project, config)))
+
+    async def targets(fresh: Reader) -> Hashable:
+        return names(await _namespaces(holder, config, fresh))
+
+    reader.depends_on(claims, claimed)
+    reader.depends_on(targets, names(members))

@@ -1,0 +1,408 @@
+"""What release-provisioning wants for one release name: pure functions.
+
+The owner is the release name, not the ProjectHelmChart: whoever claims a name is decided in one place, the
+oldest holds it (hpo-42 to hpo-44), and the next one gets it when the holder goes.  "Not ours" always means
+"touch nothing".  A release is taken away only on positive evidence: its ProjectHelmChart is being deleted or is
+gone, it carries the cleanup label, its project has no namespace, or its namespace was deleted (hpo-40, hpo-46
+to hpo-49).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tenantry.model.config import Chart, Config
+from tenantry.model.difference import entries_of, is_sole_owner, owns
+from tenantry.model.kinds import (
+    HELM_CHART,
+    HELM_RELEASE,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    Object,
+    annotations_of,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import (
+    ADOPT,
+    API_GROUP,
+    CHART_MANAGED_BY,
+    CLEANED_UP_BY,
+    CLEANUP,
+    HELM_API_VERSION,
+    NAMESPACE_NAME,
+    OPERATED,
+    ORPHANED,
+    PROJECT_CHART,
+    PROJECT_ID,
+    RELEASE_FINALIZER,
+    RELEASE_MANAGED_BY,
+    UPSTREAM_PROJECT_CHART_FINALIZER,
+)
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_made_for_release, project_annotation
+from tenantry.model.releases import (
+    ChartKey,
+    chart_key,
+    composed_values,
+    release_name,
+    release_name_problem,
+    release_namespace,
+    selected_namespaces,
+    target_namespaces,
+    values_content,
+    values_problem,
+)
+
+_UPSTREAM_OWNER = ("objectset.rio.cattle.io/owner-namespace", "objectset.rio.cattle.io/owner-name")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A ProjectHelmChart that may claim the release name, or for which something of the release was made.
+
+    ``chart`` is None when its helmApiVersion is not ours; ``project`` is empty when its namespace is no
+    registration namespace of ours; ``denied`` says that the project is on the deny list.
+    """
+
+    object: Object
+    chart: Chart | None
+    project: str
+    denied: bool = False
+
+    @property
+    def key(self) -> ChartKey:
+        """Its namespace and name."""
+        return chart_key(self.object)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether its release is kept: a chart of ours, in a project that is served."""
+        return self.chart is not None and bool(self.project) and not self.denied
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """The finalizers that are for us to take off: upstream's too, where the ProjectHelmChart is ours."""
+        ours = self.chart is not None and bool(self.project)
+        return (RELEASE_FINALIZER, *([UPSTREAM_PROJECT_CHART_FINALIZER] if ours else []))
+
+    @property
+    def was_served(self) -> bool:
+        """Whether we ever held it or told it something."""
+        finalizers = self.object["metadata"].get("finalizers") or ()
+        return RELEASE_FINALIZER in finalizers or bool(entries_of(self.object, RELEASE_MANAGER, "status"))
+
+    def asks_for(self, name: str) -> bool:
+        """Whether it asks for this release, or for no chart that we know."""
+        return self.chart is None or release_name(self.key, self.chart) == name
+
+    def claims(self, name: str) -> bool:
+        """Whether it may hold the name: served, of that name, and not on its way out."""
+        return self.is_served and not is_terminating(self.object) and self.asks_for(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release name as it is: who may want it (oldest first), and what there is of it.
+
+    ``members`` are the namespaces with the project's label (all of them in single-namespace mode); ``gone`` are the
+    ProjectHelmCharts that something was made for and that exist no more; ``installation`` identifies this one, and is
+    only read when the cleanup label asks for it.
+    """
+
+    name: str
+    contenders: tuple[Contender, ...] = ()
+    helm_chart: Object | None = None
+    helm_release: Object | None = None
+    namespace: Object | None = None
+    members: tuple[Object, ...] = ()
+    dashboards: tuple[Object, ...] = ()
+    gone: frozenset[str] = frozenset()
+    installation: str = ""
+
+    @property
+    def keeper(self) -> Contender | None:
+        """A ProjectHelmChart that has the release and is not served any more: nobody else may have the name meanwhile."""
+        marked = held_by(self.helm_chart)
+        found = (each for each in self.contenders if str(each.key) == marked and not is_terminating(each.object))
+        return next((each for each in found if not each.claims(self.name)), None)
+
+    @property
+    def holder(self) -> Contender | None:
+        """Who gets the release: the oldest that claims its name."""
+        if self.keeper is not None:
+            return None
+        return next((each for each in self.contenders if each.claims(self.name)), None)
+
+
+def held_by(obj: Object | None) -> str:
+    """``<namespace>/<name>`` of the ProjectHelmChart that an object was made for; empty for none.
+
+    What the Helm Project Operator made says so in two annotations of its own.
+    """
+    annotations = annotations_of(obj)
+    if PROJECT_CHART in annotations:
+        return annotations[PROJECT_CHART]
+    namespace, name = (annotations.get(each, "") for each in _UPSTREAM_OWNER)
+    return f"{namespace}/{name}" if namespace and name and OPERATED in labels_of(obj) else ""
+
+
+def targets_of(holder: Contender, seen: Release, config: Config) -> tuple[str, ...]:
+    """The namespaces that the release is for.
+
+    Raises:
+        ValueError: the selector of single-namespace mode cannot be understood.
+    """
+    if not config.project_label:
+        selector = (holder.object.get("spec") or {}).get("projectNamespaceSelector")
+        return selected_namespaces(seen.members, selector, config)
+    return target_namespaces(seen.members, holder.project, seen.name, config)
+
+
+def is_cleaning_up(holder: Contender, seen: Release) -> bool:
+    """Whether the cleanup label holds: this very installation has seen it first (hpo-49, hpo-50)."""
+    if CLEANUP not in labels_of(holder.object):
+        return False
+    return annotations_of(holder.object).get(CLEANED_UP_BY, seen.installation) == seen.installation
+
+
+def obstacle(holder: Contender, seen: Release, config: Config) -> str:
+    """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
+    if config.release_project_id and seen.namespace is not None and not _is_ours(seen.namespace, holder.project):
+        return (
+            f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart or "
+            f"delete the namespace; an administrator may hand it over with the annotation {ADOPT}=true"
+        )
+    for live in (seen.helm_chart, seen.helm_release):
+        if live is not None and _is_foreign(live, config):
+            return (
+                f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
+                f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
+            )
+    return ""
+
+
+def _is_ours(namespace: Object, project: str) -> bool:
+    if is_made_for_release(namespace) or annotations_of(namespace).get(ADOPT) == "true":
+        return True
+    labels = labels_of(namespace)
+    return OPERATED in labels and labels.get(PROJECT_ID) == project and not entries_of(namespace, REGISTRATION_MANAGER)
+
+
+def _is_foreign(obj: Object, config: Config) -> bool:
+    if owns(obj, RELEASE_MANAGER, "spec") or annotations_of(obj).get(ADOPT) == "true":
+        return False
+    operator, annotations = config.helm_project_operator, annotations_of(obj)
+    names = ("", operator.controller_name, operator.helm_controller.external_controller_name)
+    managed_by = annotations.get(CHART_MANAGED_BY, "") or annotations.get(RELEASE_MANAGED_BY, "")
+    return OPERATED not in labels_of(obj) or managed_by not in names
+
+
+# -- the plan ----------------------------------------------------------------------------------------------
+
+
+def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> Plan:
+    """Take away what is over, then make what is wanted.
+
+    ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
+    """
+    over, released = tuple(_over(seen, config)), tuple(_released(seen))
+    if over or released:
+        return Plan((over, released))
+    holder = seen.holder
+    if holder is None:
+        return NOTHING
+    if CLEANUP in labels_of(holder.object):
+        return _clean_up(holder, seen, config)
+    if release_name_problem(seen.name, config):
+        return NOTHING
+    try:
+        targets = targets_of(holder, seen, config)
+    except ValueError:
+        return NOTHING
+    if not targets:
+        return Plan(((*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config)),))
+    if obstacle(holder, seen, config) or values_problem(holder.object):
+        return NOTHING
+    return _provision(holder, seen, targets, contents, config)
+
+
+def _over(seen: Release, config: Config) -> Iterable[Write]:
+    """What was made for a ProjectHelmChart that goes or is gone (hpo-47)."""
+    left = seen.gone | {str(each.key) for each in seen.contenders if is_terminating(each.object)}
+    marked = {held_by(seen.helm_chart), held_by(seen.helm_release)} - {""}
+    if marked and marked <= left:
+        yield from _taken_away(seen, config, "its ProjectHelmChart is gone")
+    if seen.holder is None and seen.keeper is None and held_by(seen.namespace) in left:
+        yield from _orphaned(seen, config)
+
+
+def _released(seen: Release) -> Iterable[Write]:
+    """The end of finalizers on ProjectHelmCharts that go, once that was asked for whatever was made for them.
+
+    It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
+    """
+    for each in seen.contenders:
+        if not is_terminating(each.object):
+            continue
+        finalizers = [name for name in each.object["metadata"].get("finalizers") or () if name in each.finalizers]
+        if finalizers and each.asks_for(seen.name):
+            yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, tuple(finalizers))
+
+
+def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
+    for kind, live in ((HELM_CHART, seen.helm_chart), (HELM_RELEASE, seen.helm_release)):
+        if live is None or is_terminating(live) or _is_foreign(live, config):
+            continue
+        if held_by(live) or owns(live, RELEASE_MANAGER, "spec"):  # our label alone may be anybody's
+            notice = Notice(live, "ReleaseRemoved", f"release {seen.name} is taken away: {why}", "Remove")
+            yield Delete(kind, live, notice if kind is HELM_CHART else None)
+
+
+def _orphaned(seen: Release, config: Config) -> Iterable[Write]:
+    """The orphan label on the release's namespace, everything else as it is (hpo-46, hpo-47)."""
+    live = seen.namespace
+    if live is None or is_terminating(live) or not config.release_project_id or not is_made_for_release(live):
+        return
+    project, made_for = labels_of(live).get(PROJECT_ID, ""), held_by(live)
+    wanted = _namespace(seen.name, project, made_for, config, orphaned=True)
+    note = "there is no release here any more: this namespace may be deleted"
+    yield Apply(NAMESPACE, wanted, live, notice=Notice(live, "ReleaseOrphaned", note, "MarkOrphaned"))
+
+
+def _clean_up(holder: Contender, seen: Release, config: Config) -> Plan:
+    if is_cleaning_up(holder, seen):
+        away = _taken_away(seen, config, "the system is being uninstalled")
+        return Plan(((_held(holder, {CLEANED_UP_BY: seen.installation}),), (*away, *_orphaned(seen, config))))
+    # The label is from an installation that is gone: begin again (hpo-50).
+    note = "the system was deployed again: the release is made again"
+    notice = Notice(holder.object, "CleanupOver", note, "Provision")
+    return Plan(((RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice),),))
+
+
+def _held(holder: Contender, annotations: Mapping[str, str] | None = None) -> Apply:
+    """Our finalizer on the ProjectHelmChart."""
+    metadata: Object = {**_name_of(holder.object), "finalizers": [RELEASE_FINALIZER]}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    identity = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
+    return Apply(PROJECT_HELM_CHART, {**identity, "metadata": metadata}, holder.object)
+
+
+def _name_of(obj: Object) -> Object:
+    return {"name": obj["metadata"]["name"], "namespace": obj["metadata"]["namespace"]}
+
+
+def _provision(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Plan:
+    if config.release_project_id and (seen.namespace is None or is_terminating(seen.namespace)):
+        # Whatever Helm knew of the release went with its namespace: begin again (hpo-48).
+        away = tuple(_taken_away(seen, config, "its namespace was deleted, and it is made again"))
+        if away or seen.namespace is not None:
+            return Plan(((_held(holder),), away))
+    first: list[Write] = [_held(holder)]
+    if config.release_project_id:
+        first += _home(holder, seen, config)
+    if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
+        return Plan((tuple(first),))  # it is being uninstalled: when that has ended is an event
+    made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
+    return Plan((tuple(_taken_over(holder)), tuple(first), made))
+
+
+def _taken_over(holder: Contender) -> Iterable[Write]:
+    """Once, before our finalizer is there, the end of upstream's: nobody else would take it off."""
+    finalizers = holder.object["metadata"].get("finalizers") or ()
+    if RELEASE_FINALIZER not in finalizers and UPSTREAM_PROJECT_CHART_FINALIZER in finalizers:
+        yield RemoveFinalizers(PROJECT_HELM_CHART, holder.object, (UPSTREAM_PROJECT_CHART_FINALIZER,))
+
+
+def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
+    """The release's namespace with its marks (hpo-28)."""
+    live = seen.namespace
+    wanted = _namespace(seen.name, holder.project, str(holder.key), config, orphaned=False)
+    notice = None
+    if live is not None:
+        adopted = not is_made_for_release(live)
+        note = (
+            f"this namespace is now the namespace of release {seen.name}" if adopted else "labels and annotations were put back"
+        )
+        notice = Notice(live, "Adopted" if adopted else "Restored", note, "Adopt" if adopted else "Restore")
+    yield Apply(NAMESPACE, wanted, live, create_only=True, notice=notice)
+    orphaned = live is not None and ORPHANED in labels_of(live)
+    if live is not None and orphaned and not is_sole_owner(live, RELEASE_MANAGER, "metadata", "labels", ORPHANED):
+        yield RemoveLabel(NAMESPACE, live, ORPHANED)
+
+
+def _namespace(name: str, project: str, made_for: str, config: Config, *, orphaned: bool) -> Object:
+    operator = config.helm_project_operator
+    labels = {
+        **operator.namespace_labels,
+        OPERATED: "true",
+        PROJECT_ID: project,
+        config.project_label: config.release_project_id,
+        NAMESPACE_NAME: name,
+        **({ORPHANED: "true"} if orphaned else {}),
+    }
+    annotations = {
+        **operator.namespace_annotations,
+        config.project_label: project_annotation(config.release_project_id, config),
+        PROJECT_CHART: made_for,
+    }
+    metadata = {"name": name, "labels": labels, "annotations": annotations}
+    return {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.kind, "metadata": metadata}
+
+
+def _metadata(holder: Contender, seen: Release, config: Config, annotations: Mapping[str, str]) -> Object:
+    assert holder.chart is not None
+    return {
+        "name": seen.name,
+        "namespace": config.helm_project_operator.system_namespace,
+        "labels": {OPERATED: "true", PROJECT_ID: holder.project, API_GROUP: holder.chart.helm_api_group},
+        "annotations": {**annotations, PROJECT_CHART: str(holder.key)},
+    }
+
+
+def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Apply:
+    """What Helm is to install (hpo-29, hpo-30, hpo-54)."""
+    chart, operator = holder.chart, config.helm_project_operator
+    assert chart is not None
+    controller = operator.helm_controller
+    values = values_content(composed_values(holder.object, chart, holder.project, targets, config))
+    spec: Object = {"targetNamespace": release_namespace(holder.key, seen.name, config), "valuesContent": values}
+    if controller.job_image:
+        spec["jobImage"] = controller.job_image
+    if reference := chart.reference:
+        spec |= {"chart": reference.name, "repo": reference.repo, "version": reference.version}
+    else:
+        spec |= {"chart": seen.name, "chartContent": contents[chart.helm_api_version]}
+    managed_by = operator.controller_name if controller.enabled else controller.external_controller_name
+    annotations = {CHART_MANAGED_BY: managed_by, HELM_API_VERSION: chart.helm_api_version}
+    wanted: Object = {
+        "apiVersion": HELM_CHART.api_version,
+        "kind": HELM_CHART.kind,
+        "metadata": _metadata(holder, seen, config, annotations),
+        "spec": spec,
+    }
+    live = seen.helm_chart
+    if live is None:
+        notice = Notice(holder.object, "ReleaseRequested", f"release {seen.name} is being installed", "Provision")
+    elif (live.get("spec") or {}).get("valuesContent") != values:
+        notice = Notice(holder.object, "ReleaseUpdated", f"release {seen.name} gets new values", "Provision")
+    else:
+        notice = Notice(holder.object, "Restored", f"HelmChart {seen.name} was put back as asked for", "Restore")
+    return Apply(HELM_CHART, wanted, live, notice=notice)
+
+
+def _helm_release(holder: Contender, seen: Release, config: Config) -> Apply:
+    """What is to be locked (hpo-27)."""
+    operator = config.helm_project_operator
+    live = seen.helm_release
+    wanted: Object = {
+        "apiVersion": HELM_RELEASE.api_version,
+        "kind": HELM_RELEASE.kind,
+        "metadata": _metadata(holder, seen, config, {RELEASE_MANAGED_BY: operator.controller_name}),
+        "spec": {"release": {"name": seen.name, "namespace": release_namespace(holder.key, seen.name, config)}},
+    }
+    note = f"HelmRelease {seen.name} was put back as asked for"
+    notice = Notice(holder.object, "Restored", note, "Restore") if live is not None else None
+    return Apply(HELM_RELEASE, wanted, live, notice=notice)

@@ -1,0 +1,263 @@
+"""What a ProjectHelmChart is told: upstream's status fields, and conditions with Helm's result and the lock's state.
+
+``status.status`` keeps the six values of the Helm Project Operator.  The conditions say what it does not:
+
+* ``Ready``: Helm has installed the release as asked for;
+* ``Reconciling``: something is on its way, with what it waits for;
+* ``Stalled``: nothing will move before somebody changes what the message names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from release_provisioning.projects.plan import Contender, Release, is_cleaning_up, obstacle, targets_of
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.config import Config
+from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
+from tenantry.model.names import RELEASE_FINALIZER
+from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
+from tenantry.model.releases import Dashboards, dashboards_of, release_name_problem, release_namespace, values_problem
+
+AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
+UNABLE = "UnableToCreateHelmRelease"
+NO_TARGETS = "NoTargetProjectNamespaces"
+WAITING_FOR_DASHBOARD = "WaitingForDashboardValues"
+DEPLOYED = "Deployed"
+UNABLE_TO_PARSE = "UnableToParseValues"
+NOT_MANAGED = "NotManaged"
+
+State = Literal["ready", "moving", "stalled"]
+_AT_WORK = ("Running", "Retrying")
+"""Reasons of the condition ``Failed`` of a HelmChart while it is False, as our own controller gives them; and ``Complete``."""
+REASONS = {
+    "quota": "QuotaExceeded",
+    "admission": "AdmissionDenied",
+    "rights": "RightMissing",
+    "invalid": "InvalidConfiguration",
+}
+FIXES = {
+    "quota": "raise the ResourceQuota or delete what is not needed",
+    "admission": "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
+    "namespaceAnnotations",
+    "rights": "give the function's ServiceAccount this right (see knative/release-provisioning/rights.yaml)",
+    "invalid": "correct the values or the configuration that this object is made from",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What to tell: ``status.status``, the message, and the state and reason for the conditions.
+
+    ``conditions`` has another message for the conditions where theirs says more; ``details`` are the other status fields.
+    """
+
+    status: str
+    message: str
+    reason: str
+    state: State
+    said: str = ""
+    details: Object = field(default_factory=dict)
+
+
+def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """The status of every ProjectHelmChart that asks for the release or has it."""
+    writes: list[Write] = []
+    for contender in seen.contenders:
+        if not contender.asks_for(seen.name):
+            continue
+        leaving = is_terminating(contender.object)
+        told = _tell(contender, seen, refusals, config) if not leaving else _tell_leaving(contender, refusals)
+        if told is not None:
+            writes.append(_status(contender.object, told))
+    return Plan((tuple(writes),)) if writes else NOTHING
+
+
+def _tell_leaving(contender: Contender, refusals: Sequence[Refusal]) -> Told | None:
+    """Why a ProjectHelmChart that is deleted does not go: nothing else but a refusal can hold it (hpo-47)."""
+    if not refusals or RELEASE_FINALIZER not in (contender.object["metadata"].get("finalizers") or ()):
+        return None
+    return _refused(contender.object, refusals, f"; or give up the release: remove the finalizer {RELEASE_FINALIZER}")
+
+
+def _refused(obj: Object, refusals: Sequence[Refusal], further: str = "") -> Told:
+    first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
+    reason = REASONS[first.cause]
+    message = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}{further}"
+    return Told(UNABLE, _as_told(obj, reason, message), reason, "stalled")
+
+
+def _tell(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told | None:
+    if contender.denied and contender.chart is not None:
+        message = (
+            f"project {contender.project} is denied by the configuration (otherSystemProjectLabelValues): its release is left as "
+            "it is and no longer kept; delete this ProjectHelmChart to remove the release"
+        )
+        return Told(UNABLE, message, "ProjectDenied", "stalled")
+    if not contender.is_served:
+        return _not_managed(contender)
+    holder = seen.holder
+    if holder is None or contender.key != holder.key:
+        other = holder or seen.keeper
+        message = (
+            f"release {seen.name} belongs to ProjectHelmChart {other.key if other else 'of another name'}, so {contender.key} "
+            "cannot have it: choose another name or delete the other one"
+        )
+        return Told(UNABLE, message, "ReleaseNameTaken", "stalled")
+    return _tell_holder(contender, seen, refusals, config)
+
+
+def _not_managed(contender: Contender) -> Told | None:
+    """Told once for a generation: another system may serve it now, whose words are not to be overwritten (hpo-40)."""
+    ready = find_condition(contender.object, "Ready") or {}
+    said = ready.get("reason") == NOT_MANAGED and ready.get("observedGeneration") == _generation(contender.object)
+    if not contender.was_served or said:
+        return None
+    why = (
+        "its spec.helmApiVersion is that of no configured chart"
+        if contender.chart is None
+        else "its namespace is no registration namespace"
+    )
+    message = f"this ProjectHelmChart is no longer managed, because {why}: what was made for it is left as it is"
+    return Told(UNABLE, message, NOT_MANAGED, "stalled")
+
+
+def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told:
+    if refusals:
+        return _refused(holder.object, refusals)
+    if is_cleaning_up(holder, seen):
+        message = "the system is being uninstalled: the release is taken away until it is deployed again"
+        return Told(AWAITING_REDEPLOYMENT, message, "Uninstalled", "stalled")
+    if problem := release_name_problem(seen.name, config):
+        return Told(UNABLE, problem, "InvalidReleaseName", "stalled")
+    try:
+        targets = targets_of(holder, seen, config)
+    except ValueError as error:
+        return Told(UNABLE, str(error), "InvalidSelector", "stalled")
+    if not targets:
+        message = (
+            "the project has no namespace: add one to the project"
+            if config.project_label
+            else "spec.projectNamespaceSelector selects no namespace: set or widen it"
+        )
+        return Told(NO_TARGETS, message, "NoTargets", "stalled")
+    if problem := obstacle(holder, seen, config):
+        return Told(UNABLE, problem, "NotOurs", "stalled")
+    if problem := values_problem(holder.object):
+        return Told(UNABLE_TO_PARSE, problem, "InvalidValues", "stalled")
+    if is_terminating(seen.namespace):
+        message = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
+        return Told(UNABLE, message, "NamespaceTerminating", "moving")
+    return _tell_release(holder, seen, targets, config)
+
+
+def _as_told(obj: Object, reason: str, message: str) -> str:
+    """What is told already of the same object: the server's words may differ each time, and would be written for ever."""
+    told = find_condition(obj, "Stalled") or {}
+    subject = message.partition(" was refused:")[0]
+    same = told.get("reason") == reason and str(told.get("message", "")).startswith(f"{subject} was refused:")
+    return str(told["message"]) if same else message
+
+
+def _tell_release(holder: Contender, seen: Release, targets: Sequence[str], config: Config) -> Told:
+    details: Object = {
+        "systemNamespace": config.helm_project_operator.system_namespace,
+        "releaseNamespace": release_namespace(holder.key, seen.name, config),
+        "releaseName": seen.name,
+        "targetNamespaces": list(targets),
+    }
+    dashboards = dashboards_of(seen.dashboards)
+    state, reason, said = _helm(seen)
+    if dashboards.values:
+        details["dashboardValues"] = dashboards.values
+    status = DEPLOYED if dashboards.values else WAITING_FOR_DASHBOARD
+    return Told(status, _about_dashboards(dashboards), reason, state, said, details)
+
+
+def _about_dashboards(dashboards: Dashboards) -> str:
+    message = (
+        "the dashboard values of the chart are there"
+        if dashboards.values
+        else "no dashboard values yet: the chart has left no labelled ConfigMap with a JSON object"
+    )
+    left_out = "; ".join(dashboards.left_out[:3])
+    return f"{message}; left out: {left_out}" if left_out else message
+
+
+def _helm(seen: Release) -> tuple[State, str, str]:
+    """What Helm's Job and the lock say of the release."""
+    lock = (seen.helm_release or {}).get("status") or {}
+    locked = f"; its lock says {lock['state']}" if lock.get("state") else ""
+    failed = find_condition(seen.helm_chart, "Failed") or {}
+    if failed.get("status") == "True":
+        said = str(failed.get("message") or failed.get("reason") or "see its Job in the system namespace")
+        return "stalled", "HelmFailed", f"Helm could not deploy {seen.name}: {said[:600]}{locked}"
+    if failed.get("reason") in _AT_WORK or _is_outdated(seen.helm_chart):
+        return "moving", "WaitingForHelm", f"{str(failed.get('message') or 'Helm is about to run')[:600]}{locked}"
+    if lock.get("state") == "Failed":
+        said = str(lock.get("description") or "see its Job in the system namespace")
+        return "stalled", "HelmFailed", f"the last Helm operation of {seen.name} failed: {said[:600]}"
+    if lock.get("state") == "Deployed" or failed.get("reason") == "Complete":
+        return "ready", DEPLOYED, f"release {seen.name} is deployed{locked}"
+    job = ((seen.helm_chart or {}).get("status") or {}).get("jobName", "")
+    waits = f"waiting for Job {job}" if job else "waiting for Helm"
+    return "moving", "WaitingForHelm", f"{waits} to deploy {seen.name}{locked}"
+
+
+def _is_outdated(helm_chart: Object | None) -> bool:
+    """Whether what the controller says is of values that are no longer asked for; not every controller says of which."""
+    observed = ((helm_chart or {}).get("status") or {}).get("observedGeneration")
+    return isinstance(observed, int) and observed != _generation(helm_chart or {})
+
+
+def _generation(obj: Object) -> int:
+    return int((obj.get("metadata") or {}).get("generation") or 0)
+
+
+# -- writing it down ---------------------------------------------------------------------------------------
+
+
+def _status(live: Object, told: Told) -> Apply:
+    metadata = live["metadata"]
+    conditions = _conditions(told, _generation(live))
+    status: Object = {
+        "status": told.status,
+        "statusMessage": told.message,
+        **told.details,
+        "observedGeneration": _generation(live),
+        "conditions": conditions,
+    }
+    wanted: Object = {
+        "apiVersion": PROJECT_HELM_CHART.api_version,
+        "kind": PROJECT_HELM_CHART.kind,
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "status": status,
+    }
+    return Apply(PROJECT_HELM_CHART, wanted, live, subresource="status", notice=_notice(live, told, conditions))
+
+
+def _conditions(told: Told, generation: int) -> list[Object]:
+    message = told.said or told.message
+
+    def made(type_: str, holds: bool) -> Object:
+        return condition(type_, "True" if holds else "False", told.reason, message, generation)
+
+    return [
+        made("Ready", told.state == "ready"),
+        made("Reconciling", told.state == "moving"),
+        made("Stalled", told.state == "stalled"),
+    ]
+
+
+def _notice(live: Object, told: Told, conditions: Sequence[Object]) -> Notice | None:
+    """An Event when a state begins, or when another obstacle takes the place of one."""
+    ready, _, stalled = conditions
+    if told.state == "moving":
+        return None
+    now, kind = (stalled, "Warning") if told.state == "stalled" else (ready, "Normal")
+    before = find_condition(live, now["type"]) or {}
+    if (before.get("status"), before.get("reason")) == ("True", now["reason"]):
+        return None
+    return Notice(live, now["reason"], now["message"], "Report", "Warning" if kind == "Warning" else "Normal")

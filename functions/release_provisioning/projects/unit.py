@@ -1,0 +1,174 @@
+"""The wiring of releases: whom an event touches, and what a sweep looks at.
+
+The owner is ``release/<name>``.  A namespace concerns every release of the project that it is in or was in.
+The label that remembers the last project is overwritten by another function, maybe before we look: so the
+labels in the event count as well as those that are live, and an event without labels asks which releases list
+the namespace among their targets.  All of that only adds owners; what they get is decided by live reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from release_provisioning.projects.observe import observe_release
+from release_provisioning.projects.plan import Release, held_by, plan_release
+from release_provisioning.projects.report import report_release
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    HELM_CHART,
+    HELM_RELEASE,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    Key,
+    Object,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.names import DASHBOARD_VALUES, OPERATED, PROJECT_CHART, PROJECT_ID, RELEASE_FINALIZER
+from tenantry.model.plan import Plan, Refusal
+from tenantry.model.projects import place_of, project_id_problem, project_of_registration_name, registration_name
+from tenantry.model.releases import ChartKey, chart_for, chart_key, claimants, is_release_name, possible_names, release_name
+
+RELEASE_PAUSE_S = 0.25
+
+
+class Releases:
+    """The unit ``projects`` of release-provisioning.
+
+    ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
+    """
+
+    name = "projects"
+    kinds = frozenset({PROJECT_HELM_CHART, NAMESPACE, HELM_CHART, HELM_RELEASE, CONFIG_MAP})
+
+    def __init__(self, config: Config, contents: Mapping[str, str]) -> None:
+        self._config = config
+        self._contents = contents
+        self._system = config.helm_project_operator.system_namespace
+        self._dedicated = bool(config.release_project_id)
+
+    # -- whom an event touches -----------------------------------------------------------------------------
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The releases that a key concerns."""
+        if key.kind == PROJECT_HELM_CHART.kind:
+            found = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace)
+            return _stage(self._names_of(ChartKey(key.namespace, key.name), found))
+        if key.kind in (HELM_CHART.kind, HELM_RELEASE.kind):
+            return _stage([key.name]) if key.namespace == self._system else []
+        if key.kind == CONFIG_MAP.kind:
+            return _stage(await self._showing(key.namespace, reader))
+        return _stage(await self._around(key.name, hint, reader))
+
+    def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
+        """The names that a ProjectHelmChart asks for and has; when it goes, or is gone, all that it may have had."""
+        if found is None:
+            return possible_names(key, self._config)
+        chart = chart_for(found, self._config)
+        held = (found.get("status") or {}).get("releaseName")
+        names = [held] if isinstance(held, str) and held else []
+        if chart is not None:
+            names.append(release_name(key, chart))
+        finalizers = found["metadata"].get("finalizers") or ()
+        if is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers):
+            names += possible_names(key, self._config)
+        return names
+
+    async def _showing(self, namespace: str, reader: Reader) -> list[str]:
+        """The releases whose dashboard values a ConfigMap of a namespace holds, or held before its label changed."""
+        if self._dedicated:
+            return [namespace] if claimants(namespace, self._config) else []
+        return await self._asked_in(namespace, reader)
+
+    async def _around(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[str]:
+        """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
+        if not self._config.project_label:
+            return await self._asked_in(self._system, reader)
+        namespace = await reader.get(NAMESPACE, name)
+        live = labels_of(namespace)
+        own = OPERATED in live or OPERATED in hint or bool(claimants(name, self._config))
+        names = [name] if own and self._dedicated else []
+        if project_of_registration_name(name):
+            names += await self._asked_in(name, reader)
+        is_a = place_of(namespace, self._config).is_a if namespace is not None else "ordinary"
+        if is_a in ("release", "registration") or (namespace is None and OPERATED in hint):
+            return names
+        projects = [labels.get(label, "") for labels in (hint, live) for label in (PROJECT_ID, self._config.project_label)]
+        for project in dict.fromkeys(projects):
+            if project and not project_id_problem(project):
+                names += await self._asked_in(registration_name(project), reader)
+        if not hint:
+            names += await self._listing(name, reader)
+        return names
+
+    async def _asked_in(self, namespace: str, reader: Reader) -> list[str]:
+        found = await reader.list(PROJECT_HELM_CHART, namespace)
+        return [name for each in found for name in self._names_of(chart_key(each), each)]
+
+    async def _listing(self, namespace: str, reader: Reader) -> list[str]:
+        """The releases that have a namespace among their targets, by the status of their ProjectHelmCharts."""
+        found = await reader.list(PROJECT_HELM_CHART)
+        listing = (each for each in found if namespace in ((each.get("status") or {}).get("targetNamespaces") or ()))
+        return [name for each in listing for name in self._names_of(chart_key(each), each)]
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is ``release/<name>``."""
+        kind, _, name = owner.partition("/")
+        return kind == "release" and is_release_name(name)
+
+    def pause_s(self, owner: str) -> float:
+        """Releases pause after a run: namespace, HelmChart, HelmRelease and status come back as events."""
+        del owner
+        return RELEASE_PAUSE_S
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Nothing is kept."""
+        del owner, succeeded
+
+    # -- one release ---------------------------------------------------------------------------------------
+
+    async def observe(self, owner: str, reader: Reader) -> Release:
+        """Read what decides about the release."""
+        return await observe_release(owner.partition("/")[2], self._config, reader)
+
+    def plan(self, observed: Release) -> Plan:
+        """The writes that make it as declared."""
+        return plan_release(observed, self._contents, self._config)
+
+    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the ProjectHelmCharts concerned."""
+        return report_release(observed, refusals, self._config)
+
+    # -- the sweep -----------------------------------------------------------------------------------------
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """All ProjectHelmCharts and namespaces, the HelmCharts and HelmReleases of the system namespace, and dashboards."""
+        return [
+            Prefetch(PROJECT_HELM_CHART),
+            Prefetch(NAMESPACE),
+            Prefetch(HELM_CHART, namespace=self._system),
+            Prefetch(HELM_RELEASE, namespace=self._system),
+            Prefetch(CONFIG_MAP, ((DASHBOARD_VALUES, ""),)),
+        ]
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
+        names: list[str] = []
+        for found in await reader.list(PROJECT_HELM_CHART):
+            names += self._names_of(chart_key(found), found)
+        for kind in (HELM_CHART, HELM_RELEASE):
+            made = await reader.list(kind, self._system)
+            names += [found["metadata"]["name"] for found in made if held_by(found)]
+        if self._dedicated:
+            namespaces = await reader.list(NAMESPACE)
+            names += [
+                found["metadata"]["name"] for found in namespaces if PROJECT_CHART in (found["metadata"].get("annotations") or {})
+            ]
+        return [owner for stage in _stage(names) for owner in stage]
+
+
+def _stage(names: Sequence[str]) -> Sequence[Sequence[str]]:
+    owners = [f"release/{name}" for name in dict.fromkeys(names) if is_release_name(name)]
+    return [owners] if owners else []

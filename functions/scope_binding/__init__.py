@@ -1,0 +1,1 @@
+"""scope-binding: where operators may act, and the rights that follow."""

@@ -1,0 +1,22 @@
+"""The function: its name and its units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scope_binding.namespace_scopes import NamespaceScopes
+from scope_binding.olm import Olm
+from scope_binding.scopes import Scopes
+from tenantry.engine import Unit
+from tenantry.serving import Function, Settings
+
+
+def _units(settings: Settings) -> list[Unit[Any]]:
+    return [
+        Scopes(),
+        Olm(enabled=settings.config.scope_binding.olm.enabled),
+        NamespaceScopes(settings.config),
+    ]
+
+
+function = Function("scope-binding", _units)

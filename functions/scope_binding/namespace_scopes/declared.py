@@ -1,0 +1,150 @@
+"""What a NamespaceScope declares, typed, with what is wrong in it said in words instead of raised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from scope_binding.namespace_scopes.names import HELM_LABEL, PROJECTION
+from tenantry.model.config import DNS_LABEL
+from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
+
+DEFAULT_CONFIG_MAP = "namespace-scope"
+DEFAULT_RESTART_LABELS = {"intent": "projected"}
+
+Projection = Literal["managed", "own-roles"]
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_KNOWN = frozenset(
+    {
+        "namespaceMembers",
+        "serviceAccountMembers",
+        "configmapName",
+        "restartLabels",
+        "manualManagement",
+        "csvInjector",
+        "license",
+        "allowSubsetProjection",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One NamespaceScope.
+
+    ``members`` are the names as declared, each once; ``leaving`` says that it is being deleted, or its
+    namespace is; ``packages`` limits the injection to these, None to none in particular.
+    ``problems`` are mistakes that keep a part from being served; ``remarks`` keep nothing from being served.
+    """
+
+    live: Object
+    leaving: bool
+    members: tuple[str, ...]
+    accounts: tuple[str, ...]
+    config_map: str
+    restart_labels: Mapping[str, str]
+    projection: Projection
+    manual: bool
+    subset: bool
+    injects: bool
+    packages: frozenset[str] | None
+    licensed: bool
+    problems: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.live["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The from namespace."""
+        return str(self.live["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+        return str(self.live["metadata"]["uid"])
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """The order of precedence: the older first."""
+        return str(self.live["metadata"].get("creationTimestamp") or ""), self.name
+
+    @property
+    def by_helm(self) -> bool:
+        """Whether it must not carry our finalizer."""
+        return labels_of(self.live).get(HELM_LABEL) == "true"
+
+    @property
+    def injected(self) -> bool:
+        """Whether it said at the last look that it injects: then there may be something to put back."""
+        return "managedCSVList" in _mapping(self.live.get("status"))
+
+    @property
+    def served_config_map(self) -> str:
+        """The name of its ConfigMap; empty when no ConfigMap can have the declared one."""
+        return self.config_map if is_subdomain(self.config_map) else ""
+
+
+def is_namespace_name(name: str) -> bool:
+    """Whether a namespace can have this name."""
+    return DNS_LABEL.fullmatch(name) is not None
+
+
+def is_subdomain(name: str) -> bool:
+    """Whether a ConfigMap or a ServiceAccount can have this name."""
+    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    entries = value if isinstance(value, list) else []
+    return tuple(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
+
+
+def declared(live: Object, default: Projection, *, home_leaves: bool = False) -> Scope:
+    """What a NamespaceScope says; ``default`` is the configured projection."""
+    spec = _mapping(live.get("spec"))
+    problems: list[str] = []
+    config_map = spec.get("configmapName") or DEFAULT_CONFIG_MAP
+    if not is_subdomain(config_map):
+        problems.append(
+            f"spec.configmapName {config_map!r} cannot name a ConfigMap: use lower-case letters, digits, dashes and dots"
+        )
+    labels = {key: value for key, value in _mapping(spec.get("restartLabels")).items() if isinstance(value, str)}
+    for key, value in sorted(labels.items()):
+        if not (_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
+            problems.append(f"spec.restartLabels: no pod can have the label {key}={value}: correct or remove it")
+    projection = annotations_of(live).get(PROJECTION) or default
+    if projection not in ("managed", "own-roles"):
+        problems.append(f"annotation {PROJECTION}: {projection!r} is neither managed nor own-roles; {default} is in force")
+        projection = default
+    injector = spec.get("csvInjector")
+    packages = _mapping(injector).get("managedOperators")
+    remarks = [f"spec.{field} is not a known field and has no effect" for field in sorted(set(spec) - _KNOWN)]
+    return Scope(
+        live=live,
+        leaving=home_leaves or is_terminating(live),
+        members=_strings(spec.get("namespaceMembers")),
+        accounts=tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_subdomain(name)),
+        config_map=config_map,
+        restart_labels=labels or DEFAULT_RESTART_LABELS,
+        projection=cast(Projection, projection),
+        manual=spec.get("manualManagement") is True,
+        subset=spec.get("allowSubsetProjection") is True,
+        injects=isinstance(injector, dict) and injector.get("enable", True) is True,
+        packages=None if packages is None else frozenset(_strings(packages)),
+        licensed=_mapping(spec.get("license")).get("accept") is True,
+        problems=tuple(problems),
+        remarks=tuple(remarks),
+    )

@@ -1,0 +1,125 @@
+"""The writes that give, correct and take away rights in members (N-7, N-13).
+
+A RoleBinding comes after its Role.  Each member is a plan of its own, so that one that refuses does not hold up the
+others.  What another projection left is taken away only after the new one stands, so that no account is without
+rights in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from scope_binding.namespace_scopes.names import (
+    FROM_LABEL,
+    MANAGED_PREFIX,
+    MANAGER,
+    OWNERSHIP_LABEL,
+    RUNTIME_PREFIX,
+)
+from scope_binding.namespace_scopes.projection import Grant, Projection, stale
+from scope_binding.namespace_scopes.seen import Place, Seen
+from tenantry.model.difference import entries_of
+from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, labels_of
+from tenantry.model.plan import Apply, Delete, Notice, Plan, Write, change_of
+
+
+def foreign(seen: Seen, made: Projection) -> dict[Place, Grant]:
+    """Grants whose place is taken by a Role or RoleBinding that is not ours: they are left as they are."""
+    return {place: grant for place, grant in made.grants.items() if _is_taken(grant, seen)}
+
+
+def _is_taken(grant: Grant, seen: Seen) -> bool:
+    found = [seen.roles.get(grant.place), seen.bindings.get(grant.place) if grant.accounts else None]
+    return any(obj is not None and not _may_write(obj, grant, seen) for obj in found)
+
+
+def _may_write(obj: Object, grant: Grant, seen: Seen) -> bool:
+    """Whether an object at the place of a grant is ours, made by hand as ours, or left there by the IBM operator.
+
+    Its label says whose it is; without the label, that we own fields of it does.
+    """
+    labels = labels_of(obj)
+    if FROM_LABEL in labels:
+        return labels[FROM_LABEL] == seen.name
+    return bool(entries_of(obj, MANAGER)) or labels.get(OWNERSHIP_LABEL) == grant.labels[OWNERSHIP_LABEL]
+
+
+def rights_plans(seen: Seen, made: Projection) -> Iterator[Plan]:
+    """One plan for each member that has, or should have, something of ours."""
+    taken = foreign(seen, made)
+    grants: dict[str, list[Grant]] = {}
+    for place, grant in sorted(made.grants.items()):
+        if place not in taken:
+            grants.setdefault(grant.member, []).append(grant)
+    leftovers: dict[str, list[Object]] = {}
+    for obj in stale(seen, made):
+        leftovers.setdefault(obj["metadata"]["namespace"], []).append(obj)
+    for member in sorted(grants.keys() | leftovers.keys()):
+        yield _member_plan(member, grants.get(member, []), leftovers.get(member, []), seen)
+
+
+def _member_plan(member: str, grants: list[Grant], leftovers: list[Object], seen: Seen) -> Plan:
+    flavours = {grant.flavour for grant in grants}
+    replaced = [obj for obj in leftovers if _is_replaced(obj, flavours)]
+    gone = [obj for obj in leftovers if obj not in replaced]
+    granting = [_grant_plan(grant, seen) for grant in grants]
+    writes = [*(write for plan in granting for write in plan.writes()), *_deletions(leftovers)]
+    changed = next((write for write in writes if change_of(write, MANAGER) is not None), None)
+    if changed is None:
+        return Plan()
+    told = _told(member, grants, seen)
+    first: tuple[Write | Plan, ...] = (
+        *(_with_notice(plan, changed, told) for plan in granting),
+        *_deletions(gone, changed, told),
+    )
+    return Plan((first, tuple(_deletions(replaced, changed, told))))
+
+
+def _is_replaced(leftover: Object, wanted: Container[str]) -> bool:
+    """Whether a leftover is of a projection, or under a name, in whose place another now stands."""
+    name = leftover["metadata"]["name"]
+    if name.startswith(RUNTIME_PREFIX):
+        return False
+    return "managed" in wanted or ("own" in wanted and name.startswith(MANAGED_PREFIX))
+
+
+def _grant_plan(grant: Grant, seen: Seen) -> Plan:
+    role = Apply(ROLE, grant.role(), seen.roles.get(grant.place), create_only=True)
+    if not grant.accounts:
+        return Plan(((role,),))
+    live, wanted = seen.bindings.get(grant.place), grant.binding()
+    if live is not None and live.get("roleRef") != wanted["roleRef"]:
+        return Plan(((role,), (Delete(ROLE_BINDING, live),)))  # a roleRef cannot change; the next look makes it anew
+    return Plan(((role,), (Apply(ROLE_BINDING, wanted, live, create_only=True),)))
+
+
+def _deletions(leftovers: list[Object], told_with: Write | None = None, notice: Notice | None = None) -> Iterator[Delete]:
+    for obj in leftovers:
+        kind = ROLE if obj["kind"] == ROLE.kind else ROLE_BINDING
+        told = isinstance(told_with, Delete) and told_with.live is obj
+        yield Delete(kind, obj, notice if told else None)
+
+
+def _with_notice(plan: Plan, told_with: Write, notice: Notice | None) -> Plan:
+    """The plan with the notice on one of its writes, if that is in it."""
+
+    def carry(write: Write | Plan) -> Write | Plan:
+        if write is not told_with:
+            return write
+        if isinstance(write, Apply):
+            return Apply(write.kind, write.wanted, write.live, write.create_only, write.subresource, notice)
+        return Delete(write.kind, write.live, notice) if isinstance(write, Delete) else write
+
+    return Plan(tuple(tuple(carry(write) for write in stage) for stage in plan.stages))
+
+
+def _told(member: str, grants: list[Grant], seen: Seen) -> Notice | None:
+    """One Event for what changes in a member."""
+    scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
+    if not scopes:
+        return None
+    accounts = sorted({account for grant in grants for account in grant.accounts})
+    if accounts:
+        note = f"rights in namespace {member} are as declared and consented to, for {', '.join(accounts)}"
+        return Notice(scopes[0].live, "RightsProjected", note, "Project")
+    return Notice(scopes[0].live, "RightsWithdrawn", f"all rights in namespace {member} were taken away", "Withdraw")

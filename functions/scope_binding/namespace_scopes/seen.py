@@ -1,0 +1,64 @@
+"""What one run sees: everything around the NamespaceScopes of one namespace, as a frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scope_binding.namespace_scopes.declared import Scope
+from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER
+from tenantry.model.difference import entries_of
+from tenantry.model.kinds import Object, is_terminating, labels_of
+
+Place = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The namespace ``name`` with its NamespaceScopes, their members, and what we keep for them.
+
+    ``consents`` holds (Role, RoleBinding) by member.  ``roles`` and ``bindings`` are those in members that carry our
+    label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
+    NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
+    ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
+    ``csvs`` is None where the API server knows none.
+    """
+
+    name: str
+    home: Object | None
+    scopes: tuple[Scope, ...] = ()
+    namespaces: Mapping[str, Object | None] = field(default_factory=dict)
+    consents: Mapping[str, tuple[Object | None, Object | None]] = field(default_factory=dict)
+    config_maps: Mapping[str, Object] = field(default_factory=dict)
+    pods: tuple[Object, ...] = ()
+    workloads: tuple[Object, ...] = ()
+    accounts: frozenset[str] = frozenset()
+    source_roles: Mapping[str, Object] = field(default_factory=dict)
+    source_bindings: tuple[Object, ...] = ()
+    cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
+    roles: Mapping[Place, Object] = field(default_factory=dict)
+    bindings: Mapping[Place, Object] = field(default_factory=dict)
+    denied: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+    clashes: frozenset[Place] = frozenset()
+    overdue: frozenset[str] = frozenset()
+    csvs: tuple[Object, ...] | None = None
+    webhooks: tuple[Object, ...] = ()
+
+    @property
+    def live(self) -> tuple[Scope, ...]:
+        """The NamespaceScopes that are there to stay, the oldest first."""
+        return tuple(sorted((scope for scope in self.scopes if not scope.leaving), key=lambda scope: scope.age))
+
+    def is_member(self, name: str) -> bool:
+        """Whether a namespace can be a member: it exists and is not on its way out (N-5)."""
+        found = self.namespaces.get(name)
+        return found is not None and not is_terminating(found)
+
+    def validated(self, scope: Scope) -> tuple[str, ...]:
+        """The members of a NamespaceScope, its own namespace included (N-4), sorted."""
+        return tuple(sorted({self.name, *(name for name in scope.members if self.is_member(name))}))
+
+    def is_ours(self, obj: Object) -> bool:
+        """Whether a Role or RoleBinding was made by us for this namespace; a label alone proves nothing (N-13)."""
+        return labels_of(obj).get(FROM_LABEL) == self.name and bool(entries_of(obj, MANAGER))

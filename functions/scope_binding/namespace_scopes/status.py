@@ -1,0 +1,188 @@
+"""What a NamespaceScope is told: its status, one condition ``Ready``, and one Event whenever that says something new (N-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scope_binding.namespace_scopes import injection
+from scope_binding.namespace_scopes.declared import Scope, is_namespace_name
+from scope_binding.namespace_scopes.names import FINALIZER
+from scope_binding.namespace_scopes.projection import Projection
+from scope_binding.namespace_scopes.restarts import KINDS as WORKLOADS
+from scope_binding.namespace_scopes.rights import foreign
+from scope_binding.namespace_scopes.seen import Seen
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.consent import AGENT
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    CONFIG_MAP,
+    MUTATING_WEBHOOKS,
+    NAMESPACE_SCOPE,
+    POD,
+    ROLE,
+    ROLE_BINDING,
+    VALIDATING_WEBHOOKS,
+    Object,
+)
+from tenantry.model.plan import Apply, Notice, Refusal, Write
+
+READY = "Ready"
+_RIGHTS = frozenset({ROLE.kind, ROLE_BINDING.kind})
+_RESTARTED = frozenset({*WORKLOADS, POD.kind})
+_INJECTED = frozenset({CLUSTER_SERVICE_VERSION.kind, VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind})
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as declared: the reason that the condition gets, and a sentence with the fix."""
+
+    reason: str
+    text: str
+    blocks: bool = True
+
+
+def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Write]:
+    """The status of each NamespaceScope that stays."""
+    for scope in seen.live:
+        found = list(_findings(scope, seen, made, refusals))
+        unprojected = sorted(made.unprojected.get(scope.uid, set()) | set(_refused_rights(scope, seen, made, refusals)))
+        injected = injection.summary(scope, seen)
+        status = {
+            "validatedMembers": list(seen.validated(scope)),
+            "unprojectedRoles": unprojected,
+            **injected,
+            "observedGeneration": scope.live["metadata"].get("generation", 0),
+            "conditions": [_ready(scope, found)],
+        }
+        metadata = {"name": scope.name, "namespace": seen.name}
+        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata, "status": status}
+        notice = _notice(scope, status["conditions"][0], made)
+        yield Apply(NAMESPACE_SCOPE, wanted, scope.live, subresource="status", notice=notice)
+
+
+def farewells(seen: Seen, refusals: Sequence[Refusal]) -> Iterator[Write]:
+    """What keeps a deleted NamespaceScope from going: nothing is said unless something was refused."""
+    found = list(_refused(refusals, frozenset({*_RIGHTS, CONFIG_MAP.kind, *_INJECTED, NAMESPACE_SCOPE.kind}), "CleanUpFailed"))
+    for scope in seen.scopes:
+        if not found or not scope.live["metadata"].get("deletionTimestamp"):
+            continue
+        told = _ready(scope, found)
+        before = find_condition(scope.live, READY) or {}
+        metadata = {"name": scope.name, "namespace": seen.name}
+        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
+        same = all(before.get(part) == told[part] for part in ("status", "reason", "message"))
+        notice = None if same else Notice(scope.live, told["reason"], told["message"], "Report", "Warning")
+        yield Apply(
+            NAMESPACE_SCOPE, {**wanted, "status": {"conditions": [told]}}, scope.live, subresource="status", notice=notice
+        )
+
+
+def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
+    blocking = [finding for finding in found if finding.blocks]
+    texts = [finding.text for finding in (*blocking, *(finding for finding in found if not finding.blocks))]
+    status: Literal["True", "False"] = "False" if blocking else "True"
+    reason = blocking[0].reason if blocking else "Reconciled"
+    message = ". ".join(texts) or "all members are served"
+    return condition(READY, status, reason, message, scope.live["metadata"].get("generation"))
+
+
+def _notice(scope: Scope, told: Object, made: Projection) -> Notice | None:
+    before = find_condition(scope.live, READY) or {}
+    if all(before.get(part) == told[part] for part in ("status", "reason", "message")):
+        return None
+    if told["status"] == "True":
+        return Notice(scope.live, "Reconciled", told["message"], "Report")
+    if told["reason"] == "NotAuthorized":
+        note = "; ".join(_forbidden(member) for member in made.unauthorized.get(scope.uid, ()))
+        return Notice(scope.live, "Forbidden", note or told["message"], "Report", "Warning")
+    return Notice(scope.live, told["reason"], told["message"], "Report", "Warning")
+
+
+def _forbidden(member: str) -> str:
+    """The words of the IBM operator, which people search for."""
+    return (
+        f"cannot create resource roles in API group rbac.authorization.k8s.io in the namespace {member}. Please authorize "
+        f"service account {AGENT} namespace admin permission of {member} namespace"
+    )
+
+
+def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Finding]:
+    yield from (Finding("InvalidSpec", text) for text in scope.problems)
+    yield from _refused(refusals, frozenset({NAMESPACE_SCOPE.kind}), "FinalizerFailed", {scope.name})
+    yield from _refused(refusals, frozenset({CONFIG_MAP.kind}), "ConfigMapFailed", {scope.config_map})
+    unauthorized = made.unauthorized.get(scope.uid, [])
+    if unauthorized:
+        text = (
+            f"not authorized in {_some(unauthorized)}: let their administrator run `tenantry authorize-namespace "
+            f"{unauthorized[0]} --to {seen.name}`, or take them out of namespaceMembers"
+        )
+        yield Finding("NotAuthorized", text, blocks=not scope.subset)
+    yield from _refused(refusals, _RESTARTED, "RestartFailed")
+    missing = [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]
+    if missing:
+        yield Finding("MembersMissing", f"left out: {_some(missing)}")
+    yield from _incomplete(scope, seen, made, refusals)
+    yield from _refused(refusals, _INJECTED, "InjectionFailed")
+    yield from (Finding("InjectionFailed", text) for text in injection.problems(scope, seen))
+    if scope.manual:
+        yield Finding("Reconciled", "Roles and RoleBindings in members are managed by hand (manualManagement)", blocks=False)
+    yield from (Finding("Reconciled", text, blocks=False) for text in scope.remarks)
+    if not any(other.licensed for other in seen.live):
+        yield Finding("Reconciled", "the license is not accepted (spec.license.accept); nothing is held back", blocks=False)
+
+
+def _missing(name: str, seen: Seen) -> str:
+    if not is_namespace_name(name):
+        return f"{name!r} (no namespace can have this name)"
+    return f"{name} ({'is being deleted' if seen.namespaces.get(name) else 'does not exist'})"
+
+
+def _incomplete(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Finding]:
+    notes = {note for note in made.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
+    notes |= set(_refused_rights(scope, seen, made, refusals))
+    if notes:
+        yield Finding("ProjectionIncomplete", f"not projected: {_some(sorted(notes))}", blocks=not scope.subset)
+    if scope.manual:
+        told = [f"{member}: {account} may not {', '.join(what)}" for (member, account), what in sorted(seen.denied.items())]
+        mine = [text for text in told if text.partition(":")[0] in scope.members]
+        if mine:
+            yield Finding("ProjectionIncomplete", f"rights made by hand lack: {_some(mine)}", blocks=not scope.subset)
+    taken = [f"{member}/{name}" for (member, name), grant in foreign(seen, made).items() if grant.scope.uid == scope.uid]
+    if taken:
+        text = f"not ours and left as they are: Role or RoleBinding {_some(sorted(taken))}; delete or rename them"
+        yield Finding("ProjectionIncomplete", text, blocks=not scope.subset)
+
+
+def _refused_rights(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[str]:
+    """Refused Roles and RoleBindings, in the IBM operator's words."""
+    for refusal in refusals:
+        if refusal.key.kind in _RIGHTS and refusal.key.namespace in scope.members:
+            place = (refusal.key.namespace, refusal.key.name)
+            grant = made.grants.get(place)
+            name = (grant.source or grant.name) if grant is not None else refusal.key.name
+            verb = "update" if place in (seen.roles if refusal.key.kind == ROLE.kind else seen.bindings) else "create"
+            yield f"{refusal.key.namespace}/{name}: failed to {verb} from namespace {seen.name}"
+
+
+def _refused(refusals: Sequence[Refusal], kinds: frozenset[str], reason: str, names: set[str] | None = None) -> Iterator[Finding]:
+    chosen = [refusal for refusal in refusals if refusal.key.kind in kinds and (names is None or refusal.key.name in names)]
+    for refusal in sorted(chosen, key=lambda refusal: (refusal.key, refusal.message))[:1]:
+        yield Finding(reason, f"{refusal.key} was refused: {refusal.message[:400]}")
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of a list of names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def finalizer_of(scope: Scope) -> Object:
+    """The fields of a NamespaceScope itself that are ours: its finalizer."""
+    metadata = {"name": scope.name, "namespace": scope.namespace, "finalizers": [FINALIZER]}
+    return {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
+
+
+__all__ = ["READY", "farewells", "finalizer_of", "statuses"]

@@ -1,0 +1,172 @@
+"""The wiring of NamespaceScopes: which kinds concern them, whom an event touches, and what a sweep looks at.
+
+The owner of all work is the namespace that NamespaceScopes live in (``namespace/<name>``): they share ConfigMaps, accounts
+and members, so what one wants cannot be told without the others.  Most events are of objects that any namespace has.
+Whether they concern us is in the list of all NamespaceScopes, which events that arrive together share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from scope_binding.namespace_scopes import observe, plan
+from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
+from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
+from scope_binding.namespace_scopes.seen import Seen
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.config import Config
+from tenantry.model.consent import consent_name
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    CONFIG_MAP,
+    MUTATING_WEBHOOKS,
+    NAMESPACE,
+    NAMESPACE_SCOPE,
+    POD,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+    VALIDATING_WEBHOOKS,
+    Key,
+    Object,
+    labels_of,
+)
+from tenantry.model.plan import Plan, Refusal
+
+PAUSE_S = 0.5
+GATHER_S = 0.02
+"""How long the first of several events waits for others that need the same list."""
+CONSENT_PREFIX = consent_name("")
+
+
+class SharedList:
+    """One list for all who ask at about the same time.  It always begins after everybody asked whom it answers."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Task[list[Object]] | None = None
+
+    async def read(self, reader: Reader) -> list[Object]:
+        """All NamespaceScopes, read after this call."""
+        if self._waiting is None:
+            self._waiting = asyncio.create_task(self._read(reader))
+        return await asyncio.shield(self._waiting)
+
+    async def _read(self, reader: Reader) -> list[Object]:
+        await asyncio.sleep(GATHER_S)
+        self._waiting = None
+        return await reader.list(NAMESPACE_SCOPE)
+
+
+class NamespaceScopes:
+    """The unit ``namespace-scopes`` of scope-binding."""
+
+    name = "namespace-scopes"
+    kinds = frozenset(
+        {
+            NAMESPACE_SCOPE,
+            NAMESPACE,
+            CONFIG_MAP,
+            ROLE,
+            ROLE_BINDING,
+            POD,
+            SERVICE_ACCOUNT,
+            CLUSTER_SERVICE_VERSION,
+            VALIDATING_WEBHOOKS,
+            MUTATING_WEBHOOKS,
+        }
+    )
+
+    def __init__(self, config: Config) -> None:
+        self._settings = config.scope_binding.namespace_scope
+        self._every = SharedList()
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The namespaces whose NamespaceScopes a key concerns."""
+        if key.kind in (VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind):
+            kind = VALIDATING_WEBHOOKS if key.kind == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
+            live = await reader.get(kind, key.name)
+            return _stage([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
+        homes: dict[str, list[Scope]] = {}
+        for found in await self._every.read(reader):
+            homes.setdefault(found["metadata"]["namespace"], []).append(declared(found, self._settings.projection))
+        if key.kind == NAMESPACE_SCOPE.kind:
+            # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
+            return _stage([key.namespace, *sorted(home for home, scopes in homes.items() if key.name in _names(scopes))])
+        if key.kind in (ROLE.kind, ROLE_BINDING.kind):
+            return _stage([*_by_right(key, homes), hint.get(FROM_LABEL, "")])
+        if key.kind == NAMESPACE.kind:
+            members = sorted(home for home, scopes in homes.items() if any(key.name in scope.members for scope in scopes))
+            return _stage([*([key.name] if key.name in homes else []), *members])
+        concerned = key.namespace in homes or (key.kind == CONFIG_MAP.kind and LIST_LABEL in hint)
+        if key.kind == SERVICE_ACCOUNT.kind:
+            concerned = any(key.name in scope.accounts for scope in homes.get(key.namespace, ()))
+        return _stage([key.namespace] if concerned else [])
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is one of ours: ``namespace/<name>``."""
+        kind, _, name = owner.partition("/")
+        return kind == "namespace" and is_namespace_name(name)
+
+    def pause_s(self, owner: str) -> float:
+        """A namespace pauses after a run: its own writes come back as events, two for each right in each member."""
+        del owner
+        return PAUSE_S
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Nothing is kept between runs."""
+
+    async def observe(self, owner: str, reader: Reader) -> Seen:
+        """Read what the owner's plan needs."""
+        return await observe.observe(owner.partition("/")[2], self._settings, reader)
+
+    def plan(self, observed: Seen) -> Plan:
+        """The writes that make it as declared."""
+        return plan.plan(observed, self._settings)
+
+    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the NamespaceScopes."""
+        return plan.report(observed, refusals, self._settings)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """All NamespaceScopes and namespaces, and what carries our labels."""
+        ours = ((FROM_LABEL, ""),)
+        webhooks = ((OLM_OWNER_NAMESPACE, ""),)
+        return [
+            Prefetch(NAMESPACE_SCOPE),
+            Prefetch(NAMESPACE),
+            Prefetch(ROLE, ours),
+            Prefetch(ROLE_BINDING, ours),
+            Prefetch(CONFIG_MAP, ((LIST_LABEL, "true"),)),
+            Prefetch(VALIDATING_WEBHOOKS, webhooks),
+            Prefetch(MUTATING_WEBHOOKS, webhooks),
+        ]
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every namespace with NamespaceScopes, and those of which something of ours is left."""
+        homes = {scope["metadata"]["namespace"] for scope in await reader.list(NAMESPACE_SCOPE)}
+        for kind in (ROLE, ROLE_BINDING):
+            homes |= {labels_of(found)[FROM_LABEL] for found in await reader.list(kind, labels={FROM_LABEL: ""})}
+        homes |= {found["metadata"]["namespace"] for found in await reader.list(CONFIG_MAP, labels={LIST_LABEL: "true"})}
+        return [owner for owner in (f"namespace/{home}" for home in sorted(homes)) if self.accepts(owner)]
+
+
+def _names(scopes: Sequence[Scope]) -> set[str]:
+    return {scope.name for scope in scopes}
+
+
+def _by_right(key: Key, homes: Mapping[str, Sequence[Scope]]) -> list[str]:
+    """The homes that a Role or RoleBinding concerns: a consent by its name, what may be ours in a member, a right at home."""
+    if key.name.startswith(CONSENT_PREFIX) and key.name.removeprefix(CONSENT_PREFIX) in homes:
+        return [key.name.removeprefix(CONSENT_PREFIX)]
+    found = []
+    for home, scopes in sorted(homes.items()):
+        copied = home == key.namespace and any(scope.projection == "own-roles" or scope.manual for scope in scopes)
+        member = any(key.namespace in scope.members and (scope.manual or may_be_ours(key.name)) for scope in scopes)
+        found += [home] if copied or member else []
+    return found
+
+
+def _stage(names: Sequence[str]) -> list[list[str]]:
+    owners = [f"namespace/{name}" for name in dict.fromkeys(names) if is_namespace_name(name)]
+    return [owners] if owners else []

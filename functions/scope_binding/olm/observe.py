@@ -1,0 +1,65 @@
+"""Reads for OLM: a ClusterServiceVersion, the OperatorGroups beside it, and what was generated from them.
+
+A cluster without OLM serves neither kind: then there is nothing to read, and what was generated goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from scope_binding.olm.plan import PARTS, CsvSeen, complaints, event_name, is_copy, pair_name
+from tenantry.api.errors import KindNotServed
+from tenantry.engine.notices import now_micro
+from tenantry.engine.reader import Reader
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    EVENT,
+    OPERATOR_GROUP,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Kind,
+    Object,
+    is_terminating,
+)
+
+
+async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object]:
+    """The objects of a kind that OLM brings; none where it is not installed."""
+    try:
+        return await reader.list(kind, namespace)
+    except KindNotServed:
+        return []
+
+
+async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: bool) -> CsvSeen:
+    """Read one ClusterServiceVersion and what belongs to it; when switched off only what was generated."""
+    csv: Object | None = None
+    groups: list[Object] = []
+    if enabled:
+        try:
+            csv = await reader.get(CLUSTER_SERVICE_VERSION, name, namespace)
+        except KindNotServed:
+            csv = None
+    if csv is not None and not is_copy(csv):
+        groups = [group for group in await listed(OPERATOR_GROUP, reader, namespace) if not is_terminating(group)]
+    names = [pair_name(part, namespace, name) for part in PARTS]
+    templates, instances = await asyncio.gather(
+        asyncio.gather(*(reader.get(SCOPE_TEMPLATE, each) for each in names)),
+        asyncio.gather(*(reader.get(SCOPE_INSTANCE, each) for each in names)),
+    )
+    seen = CsvSeen(
+        namespace,
+        name,
+        csv,
+        tuple(groups),
+        dict(zip(PARTS, templates, strict=True)),
+        dict(zip(PARTS, instances, strict=True)),
+    )
+    told = complaints(seen, enabled=enabled)
+    if not told or csv is None:
+        return seen
+    called = [event_name(csv, complaint) for complaint in told]
+    events = await asyncio.gather(*(reader.get(EVENT, each, namespace) for each in called))
+    return CsvSeen(
+        namespace, name, csv, seen.groups, seen.templates, seen.instances, dict(zip(called, events, strict=True)), now_micro()
+    )

@@ -1,0 +1,113 @@
+"""The wiring of OLM: owners are ``csv/<namespace>/<name>``.
+
+An OperatorGroup concerns every ClusterServiceVersion of its namespace, a generated object the one that its
+labels name.  Everything else follows from the generated objects, like any other scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scope_binding.olm import plan
+from scope_binding.olm.observe import listed, observe_csv
+from scope_binding.olm.plan import GENERATED, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.config import DNS_LABEL
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    OPERATOR_GROUP,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Key,
+    labels_of,
+)
+from tenantry.model.plan import Plan, Refusal
+
+
+class Olm:
+    """The unit ``olm`` of scope-binding; switched off it only takes back what it made."""
+
+    name = "olm"
+    kinds = frozenset({CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_TEMPLATE, SCOPE_INSTANCE})
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled = enabled
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The ClusterServiceVersions that a key concerns."""
+        if key.api_version not in (each.api_version for each in self.kinds):
+            return []  # the scope kinds of the other group
+        if key.kind == CLUSTER_SERVICE_VERSION.kind:
+            return [[_owner(key.namespace, key.name)]] if self._enabled else []
+        if key.kind == OPERATOR_GROUP.kind:
+            found = await listed(CLUSTER_SERVICE_VERSION, reader, key.namespace) if self._enabled else []
+            owners = [_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv)]
+            return [owners] if owners else []
+        kind = SCOPE_TEMPLATE if key.kind == SCOPE_TEMPLATE.kind else SCOPE_INSTANCE
+        live = await reader.get(kind, key.name)
+        owners = [*_made_for(labels_of(live)), *_made_for(hint), *_named(key.name)]
+        return [list(dict.fromkeys(owners))] if owners else []
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is ``csv/<namespace>/<name>``."""
+        type_, _, rest = owner.partition("/")
+        namespace, _, name = rest.partition("/")
+        return type_ == "csv" and DNS_LABEL.fullmatch(namespace) is not None and bool(name)
+
+    def pause_s(self, owner: str) -> float:
+        """No pause: OLM changes a ClusterServiceVersion a few times and then leaves it."""
+        del owner
+        return 0.0
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Nothing is remembered."""
+        del owner, succeeded
+
+    async def observe(self, owner: str, reader: Reader) -> CsvSeen:
+        """Read what the owner's plan needs."""
+        _, namespace, name = owner.split("/", 2)
+        return await observe_csv(namespace, name, reader, enabled=self._enabled)
+
+    def plan(self, observed: CsvSeen) -> Plan:
+        """The pairs of template and instance."""
+        return plan.plan_csv(observed, enabled=self._enabled)
+
+    def report(self, observed: CsvSeen, refusals: Sequence[Refusal]) -> Plan:
+        """Events on the ClusterServiceVersion."""
+        return plan.report_csv(observed, refusals, enabled=self._enabled)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """OLM's kinds, where they are served, and the scopes."""
+        scopes = [Prefetch(SCOPE_TEMPLATE), Prefetch(SCOPE_INSTANCE)]
+        if not self._enabled:
+            return scopes
+        return [*scopes, Prefetch(CLUSTER_SERVICE_VERSION, optional=True), Prefetch(OPERATOR_GROUP, optional=True)]
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every ClusterServiceVersion, and those for which something was made."""
+        owners: dict[str, None] = {}
+        if self._enabled:
+            for csv in await listed(CLUSTER_SERVICE_VERSION, reader):
+                owners[_owner(csv["metadata"]["namespace"], csv["metadata"]["name"])] = None
+        for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
+            for made in await reader.list(kind, labels={GENERATED: "true"}):
+                owners |= dict.fromkeys(_made_for(labels_of(made)))
+        return list(owners)
+
+
+def _owner(namespace: str, name: str) -> str:
+    return f"csv/{namespace}/{name}"
+
+
+def _made_for(labels: Mapping[str, str]) -> list[str]:
+    """The owner that the labels of a generated object name."""
+    if labels.get(GENERATED) != "true" or not labels.get(OWNER) or not labels.get(OWNER_NAMESPACE):
+        return []
+    return [_owner(labels[OWNER_NAMESPACE], labels[OWNER])]
+
+
+def _named(name: str) -> list[str]:
+    """The owner that the name of a generated object names: its labels may have been taken off."""
+    part, _, rest = name.partition(".")
+    namespace, _, csv = rest.partition(".")
+    return [_owner(namespace, csv)] if part in plan.PARTS and namespace and csv else []

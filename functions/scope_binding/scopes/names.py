@@ -1,0 +1,131 @@
+"""How the objects of scopes are named and labelled, and how one knows whose they are.
+
+The ``operators.coreos.io`` labels are those of the Oria operator, so that its objects are recognised and
+its users find theirs.  The hash label holds what the object itself was made from, not the whole spec: a
+change elsewhere in a spec writes nothing here.  Names are computed, never generated: two runs at once, an
+event that comes twice, make one object (O-11).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tenantry.model.kinds import (
+    SCOPE_INSTANCE,
+    SCOPE_INSTANCE_FRAMEWORK,
+    SCOPE_TEMPLATE,
+    SCOPE_TEMPLATE_FRAMEWORK,
+    Kind,
+    Object,
+    labels_of,
+)
+from tenantry.model.names import field_manager
+
+MANAGER = field_manager("scope-binding")
+
+TEMPLATE_UID = "operators.coreos.io/scopeTemplateUID"
+TEMPLATE_HASH = "operators.coreos.io/scopeTemplateHash"
+INSTANCE_UID = "operators.coreos.io/scopeInstanceUID"
+INSTANCE_HASH = "operators.coreos.io/scopeInstanceAndTemplateHash"
+GENERATE_NAME = "operators.coreos.io/generateName"
+
+LABEL_LIMIT = 63
+PREFIX_LIMIT = 52  # of a binding's name (O-11)
+HASH_LENGTH = 10
+PUNCTUATION = "-._"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The two kinds of one API group; an instance names a template of its own group.
+
+    ``template_label`` is on ClusterRoles and bindings and holds the template's name, ``instance_label`` is on
+    bindings and holds the instance's: so what one left that is gone is found without knowing its uid.
+    """
+
+    template: Kind
+    instance: Kind
+    template_label: str
+    instance_label: str
+
+    @property
+    def group(self) -> str:
+        """The API group."""
+        return self.template.group
+
+
+MAIN = Family(SCOPE_TEMPLATE, SCOPE_INSTANCE, "tenantry.dev/scope-template", "tenantry.dev/scope-instance")
+FRAMEWORK = Family(
+    SCOPE_TEMPLATE_FRAMEWORK,
+    SCOPE_INSTANCE_FRAMEWORK,
+    "tenantry.dev/framework-scope-template",
+    "tenantry.dev/framework-scope-instance",
+)
+FAMILIES = {family.group: family for family in (MAIN, FRAMEWORK)}
+
+
+def digest(*parts: Any) -> str:
+    """Ten lower-case characters that depend on all parts."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def as_label(text: str) -> str:
+    """A name as the value of a label; one that does not fit is cut and made unique again."""
+    if len(text) > LABEL_LIMIT:
+        text = f"{text[:PREFIX_LIMIT]}-{digest(text)}"
+    return text.strip(PUNCTUATION)
+
+
+def cluster_role_name(generate_name: str, template_uid: str) -> str:
+    """The name of a role's ClusterRole: as written, or begun with it when it ends in punctuation (O-3)."""
+    if generate_name[-1:] in PUNCTUATION:
+        return generate_name + digest(template_uid, generate_name)
+    return generate_name
+
+
+def binding_name(instance_uid: str, generate_name: str, namespace: str) -> str:
+    """The name of the binding of a role in a namespace, or in the whole cluster when that is empty (O-11)."""
+    prefix = generate_name[:PREFIX_LIMIT].rstrip(PUNCTUATION)
+    return f"{prefix}-{digest(instance_uid, generate_name, namespace)}"
+
+
+def owner_reference(owner: Object) -> Object:
+    """The controller reference to a template or an instance.
+
+    Without ``blockOwnerDeletion``, which would ask for a right on the owner's finalizers where that is enforced.
+    """
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+
+
+def reference_to(obj: Object, kind: str) -> Object | None:
+    """The owner reference of an object to a ScopeTemplate or ScopeInstance of one of our groups."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("kind") == kind and reference.get("apiVersion", "").partition("/")[0] in FAMILIES:
+            return dict(reference)
+    return None
+
+
+def is_of(obj: Object, owner: Object, uid_label: str) -> bool:
+    """Whether an object is of this very template or instance: by its label, or by its owner reference."""
+    uid = owner["metadata"]["uid"]
+    reference = reference_to(obj, owner["kind"])
+    return labels_of(obj).get(uid_label) == uid or (reference is not None and reference.get("uid") == uid)
+
+
+def was_of(obj: Object, family: Family, kind: Kind, name: str) -> bool:
+    """Whether an object is of some template or instance of this name, also of one that is gone."""
+    reference = reference_to(obj, kind.kind)
+    if reference is None:
+        label = family.template_label if kind.kind == family.template.kind else family.instance_label
+        return labels_of(obj).get(label) == as_label(name)
+    return reference["apiVersion"] == kind.api_version and reference.get("name") == name

@@ -1,0 +1,242 @@
+"""Reads for scopes: a template with its ClusterRoles, an instance with its bindings, or one namespace's part of it.
+
+Everything that a decision is based on and that somebody may change meanwhile is an input of the run: the
+specs, the owner of a ClusterRole, which namespaces are meant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, template_name_of
+from scope_binding.scopes.names import (
+    GENERATE_NAME,
+    INSTANCE_UID,
+    TEMPLATE_UID,
+    Family,
+    as_label,
+    binding_name,
+    is_of,
+    was_of,
+)
+from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_well, servable_roles
+from tenantry.engine.reader import Reader
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE_BINDING,
+    Kind,
+    Object,
+    is_terminating,
+    labels_of,
+)
+
+FEW = 16
+"""Up to so many objects are read one by one; for more a list is cheaper."""
+
+
+class Version(NamedTuple):
+    """What of a declaration decides: which one it is, its spec, and whether it goes away."""
+
+    uid: str
+    generation: int
+    terminating: bool
+
+
+def version(obj: Object | None) -> Version | None:
+    """The version of a live declaration."""
+    if obj is None:
+        return None
+    metadata = obj["metadata"]
+    return Version(metadata["uid"], metadata.get("generation", 0), is_terminating(obj))
+
+
+async def observe_template(family: Family, name: str, reader: Reader) -> TemplateSeen:
+    """Read a template, whether an instance names it, and its ClusterRoles."""
+    template = await reader.get(family.template, name, verify=version)
+    living = alive(template)
+    if living is None:
+        return TemplateSeen(family, name, template, left=await _left_roles(family, name, reader))
+    roles = roles_of(living)
+    referenced, found, made = await asyncio.gather(
+        _is_referenced(family, name, reader),
+        _cluster_roles(roles, reader),
+        _made_roles(family, living, reader),
+    )
+    reader.depends_on(lambda fresh: _is_referenced(family, name, fresh), referenced)
+    names = {role.name for role in roles}
+    left = tuple(role for role in made if role["metadata"]["name"] not in names)
+    stale = [*left, *(() if referenced else (role for role in found.values() if role and is_of(role, living, TEMPLATE_UID)))]
+    return TemplateSeen(family, name, template, referenced, found, left, await _bound(stale, reader))
+
+
+async def _is_referenced(family: Family, name: str, reader: Reader) -> bool:
+    instances = await reader.list(family.instance)
+    return any(template_name_of(instance) == name and not is_terminating(instance) for instance in instances)
+
+
+async def _cluster_roles(roles: Iterable[Role], reader: Reader) -> dict[str, Object | None]:
+    names = list(dict.fromkeys(role.name for role in roles if not role.problem))
+    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name) for name in names))
+    return dict(zip(names, found, strict=True))
+
+
+async def _made_roles(family: Family, template: Object, reader: Reader) -> list[Object]:
+    """The ClusterRoles of this template, and of those before it that had its name."""
+    name = template["metadata"]["name"]
+    ours, named = await asyncio.gather(
+        reader.list(CLUSTER_ROLE, labels={TEMPLATE_UID: template["metadata"]["uid"]}),
+        reader.list(CLUSTER_ROLE, labels={family.template_label: as_label(name), TEMPLATE_UID: ""}),
+    )
+    found = {role["metadata"]["name"]: role for role in ours}
+    found |= {role["metadata"]["name"]: role for role in named if was_of(role, family, family.template, name)}
+    return [role for role in found.values() if not is_terminating(role)]
+
+
+async def _left_roles(family: Family, name: str, reader: Reader) -> tuple[Object, ...]:
+    """The ClusterRoles of a template that is gone, those of the Oria operator included."""
+    made = await reader.list(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
+    return tuple(role for role in made if was_of(role, family, family.template, name) and not is_terminating(role))
+
+
+async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
+    """The names of those of these ClusterRoles to which a binding of an instance leads."""
+    wanted = {role["metadata"]["name"]: labels_of(role).get(GENERATE_NAME, "") for role in roles}
+    labels = {label for label in wanted.values() if label}
+    lists = await asyncio.gather(
+        *(
+            reader.list(kind, labels={GENERATE_NAME: label, INSTANCE_UID: ""})
+            for label in labels
+            for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)
+        )
+    )
+    return frozenset(binding["roleRef"]["name"] for found in lists for binding in found) & frozenset(wanted)
+
+
+# -- instances ---------------------------------------------------------------------------------------------
+
+
+async def observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
+    """Read an instance and its bindings; with ``part`` what concerns that namespace."""
+    instance = await reader.get(family.instance, name, verify=version)
+    living = alive(instance)
+    if living is None:
+        bindings = await _left_bindings(family, name, part, reader)
+        return InstanceSeen(family, name, instance, bindings=bindings, part=part)
+    named = template_name_of(living)
+    template, bindings = await asyncio.gather(
+        reader.get(family.template, named, verify=version) if named else _nothing(),
+        _bindings(family, living, part, reader),
+    )
+    if alive(template) is None:
+        return InstanceSeen(family, name, instance, template, bindings=bindings, part=part)
+    assert template is not None
+    reach = reach_of(living)
+    roles, (namespaces, missing, terminating) = await asyncio.gather(
+        _owned_roles(roles_of(template), template, reader), _places(reach, part, reader)
+    )
+    seen = InstanceSeen(family, name, instance, template, roles, namespaces, missing, terminating, bindings, part)
+    return InstanceSeen(
+        family, name, instance, template, roles, namespaces, missing, terminating, await _complete(seen, reach, reader), part
+    )
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _owned_roles(roles: Iterable[Role], template: Object, reader: Reader) -> dict[str, Object | None]:
+    def owner(role: Object | None) -> Hashable:
+        return role is not None and is_of(role, template, TEMPLATE_UID)
+
+    names = list(dict.fromkeys(role.name for role in roles if role.name))
+    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name, verify=owner) for name in names))
+    return dict(zip(names, found, strict=True))
+
+
+async def _bindings(family: Family, instance: Object, part: str, reader: Reader) -> tuple[Object, ...]:
+    """The bindings that carry an instance's name, those of instances before it included.
+
+    Those that carry only its uid, as the Oria operator leaves them, are looked for where they can be new to us: by a
+    sweep, in one namespace, and while the instance does not say that all is well.
+    """
+    uid, name = instance["metadata"]["uid"], instance["metadata"]["name"]
+    kinds = [ROLE_BINDING] if part else [ROLE_BINDING, CLUSTER_ROLE_BINDING]
+    asked = [{family.instance_label: as_label(name), INSTANCE_UID: ""}]
+    if part or not reader.causes or not is_well(instance):
+        asked.append({INSTANCE_UID: uid})
+    lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds for labels in asked))
+    found = {_id(binding): binding for bindings in lists for binding in bindings}
+    return tuple(
+        binding
+        for binding in found.values()
+        if is_of(binding, instance, INSTANCE_UID) or was_of(binding, family, family.instance, name)
+    )
+
+
+def _id(binding: Object) -> tuple[str, str, str]:
+    metadata = binding["metadata"]
+    return binding["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+async def _left_bindings(family: Family, name: str, part: str, reader: Reader) -> tuple[Object, ...]:
+    """The bindings of an instance that is gone.  A sweep also finds those of the Oria operator, which lack its name."""
+    kinds: list[Kind] = [ROLE_BINDING] if part else [ROLE_BINDING, CLUSTER_ROLE_BINDING]
+    labels = {**({family.instance_label: as_label(name)} if reader.causes else {}), INSTANCE_UID: ""}
+    lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds))
+    return tuple(binding for found in lists for binding in found if was_of(binding, family, family.instance, name))
+
+
+async def _places(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Namespaces that are meant and take bindings, that are listed and missing, and that are going away."""
+    if reach.cluster or reach.problem:
+        return frozenset(), frozenset(), frozenset()
+    found = await _namespaces(reach, part, reader)
+    reader.depends_on(lambda fresh: _namespaces(reach, part, fresh), found)
+    listed = reach.listed & {part} if part else reach.listed
+    known = {name for name, _ in found}
+    return (
+        frozenset(name for name, terminating in found if not terminating),
+        listed - known,
+        frozenset(name for name, terminating in found if terminating) & listed,
+    )
+
+
+async def _namespaces(reach: Reach, part: str, reader: Reader) -> frozenset[tuple[str, bool]]:
+    """The namespaces that are meant and exist, each with whether it is going away."""
+    if part:
+        read = [await reader.get(NAMESPACE, part)]
+    elif reach.selector is None and len(reach.listed) <= FEW:
+        read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in reach.listed))
+    elif reach.selector is not None and not reach.listed:
+        read = [*await reader.list(NAMESPACE, labels=reach.selector.equalities)]
+    else:
+        read = [*await reader.list(NAMESPACE)]
+    return frozenset(
+        (found["metadata"]["name"], is_terminating(found))
+        for found in read
+        if found is not None and reach.covers(found["metadata"]["name"], labels_of(found))
+    )
+
+
+async def _complete(seen: InstanceSeen, reach: Reach, reader: Reader) -> tuple[Object, ...]:
+    """The bindings with those that have the right name but lost their label; a whole new instance has none."""
+    assert seen.instance is not None
+    assert seen.template is not None
+    uid = seen.instance["metadata"]["uid"]
+    places = [""] if reach.cluster and not seen.part else sorted(seen.namespaces)
+    known = {(binding["metadata"].get("namespace", ""), binding["metadata"]["name"]) for binding in seen.bindings}
+    unseen = [
+        place
+        for role in servable_roles(seen.template, seen.cluster_roles, cluster=reach.cluster)
+        for namespace in places
+        if (place := (namespace, binding_name(uid, role.generate_name, namespace))) not in known
+    ]
+    if len(unseen) > FEW:
+        return seen.bindings
+    kinds = [(ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING, name, namespace) for namespace, name in unseen]
+    found = await asyncio.gather(*(reader.get(kind, name, namespace) for kind, name, namespace in kinds))
+    return (*seen.bindings, *(binding for binding in found if binding is not None))

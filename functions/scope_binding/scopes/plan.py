@@ -1,0 +1,455 @@
+"""What scope-binding wants for scopes: pure functions from what was observed to writes.
+
+The order of a change is: ClusterRoles (a run of the template), new bindings, old bindings, old ClusterRoles
+(another run of the template), so that nobody loses a right that he keeps (O-7, sb-9).  A binding that is
+no longer wanted waits for those that take its place only where such are to come; one in a namespace that
+left the scope goes at once.  Nothing is bound to a ClusterRole that is not the template's, as it wants it
+(O-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem, template_name_of
+from scope_binding.scopes.names import (
+    FAMILIES,
+    GENERATE_NAME,
+    INSTANCE_HASH,
+    INSTANCE_UID,
+    MANAGER,
+    TEMPLATE_HASH,
+    TEMPLATE_UID,
+    Family,
+    as_label,
+    binding_name,
+    digest,
+    is_of,
+    owner_reference,
+    was_of,
+)
+from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition
+from tenantry.model.difference import difference
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    ROLE_BINDING,
+    Kind,
+    Object,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+
+TEMPLATED, SCOPED = "Templated", "Scoped"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSeen:
+    """One template as it is.
+
+    ``found`` are the live ClusterRoles with the names that its roles want, ``left`` all others that it or a
+    template of its name made, ``bound`` the names among those to which instances still bind.
+    """
+
+    family: Family
+    name: str
+    template: Object | None
+    referenced: bool = False
+    found: Mapping[str, Object | None] = field(default_factory=dict)
+    left: tuple[Object, ...] = ()
+    bound: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSeen:
+    """One instance as it is, or with ``part`` its bindings in one namespace only.
+
+    ``namespaces`` holds those that the instance means and that can take bindings, ``missing`` and
+    ``terminating`` those that it lists and that cannot.  ``cluster_roles`` are live, by name.
+    """
+
+    family: Family
+    name: str
+    instance: Object | None
+    template: Object | None = None
+    cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
+    namespaces: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    terminating: frozenset[str] = frozenset()
+    bindings: tuple[Object, ...] = ()
+    part: str = ""
+
+
+# -- templates ---------------------------------------------------------------------------------------------
+
+
+def alive(obj: Object | None) -> Object | None:
+    """The object, unless its deletion was asked for."""
+    return None if is_terminating(obj) else obj
+
+
+def role_problem(role: Role, template: Object, live: Object | None) -> str:
+    """Why a role cannot have its ClusterRole; empty when it can (O-3, O-10)."""
+    if role.problem:
+        return role.problem
+    if live is not None and not is_of(live, template, TEMPLATE_UID) and not _is_predecessor(live, template):
+        return (
+            f'clusterroles.rbac.authorization.k8s.io "{role.name}" already exists and is not of this template: '
+            "choose another generateName"
+        )
+    return ""
+
+
+def _is_predecessor(live: Object, template: Object) -> bool:
+    """Whether a ClusterRole is of a template of the same name that is gone."""
+    family = FAMILIES[template["apiVersion"].partition("/")[0]]
+    marked = TEMPLATE_UID in labels_of(live) and not is_of(live, template, TEMPLATE_UID)
+    return marked and was_of(live, family, family.template, template["metadata"]["name"])
+
+
+def wanted_cluster_role(family: Family, role: Role, template: Object, live: Object | None) -> Object:
+    """The ClusterRole of a role: all fields of ours."""
+    rules: list[Object] | None = list(role.rules)
+    if not rules and live is not None and not live.get("rules"):
+        rules = live.get("rules")  # the API server stores an empty list in either form
+    return {
+        "apiVersion": CLUSTER_ROLE.api_version,
+        "kind": CLUSTER_ROLE.kind,
+        "metadata": {
+            "name": role.name,
+            "labels": {
+                TEMPLATE_UID: template["metadata"]["uid"],
+                TEMPLATE_HASH: digest(role.generate_name, role.rules),
+                GENERATE_NAME: as_label(role.generate_name),
+                family.template_label: as_label(template["metadata"]["name"]),
+            },
+            "ownerReferences": [owner_reference(template)],
+        },
+        "rules": rules,
+    }
+
+
+def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:
+    """Whether a live ClusterRole is this template's and gives exactly the role's rules."""
+    if live is None or is_terminating(live) or not is_of(live, template, TEMPLATE_UID):
+        return False
+    return list(live.get("rules") or []) == list(role.rules) and not live.get("aggregationRule")
+
+
+def plan_template(seen: TemplateSeen) -> Plan:
+    """The ClusterRoles of a template that an instance names; none of one that no instance names (O-6)."""
+    template = alive(seen.template)
+    if template is None:
+        return _summed(seen.template, [Delete(CLUSTER_ROLE, role) for role in seen.left], [])
+    made: list[Write] = []
+    gone: list[Write] = [Delete(CLUSTER_ROLE, role) for role in seen.left if role["metadata"]["name"] not in seen.bound]
+    for role in roles_of(template):
+        live = seen.found.get(role.name)
+        if role_problem(role, template, live) or (live is not None and is_terminating(live)):
+            continue
+        if live is not None and (_is_predecessor(live, template) or live.get("aggregationRule")):
+            made.append(Delete(CLUSTER_ROLE, live))  # the next look makes it anew
+        elif seen.referenced:
+            wanted = wanted_cluster_role(seen.family, role, template, live)
+            made.append(Apply(CLUSTER_ROLE, wanted, live, create_only=True))
+        elif live is not None and role.name not in seen.bound:
+            gone.append(Delete(CLUSTER_ROLE, live))
+    return _summed(template, made, gone)
+
+
+def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
+    """The condition ``Templated`` (1.1)."""
+    template = alive(seen.template)
+    if template is None:
+        return NOTHING
+    problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
+    problems += sorted(f"{refusal.key.name}: {refusal.message}" for refusal in refusals)
+    name = template["metadata"]["name"]
+    if problems:
+        return _status(seen.family.template, template, TEMPLATED, "TemplatingFailed", "; ".join(problems))
+    return _status(seen.family.template, template, TEMPLATED, "TemplatingSuccessful", _done("ScopeTemplate", name))
+
+
+def _done(kind: str, name: str) -> str:
+    if kind == "ScopeTemplate":
+        return f'ScopeTemplate "{name}" successfully reconciled'
+    return f'ScopeInstance "{name}" reconciled successfully'
+
+
+# -- instances ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A binding to be: of which role, where (empty: the whole cluster), and all its fields."""
+
+    role: Role
+    namespace: str
+    body: Object
+
+
+def plan_instance(seen: InstanceSeen) -> Plan:
+    """The bindings of an instance, new ones before old ones."""
+    instance = alive(seen.instance)
+    template = alive(seen.template)
+    if instance is None or template is None:
+        return _summed(instance, [Delete(_kind_of(binding), binding) for binding in _deletable(seen.bindings)], [])
+    reach = reach_of(instance)
+    if reach.problem:
+        return NOTHING  # what is bound stays bound until it is clear what is meant
+    if seen.part and reach.cluster:
+        return NOTHING  # the whole of the instance decides
+    by_name = {_place(binding): binding for binding in seen.bindings}
+    served = servable_roles(template, seen.cluster_roles, cluster=reach.cluster)
+    wanted = {(each.namespace, each.body["metadata"]["name"]): each for each in _wanted(seen, instance, template, served)}
+    made: list[Write] = []
+    standing: dict[str, list[bool]] = {}
+    for place, each in wanted.items():
+        live = by_name.get(place)
+        write, stands = _bind(each, live)
+        made += write
+        standing.setdefault(each.namespace, []).append(stands)
+    late: list[Write] = []
+    for binding in _deletable(seen.bindings):
+        if _place(binding) in wanted or _is_kept(binding, seen, template, reach, served):
+            continue
+        waits = _waits(binding, seen, reach, standing, _unbound(instance))
+        (late if waits else made).append(Delete(_kind_of(binding), binding))
+    return _summed(instance, made, late)
+
+
+def _deletable(bindings: Iterable[Object]) -> Iterator[Object]:
+    return (binding for binding in bindings if not is_terminating(binding))
+
+
+def servable_roles(template: Object, live: Mapping[str, Object | None], *, cluster: bool) -> tuple[Role, ...]:
+    """The roles that can be bound: their ClusterRole is the template's and as it wants it, their subjects are sound."""
+    return tuple(
+        role
+        for role in roles_of(template)
+        if not role.problem and not subject_problem(role, cluster=cluster) and is_as_wanted(role, template, live.get(role.name))
+    )
+
+
+def _wanted(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> Iterator[_Wanted]:
+    places = [""] if reach_of(instance).cluster else sorted(seen.namespaces)
+    for role in served:
+        for namespace in places:
+            yield _Wanted(role, namespace, wanted_binding(seen.family, role, namespace, instance, template))
+
+
+def wanted_binding(family: Family, role: Role, namespace: str, instance: Object, template: Object) -> Object:
+    """The binding of a role in a namespace, or in the whole cluster: all fields of ours."""
+    kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
+    uid = instance["metadata"]["uid"]
+    metadata: Object = {
+        "name": binding_name(uid, role.generate_name, namespace),
+        "labels": {
+            INSTANCE_UID: uid,
+            INSTANCE_HASH: digest(role.name, role.subjects),
+            GENERATE_NAME: as_label(role.generate_name),
+            family.instance_label: as_label(instance["metadata"]["name"]),
+            family.template_label: as_label(template["metadata"]["name"]),
+        },
+        "ownerReferences": [owner_reference(instance)],
+    }
+    if namespace:
+        metadata["namespace"] = namespace
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+        "roleRef": {"apiGroup": CLUSTER_ROLE.group, "kind": CLUSTER_ROLE.kind, "name": role.name},
+        "subjects": list(role.subjects),
+    }
+
+
+def _bind(wanted: _Wanted, live: Object | None) -> tuple[list[Write], bool]:
+    """The write that makes a binding as wanted, and whether it stands already, giving the right."""
+    kind = _kind_of(wanted.body)
+    if live is None:
+        return [Apply(kind, wanted.body, None, create_only=True)], False
+    if is_terminating(live):
+        return [], False
+    if live["roleRef"] != wanted.body["roleRef"]:
+        return [Delete(kind, live)], False  # immutable: the next look makes it anew
+    return [Apply(kind, wanted.body, live)], list(live.get("subjects") or []) == wanted.body["subjects"]
+
+
+def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach, served: Sequence[Role]) -> bool:
+    """Whether a binding that is not wanted as it is stays all the same.
+
+    In a namespace that goes away nothing is done.  While a role of the template cannot be served, what is
+    bound where the instance means it stays (O-5): a mistake in a template takes nobody's rights.  What leads
+    to a ClusterRole that is somebody else's goes (O-10), and so does what reaches further than declared.
+    """
+    namespace, role = binding["metadata"].get("namespace", ""), binding["roleRef"].get("name", "")
+    if namespace in seen.terminating:
+        return True
+    roles = roles_of(template)
+    if len(served) == len(roles) or role in {each.name for each in served}:
+        return False
+    live = seen.cluster_roles.get(role)
+    if live is not None and not is_of(live, template, TEMPLATE_UID):
+        return False
+    return reach.cluster or namespace in seen.namespaces
+
+
+def _waits(
+    binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[str, Sequence[bool]], unbound: frozenset[str]
+) -> bool:
+    """Whether what takes a binding's place does not stand yet.
+
+    A namespace of which was told that it refuses its bindings is not waited for: that would leave rights
+    where nobody declares them.
+    """
+    namespace = binding["metadata"].get("namespace", "")
+    if reach.cluster:
+        return not all(standing.get("", [False]))
+    if namespace:
+        return namespace in seen.namespaces and namespace not in unbound and not all(standing.get(namespace, []))
+    return not all(all(stands) for place, stands in standing.items() if place not in unbound)
+
+
+def _unbound(instance: Object) -> frozenset[str]:
+    """Namespaces of which the current status says that the scope does not hold there."""
+    status = instance.get("status") or {}
+    told = find_condition(instance, SCOPED)
+    if told is None or told.get("observedGeneration") != instance["metadata"].get("generation"):
+        return frozenset()
+    return frozenset(status.get("unboundNamespaces") or ())
+
+
+def _place(binding: Object) -> tuple[str, str]:
+    return binding["metadata"].get("namespace", ""), binding["metadata"]["name"]
+
+
+def _kind_of(binding: Object) -> Kind:
+    return ROLE_BINDING if binding["kind"] == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
+
+
+def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
+    """The condition ``Scoped`` (1.2), and where the scope does not hold."""
+    instance = alive(seen.instance)
+    if instance is None:
+        return NOTHING
+    told = find_condition(instance, SCOPED) or {}
+    if seen.part and (not refusals or told.get("status") == "False"):
+        return NOTHING  # the whole of the instance has more to say
+    template = alive(seen.template)
+    if template is None:
+        missing = template_name_of(instance)
+        what = f"{seen.family.template.kind}.{seen.family.group}"
+        text = f'getting ScopeTemplate "{missing}": {what} "{missing}" not found'
+        return _scoped(seen, instance, "ScopeTemplateNotFound", text, [])
+    if _unserved(seen, template) and not _template_problem(seen, template):
+        return NOTHING  # the run of the template is not done yet: it makes them, or says why not
+    problems = list(_problems(seen, instance, template, refusals))
+    if not problems:
+        return _scoped(seen, instance, "ScopingSuccessful", _done("ScopeInstance", instance["metadata"]["name"]), [])
+    reason = problems[0][0]
+    unbound = sorted({*seen.missing, *seen.terminating, *(each.key.namespace for each in refusals if each.key.namespace)})
+    return _scoped(seen, instance, reason, "; ".join(text for _, text in problems), unbound)
+
+
+def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: Sequence[Refusal]) -> Iterator[tuple[str, str]]:
+    reach = reach_of(instance)
+    if text := _template_problem(seen, template):
+        yield "ScopeTemplateFailed", f'ScopeTemplate "{template["metadata"]["name"]}": {text}'
+    if reach.problem:
+        yield "ScopingFailed", reach.problem
+    for role in roles_of(template):
+        if problem := subject_problem(role, cluster=reach.cluster):
+            yield "ScopingFailed", problem
+    places = {name: f'namespaces "{name}" not found' for name in seen.missing}
+    places |= dict.fromkeys(seen.terminating, "the namespace is being terminated")
+    for refusal in refusals:
+        places.setdefault(refusal.key.namespace, refusal.message)
+    for namespace, text in sorted(places.items()):
+        yield "ScopingFailed", f"{namespace}: {text}" if namespace else text
+
+
+def _unserved(seen: InstanceSeen, template: Object) -> list[Role]:
+    return [role for role in roles_of(template) if not is_as_wanted(role, template, seen.cluster_roles.get(role.name))]
+
+
+def _template_problem(seen: InstanceSeen, template: Object) -> str:
+    """Why the template is not served, as it says itself or will say; empty when it is, or when nobody knows yet."""
+    unserved = _unserved(seen, template)
+    own = [text for role in unserved if (text := role_problem(role, template, seen.cluster_roles.get(role.name)))]
+    said = find_condition(template, TEMPLATED) or {}
+    current = said.get("observedGeneration") == template["metadata"].get("generation")
+    if unserved and not own and current and said.get("status") == "False":
+        return str(said.get("message", ""))
+    return "; ".join(own)
+
+
+def _scoped(seen: InstanceSeen, instance: Object, reason: str, message: str, unbound: Sequence[str]) -> Plan:
+    return _status(seen.family.instance, instance, SCOPED, reason, message, unboundNamespaces=list(unbound))
+
+
+def is_well(instance: Object) -> bool:
+    """Whether an instance says that all of its current spec holds."""
+    told = find_condition(instance, SCOPED) or {}
+    return told.get("status") == "True" and told.get("observedGeneration") == instance["metadata"].get("generation")
+
+
+# -- both --------------------------------------------------------------------------------------------------
+
+_GOOD = frozenset({"TemplatingSuccessful", "ScopingSuccessful"})
+
+
+def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, **fields: list[str]) -> Plan:
+    """The status with one condition; a turn of it is told by an Event, the first success is not."""
+    good = reason in _GOOD
+    message = message.encode()[:MESSAGE_LIMIT].decode(errors="ignore")
+    made = condition(type_, "True" if good else "False", reason, message, live["metadata"].get("generation"))
+    before = find_condition(live, type_) or {}
+    notice = None
+    if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
+        notice = Notice(live, reason, message, "Report", "Normal" if good else "Warning")
+    status = {"conditions": [made], **{name: value for name, value in fields.items() if value}}
+    wanted: Object = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": live["metadata"]["name"]},
+        "status": status,
+    }
+    return Plan(((Apply(kind, wanted, live, subresource="status", notice=notice),),))
+
+
+def _summed(regarding: Object | None, first: Sequence[Write], then: Sequence[Write]) -> Plan:
+    """Two stages with only what has to be written, and one Event that sums it up, on the first write."""
+    stages = [[write for write in stage if _is_due(write)] for stage in (first, then)]
+    due = [write for stage in stages for write in stage]
+    if not due:
+        return NOTHING
+    notice = _notice(regarding, due)
+    for stage in stages:
+        if stage:
+            stage[0] = _with_notice(stage[0], notice)
+            break
+    return Plan(tuple(tuple(stage) for stage in stages))
+
+
+def _is_due(write: Write) -> bool:
+    return not isinstance(write, Apply) or difference(write.wanted, write.live, manager=MANAGER) is not None
+
+
+def _with_notice(write: Write, notice: Notice) -> Write:
+    if isinstance(write, Apply):
+        return Apply(write.kind, write.wanted, write.live, write.create_only, write.subresource, notice)
+    return Delete(write.kind, write.live, notice) if isinstance(write, Delete) else write
+
+
+def _notice(regarding: Object | None, due: Sequence[Write]) -> Notice:
+    made = [write for write in due if isinstance(write, Apply) and write.live is None]
+    corrected = [write for write in due if isinstance(write, Apply) and write.live is not None]
+    removed = [write for write in due if isinstance(write, Delete)]
+    parts = [f"{len(found)} {verb}" for found, verb in ((made, "made"), (corrected, "put right"), (removed, "removed")) if found]
+    named = ", ".join(str(write.key) for write in due[:5]) + (" and more" if len(due) > 5 else "")
+    what = "ClusterRoles" if due[0].kind is CLUSTER_ROLE else "bindings"
+    target = regarding or (due[0].live if isinstance(due[0], Delete) else None) or {}
+    return Notice(target, f"{what[0].upper()}{what[1:]}Changed", f"{what}: {', '.join(parts)}: {named}", "Scope")

@@ -1,0 +1,381 @@
+"""The wiring of scopes: which kinds concern it, whom an event touches, and what a sweep looks at.
+
+Owners are written ``ScopeTemplate.<group>/<name>``, ``ScopeInstance.<group>/<name>``, and
+``ScopeInstance.<group>/<name>@<namespace>`` for what an instance has in one namespace.  Such a part is
+enough when a namespace or a binding changes while the instance is well: an event of one namespace reads a
+few objects, however many namespaces and instances there are.  Only the whole of an instance says how it
+is, so while it is not well, it is run whole.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+from scope_binding.scopes import observe, plan
+from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
+from scope_binding.scopes.names import (
+    FAMILIES,
+    INSTANCE_UID,
+    MANAGER,
+    TEMPLATE_UID,
+    Family,
+    as_label,
+    binding_name,
+    reference_to,
+)
+from scope_binding.scopes.plan import SCOPED, TEMPLATED, InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
+from scope_binding.scopes.sharing import Shared
+from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.model.conditions import find_condition
+from tenantry.model.config import DNS_LABEL
+from tenantry.model.difference import difference
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE_BINDING,
+    Key,
+    Kind,
+    Object,
+    is_terminating,
+    labels_of,
+)
+from tenantry.model.plan import Plan, Refusal
+
+INSTANCE_PAUSE_S = 0.25
+REMEMBERED = 10_000
+MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
+
+Seen = TemplateSeen | InstanceSeen
+Stages = list[list[str]]
+
+
+class Scopes:
+    """The unit ``scopes`` of scope-binding."""
+
+    name = "scopes"
+    kinds = frozenset(
+        {NAMESPACE, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING}
+        | {kind for family in FAMILIES.values() for kind in (family.template, family.instance)}
+    )
+
+    def __init__(self) -> None:
+        self._lists: dict[Kind, Shared[list[Object]]] = {}
+        self._served: dict[str, observe.Version] = {}
+        self._running: dict[str, observe.Version] = {}
+        self._paused: dict[str, tuple[float, observe.Version]] = {}
+
+    # -- whom an event touches -------------------------------------------------------------------------
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """Templates, instances and parts of instances that a key concerns."""
+        match key.kind:
+            case "ScopeTemplate":
+                return await self._template_owners(_family(key), key.name, reader)
+            case "ScopeInstance":
+                return await self._instance_owners(_family(key), key.name, reader)
+            case "ClusterRole":
+                return await self._cluster_role_owners(key.name, hint, reader)
+            case "Namespace":
+                return await self._namespace_owners(key.name, reader)
+            case _:
+                return await self._binding_owners(key, hint, reader)
+
+    async def _template_owners(self, family: Family, name: str, reader: Reader) -> Stages:
+        """The template, then its instances, then the template again: roles that nobody is bound to any more go last."""
+        template = await reader.get(family.template, name)
+        owner = _template(family, name)
+        if self._is_echo(owner, template, TEMPLATED):
+            return []
+        instances = [_instance(family, each) for each in await _naming(family, name, reader)]
+        return [[owner], instances, [owner]] if instances else [[owner]]
+
+    async def _instance_owners(self, family: Family, name: str, reader: Reader) -> Stages:
+        """The template that it names, the instance, and templates that nobody names any more."""
+        instance = await reader.get(family.instance, name)
+        owner = _instance(family, name)
+        if self._is_echo(owner, instance, SCOPED):
+            return []
+        named = template_name_of(instance) if instance is not None and not is_terminating(instance) else ""
+        before = [_template(family, named)] if named else []
+        after = [_template(family, each) for each in await _unreferenced(family, reader)]
+        return [stage for stage in (before, [owner], after) if stage]
+
+    async def _all(self, kind: Kind, reader: Reader) -> list[Object]:
+        return await self._lists.setdefault(kind, Shared()).get(lambda: reader.list(kind))
+
+    def _is_busy(self, owner: str, uid: str) -> bool:
+        """Whether this very instance is run here now, or pauses after a run."""
+        ended_at, version = self._paused.get(owner, (0.0, None))
+        if time.monotonic() - ended_at >= INSTANCE_PAUSE_S:
+            version = None
+        version = self._running.get(owner, version)
+        return version is not None and version.uid == uid
+
+    def _is_echo(self, owner: str, live: Object | None, type_: str) -> bool:
+        """Whether this process has put right this very state of a declaration, and it says so."""
+        told = find_condition(live, type_) or {}
+        well = told.get("status") == "True" and told.get("observedGeneration") == (live or {})["metadata"].get("generation")
+        return well and self._served.get(owner) == observe.version(live)
+
+    async def _cluster_role_owners(self, name: str, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """Templates whose the ClusterRole is or was, or that want its name."""
+        live = await reader.get(CLUSTER_ROLE, name)
+        labels = hint if live is None else labels_of(live)
+        first: list[str] = []
+        then: list[str] = []
+        for family in FAMILIES.values():
+            reference = reference_to(live, family.template.kind) if live is not None else None
+            for template in await self._all(family.template, reader):
+                called = template["metadata"]["name"]
+                role = next((each for each in roles_of(template) if each.name == name), None)
+                marked = (
+                    labels.get(TEMPLATE_UID) == template["metadata"]["uid"]
+                    or labels.get(family.template_label) == as_label(called)
+                    or (reference is not None and reference.get("uid") == template["metadata"]["uid"])
+                )
+                if role is None and not marked:
+                    continue
+                first.append(_template(family, called))
+                right = role is not None and is_as_wanted(role, template, live)
+                instances = await _naming_objects(family, called, reader)
+                then += [_instance(family, each["metadata"]["name"]) for each in instances if not right or not is_well(each)]
+        return [stage for stage in (first, then) if stage]
+
+    async def _namespace_owners(self, name: str, reader: Reader) -> Stages:
+        """Instances that mean the namespace, or have bindings in it."""
+        concerned: list[tuple[str, Object, Reach]] = []
+        for family in FAMILIES.values():
+            for instance in await self._all(family.instance, reader):
+                reach = reach_of(instance)
+                if name in reach.listed or reach.selector is not None or name in _told(instance):
+                    concerned.append((_instance(family, instance["metadata"]["name"]), instance, reach))
+        if not concerned:
+            return []
+        namespace = await reader.get(NAMESPACE, name)
+        if namespace is None or is_terminating(namespace):
+            listed = [owner for owner, instance, reach in concerned if name in reach.listed or name in _told(instance)]
+            return [listed] if listed else []
+        meant = {owner for owner, _, reach in concerned if reach.covers(name, labels_of(namespace))}
+        bound: set[str | None] = set()
+        if len(meant) < len(concerned):  # a selector that does not match any more: is there something to take away?
+            bindings = await reader.list(ROLE_BINDING, name, labels={INSTANCE_UID: ""})
+            bound = {labels_of(each).get(INSTANCE_UID) for each in bindings}
+        owners: list[str] = []
+        for owner, instance, _ in concerned:
+            if name in _told(instance) or (owner in meant and not is_well(instance)):
+                owners.append(owner)
+            elif owner in meant or instance["metadata"]["uid"] in bound:
+                owners.append(f"{owner}@{name}")
+        return [owners] if owners else []
+
+    async def _binding_owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The instance whose the binding is, by its owner reference, its labels or its name; nobody for an echo.
+
+        While an instance is run here, or was a moment ago, its bindings' events only ask to look at it once more: such
+        are the echoes of hundreds of writes.
+        """
+        uid = hint.get(INSTANCE_UID, "")
+        named = [_instance(family, hint.get(family.instance_label, "")) for family in FAMILIES.values()]
+        busy = [owner for owner in named if self._is_busy(owner, uid)]
+        if busy:
+            return [busy]
+        kind = ROLE_BINDING if key.kind == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
+        live = await reader.get(kind, key.name, key.namespace)
+        labels = hint if live is None else {**hint, **labels_of(live)}
+        reference = reference_to(live, "ScopeInstance") if live is not None else None
+        owners: list[str] = []
+        for family in FAMILIES.values():
+            name = labels.get(family.instance_label, "")
+            if reference is not None:
+                name = reference["name"] if reference["apiVersion"] == family.instance.api_version else ""
+            instance = await reader.get(family.instance, name) if name else None
+            if instance is None:
+                owners += [_instance(family, name)] if name and live is not None else []
+            elif instance["metadata"]["uid"] in (labels.get(INSTANCE_UID), (reference or {}).get("uid")):
+                if live is not None and is_well(instance) and await _stands(live, family, instance, reader):
+                    return []
+                part = f"@{key.namespace}" if key.namespace and is_well(instance) else ""
+                return [[_instance(family, name) + part]]
+        if not owners and (labels.get(INSTANCE_UID) or MADE_NAME.search(key.name)):
+            owners = [owner async for owner in _by_name(key, labels, reader)]
+        return [owners] if owners else []
+
+    # -- one owner -------------------------------------------------------------------------------------
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is a template, an instance or a part of one."""
+        try:
+            _, _, name, part = _parse(owner)
+        except LookupError:
+            return False
+        return bool(name) and (not part or DNS_LABEL.fullmatch(part) is not None)
+
+    def pause_s(self, owner: str) -> float:
+        """An instance pauses after a run: its own writes come back as an event each."""
+        return INSTANCE_PAUSE_S if owner.startswith("ScopeInstance.") and "@" not in owner else 0.0
+
+    async def observe(self, owner: str, reader: Reader) -> Seen:
+        """Read what the owner's plan needs."""
+        kind, family, name, part = _parse(owner)
+        if kind == family.template.kind:
+            template = await observe.observe_template(family, name, reader)
+            self._remember(owner, template.template, reader)
+            return template
+        instance = await observe.observe_instance(family, name, part, reader)
+        self._remember(owner, instance.instance, reader)
+        return instance
+
+    def _remember(self, owner: str, declared: Object | None, reader: Reader) -> None:
+        version = observe.version(declared)
+        if isinstance(reader, Snapshot) or version is None or "@" in owner:
+            return  # a look of the sweep is no run, and a part says nothing about the whole
+        if len(self._paused) > REMEMBERED:
+            self._served.clear()
+            self._paused.clear()
+        self._running[owner] = version
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Keep in mind which state of a declaration this process has put right: a hint that saves looking at echoes."""
+        version = self._running.pop(owner, None)
+        if version is not None:
+            self._paused[owner] = time.monotonic(), version
+        if version is not None and succeeded:
+            self._served[owner] = version
+        else:
+            self._served.pop(owner, None)
+
+    def plan(self, observed: Seen) -> Plan:
+        """The writes that make it as declared."""
+        if isinstance(observed, TemplateSeen):
+            return plan.plan_template(observed)
+        return plan.plan_instance(observed)
+
+    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+        """Conditions and Events."""
+        if isinstance(observed, TemplateSeen):
+            return plan.report_template(observed, refusals)
+        return plan.report_instance(observed, refusals)
+
+    # -- sweep -----------------------------------------------------------------------------------------
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """All declarations, namespaces and ClusterRoles, and the bindings of instances."""
+        ours = ((INSTANCE_UID, ""),)
+        declared = [Prefetch(kind) for family in FAMILIES.values() for kind in (family.template, family.instance)]
+        bindings = [Prefetch(ROLE_BINDING, ours), Prefetch(CLUSTER_ROLE_BINDING, ours)]
+        return [*declared, Prefetch(NAMESPACE), Prefetch(CLUSTER_ROLE), *bindings]
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every template and instance there is, and those that are gone and left something."""
+        owners: dict[str, None] = {}
+        for family in FAMILIES.values():
+            for template in await reader.list(family.template):
+                owners[_template(family, template["metadata"]["name"])] = None
+            for instance in await reader.list(family.instance):
+                owners[_instance(family, instance["metadata"]["name"])] = None
+        for role in await reader.list(CLUSTER_ROLE, labels={TEMPLATE_UID: ""}):
+            owners |= dict.fromkeys(_left_by(role, "ScopeTemplate"))
+        for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING):
+            for binding in await reader.list(kind, labels={INSTANCE_UID: ""}):
+                owners |= dict.fromkeys(_left_by(binding, "ScopeInstance"))
+        return list(owners)
+
+
+def _family(key: Key) -> Family:
+    return FAMILIES[key.api_version.partition("/")[0]]
+
+
+def _template(family: Family, name: str) -> str:
+    return f"{family.template.kind}.{family.group}/{name}"
+
+
+def _instance(family: Family, name: str) -> str:
+    return f"{family.instance.kind}.{family.group}/{name}"
+
+
+def _parse(owner: str) -> tuple[str, Family, str, str]:
+    """Kind, family, name and, of a part, the namespace.
+
+    Raises:
+        LookupError: it is no owner of this unit.
+    """
+    type_, _, rest = owner.partition("/")
+    kind, _, group = type_.partition(".")
+    name, _, part = rest.partition("@")
+    if kind not in ("ScopeTemplate", "ScopeInstance") or (part and kind == "ScopeTemplate"):
+        raise LookupError(owner)
+    return kind, FAMILIES[group], name, part
+
+
+def _told(instance: Object) -> Sequence[str]:
+    """The namespaces of which an instance says that it does not hold there."""
+    return (instance.get("status") or {}).get("unboundNamespaces") or ()
+
+
+async def _stands(binding: Object, family: Family, instance: Object, reader: Reader) -> bool:
+    """Whether a live binding is one that its instance wants, to the letter."""
+    namespace = binding["metadata"].get("namespace", "")
+    reach = reach_of(instance)
+    if namespace and not reach.covers(namespace, labels_of(await reader.get(NAMESPACE, namespace)) if reach.selector else {}):
+        return False
+    template = alive(await reader.get(family.template, template_name_of(instance)))
+    if template is None or reach.cluster == bool(namespace):
+        return False
+    wanted = (plan.wanted_binding(family, role, namespace, instance, template) for role in roles_of(template))
+    return any(
+        each["metadata"]["name"] == binding["metadata"]["name"] and difference(each, binding, manager=MANAGER) is None
+        for each in wanted
+    )
+
+
+async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> AsyncIterator[str]:
+    """Instances whose binding this could be, where it does not say itself: by uid, or by the name that it would have."""
+    for family in FAMILIES.values():
+        templates: dict[str, Object] | None = None
+        for instance in await reader.list(family.instance):
+            name, uid = instance["metadata"]["name"], instance["metadata"]["uid"]
+            if labels.get(INSTANCE_UID) != uid:
+                if templates is None:
+                    templates = {each["metadata"]["name"]: each for each in await reader.list(family.template)}
+                template = templates.get(template_name_of(instance))
+                roles = roles_of(template) if template else ()
+                if key.name not in {binding_name(uid, role.generate_name, key.namespace) for role in roles}:
+                    continue
+            yield _instance(family, name)
+
+
+async def _naming_objects(family: Family, template: str, reader: Reader) -> list[Object]:
+    return [each for each in await reader.list(family.instance) if template_name_of(each) == template and alive(each)]
+
+
+async def _naming(family: Family, template: str, reader: Reader) -> list[str]:
+    return [each["metadata"]["name"] for each in await _naming_objects(family, template, reader)]
+
+
+async def _unreferenced(family: Family, reader: Reader) -> list[str]:
+    """Templates that have ClusterRoles and that no instance names."""
+    named = {template_name_of(each) for each in await reader.list(family.instance) if alive(each)}
+    made = await reader.list(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
+    found = {reference["name"]: None for role in made if (reference := _reference(role, family)) is not None}
+    return [name for name in found if name not in named]
+
+
+def _reference(role: Object, family: Family) -> Object | None:
+    reference = reference_to(role, family.template.kind)
+    return reference if reference is not None and reference["apiVersion"] == family.template.api_version else None
+
+
+def _left_by(obj: Object, kind: str) -> Iterable[str]:
+    """The owner that an object names, by its owner reference or else by its label."""
+    reference = reference_to(obj, kind)
+    if reference is not None:
+        family = FAMILIES[reference["apiVersion"].partition("/")[0]]
+        yield f"{kind}.{family.group}/{reference['name']}"
+        return
+    for family in FAMILIES.values():
+        label = family.template_label if kind == family.template.kind else family.instance_label
+        if name := labels_of(obj).get(label):
+            yield f"{kind}.{family.group}/{name}"

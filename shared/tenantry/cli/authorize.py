@@ -1,0 +1,159 @@
+"""``tenantry authorize-namespace``: consent of a namespace to be served by the operators of another (N-16)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from tenantry.api import Api
+from tenantry.api.connect import current_namespace
+from tenantry.cli.functions import kubeconfig_option
+from tenantry.cli.output import output_option, structured
+from tenantry.model.config import DNS_LABEL
+from tenantry.model.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects
+from tenantry.model.difference import difference
+from tenantry.model.kinds import NAMESPACE, ROLE, ROLE_BINDING, Object, is_terminating, key_of
+
+MANAGER = "tenantry-cli"
+
+
+class _Usage(click.UsageError):
+    exit_code = 1
+
+
+class _LikeTheScript(click.Command):
+    """Usage errors have the exit code of the script that this command follows: 1."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise _Usage(error.message, ctx) from error
+
+
+@click.command("authorize-namespace", cls=_LikeTheScript)
+@click.argument("namespace", required=False, default="")
+@click.option(
+    "--to", "-to", "to", default=DEFAULT_FROM, show_default=True, help="The namespace whose operators may act in NAMESPACE."
+)
+@click.option("--delete", "-delete", "delete", is_flag=True, help="Take the consent back; rights that follow from it go with it.")
+@click.option(
+    "--subject",
+    default="",
+    metavar="NS/SA",
+    help="The ServiceAccount to bind, one of the configuration's scopeBinding.namespaceScope.consentAccounts.  Default: "
+    "ibm-namespace-scope-operator in --to.",
+)
+@click.option(
+    "--role-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML with the rules to consent to: a Role, a ClusterRole, or a list of rules.  Default: eight verbs on everything.",
+)
+@click.option("--dry-run", is_flag=True, help="Let the API server check and say what would change, and change nothing.")
+@click.option("--export", is_flag=True, help="Print the manifests and do nothing; no cluster is needed.")
+@kubeconfig_option
+@output_option
+def authorize_namespace(
+    namespace: str,
+    to: str,
+    delete: bool,
+    subject: str,
+    role_file: Path | None,
+    dry_run: bool,
+    export: bool,
+    kubeconfig: Path | None,
+    output: str,
+) -> None:
+    """Let the operators of another namespace act in NAMESPACE (default: the one of the current context).
+
+    Makes the Role and the RoleBinding `nss-managed-role-from-<to>` there: the consent without which a NamespaceScope gives
+    no right, and the bound of all rights that it gives.  You need the right to write both, and whatever the Role allows.
+
+    \b
+    Examples:
+      tenantry authorize-namespace tenant1 --to operators
+      tenantry authorize-namespace tenant1 --to operators --role-file least.yaml
+      tenantry authorize-namespace tenant1 --to operators --export > consent.yaml
+      tenantry authorize-namespace tenant1 --to operators --delete
+    """
+    target = namespace or current_namespace(kubeconfig)
+    for name in (target, to):
+        if not DNS_LABEL.fullmatch(name):
+            raise click.ClickException(f"Invalid namespace {name}: no namespace can have this name")
+    role, binding = consent_objects(target, to, _rules(role_file), _subject(subject))
+    if export:
+        if output == "json":
+            click.echo(structured({"apiVersion": "v1", "kind": "List", "items": [role, binding]}, output))
+        else:
+            click.echo(yaml.safe_dump_all([role, binding], sort_keys=False), nl=False)
+        return
+    done = asyncio.run(_write(kubeconfig, target, to, role, binding, delete=delete, dry_run=dry_run))
+    if output != "text":
+        click.echo(structured(done, output))
+        return
+    for each in done:
+        click.echo(f"{each['kind']} {each['namespace']}/{each['name']} {each['result']}")
+
+
+def _subject(text: str) -> tuple[str, str] | None:
+    if not text:
+        return None
+    namespace, _, name = text.partition("/")
+    if not DNS_LABEL.fullmatch(namespace) or not name or "/" in name:
+        raise click.ClickException(f"--subject {text!r} is not a ServiceAccount as namespace/name")
+    return namespace, name
+
+
+def _rules(path: Path | None) -> tuple[Object, ...]:
+    if path is None:
+        return FULL_CONSENT
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise click.ClickException(f"cannot read {path}: {error}") from error
+    rules: Any = document.get("rules") if isinstance(document, dict) else document
+    if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) and rule.get("verbs") for rule in rules):
+        raise click.ClickException(f"{path} has no rules: write a Role, or a list of rules with apiGroups, resources and verbs")
+    return tuple(rules)
+
+
+async def _write(
+    kubeconfig: Path | None, target: str, to: str, role: Object, binding: Object, *, delete: bool, dry_run: bool
+) -> list[dict[str, str]]:
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as api:
+        for name in (target,) if delete else (target, to):
+            found = await api.get(NAMESPACE, name)
+            if found is None or is_terminating(found):
+                raise click.ClickException(f"Invalid namespace {name}: it {'is being deleted' if found else 'does not exist'}")
+        one = _delete if delete else _apply
+        return [
+            {"kind": body["kind"], "namespace": target, "name": consent_name(to), "result": await one(api, body, dry_run=dry_run)}
+            for body in (role, binding)
+        ]
+
+
+async def _apply(api: Api, body: Object, *, dry_run: bool) -> str:
+    kind = ROLE if body["kind"] == ROLE.kind else ROLE_BINDING
+    key = key_of(body)
+    live = await api.get(kind, key.name, key.namespace)
+    if difference(body, live, manager=api.field_manager) is None:
+        return "unchanged"
+    if not (dry_run and kind is ROLE_BINDING):  # its Role is not there in a dry run, and the API server looks for it
+        await api.apply(kind, body, dry_run=dry_run)
+    return ("created" if live is None else "updated") + (" (dry run)" if dry_run else "")
+
+
+async def _delete(api: Api, body: Object, *, dry_run: bool) -> str:
+    kind = ROLE if body["kind"] == ROLE.kind else ROLE_BINDING
+    key = key_of(body)
+    live = await api.get(kind, key.name, key.namespace)
+    if live is None:
+        return "absent"
+    if dry_run:
+        return "deleted (dry run)"
+    await api.delete(kind, key.name, key.namespace, uid=live["metadata"]["uid"])
+    return "deleted"

@@ -1,0 +1,294 @@
+"""Taking Tenantry out of a cluster: releases first, then functions and rights, then what the functions made.
+
+In this order nothing is left that only a function can take away, and no function puts back what is removed.  Only objects
+that are named in our own files, or that our field managers wrote, are touched; namespaces of projects and everything that
+people put into them stay.  Every step tolerates what is not there, missing kinds included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tenantry.api import Api
+from tenantry.api.errors import ConflictError, KindNotServed
+from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.install import INSTALL_MANAGER, PART_OF, Say
+from tenantry.local.kinds import kind_of
+from tenantry.model.config import Config
+from tenantry.model.difference import entries_of, owns
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    HELM_CHART,
+    HELM_RELEASE,
+    NAMESPACE,
+    NETWORK_POLICY,
+    PROJECT_HELM_CHART,
+    ROLE_BINDING,
+    Key,
+    Kind,
+    Object,
+    is_terminating,
+    key_of,
+    labels_of,
+)
+from tenantry.model.names import API_GROUP, CLEANUP, OPERATED, PROJECT_ID, RELEASE_FINALIZER, SYSTEM_NAMESPACE
+from tenantry.model.projects import REGISTRATION_MANAGER, is_registration
+
+MANAGERS = "tenantry-"
+POLL_S = 1.0
+_MADE = (ROLE_BINDING, CONFIG_MAP, NETWORK_POLICY)
+_LAST = ("ServiceAccount", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role")
+
+
+@dataclass
+class Uninstallation:
+    """What was done, or with a dry run would be: objects as ``Kind namespace/name``."""
+
+    cleaned_up: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    remaining: list[str] = field(default_factory=list)
+    dry_run: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """For output."""
+        return asdict(self)
+
+
+class Uninstaller:
+    """One uninstallation as an administrator.
+
+    Args:
+        crds: remove our CustomResourceDefinitions too, and with them every object of these kinds.
+        dry_run: only look.
+        timeout_s: how long releases may take to go.
+    """
+
+    def __init__(
+        self, api: Api, config: Config, say: Say, *, crds: bool = False, dry_run: bool = False, timeout_s: float = 300.0
+    ) -> None:
+        self._api = api
+        self._config = config
+        self._say = say
+        self._crds = crds
+        self._dry_run = dry_run
+        self._timeout_s = timeout_s
+        self.done = Uninstallation(dry_run=dry_run)
+
+    async def run(self) -> Uninstallation:
+        """Do it; when releases do not go in time, ``remaining`` names them and nothing else is removed.
+
+        Raises:
+            ApiError: the API server refuses or is away; a second call goes on where this one ended.
+        """
+        charts = await self._charts()
+        for chart in charts:
+            await self._ask_for_clean_up(chart)
+        if not self._dry_run and not await self._releases_are_gone():
+            return self.done
+        files = [each for each in _our_files() if each["kind"] not in _LAST]
+        rights = sorted((each for each in _our_files() if each["kind"] in _LAST), key=lambda each: _LAST.index(each["kind"]))
+        for document in [*files, *reversed(rights)]:
+            await self._remove_file(document)
+        for chart in charts:
+            await self._let_go(chart)
+        await self._remove_products()
+        await self._remove_configuration()
+        if self._crds:
+            for crd in documents(deployment_folder("knative") / "crds"):
+                await self._remove_file(crd)
+        for name in (SYSTEM_NAMESPACE, self._config.helm_project_operator.system_namespace):
+            await self._remove_namespace(name)
+        return self.done
+
+    # -- releases ----------------------------------------------------------------------------------------
+
+    async def _list(self, kind: Kind, namespace: str = "", selector: str = "") -> list[Object]:
+        try:
+            return (await self._api.list(kind, namespace, label_selector=selector)).items
+        except KindNotServed:
+            return []
+
+    async def _charts(self) -> list[Object]:
+        """The ProjectHelmCharts that this installation serves."""
+        config, operator = self._config, self._config.helm_project_operator
+        versions = {chart.helm_api_version for chart in operator.charts}
+        if config.project_label:
+            homes = {each["metadata"]["name"] for each in await self._list(NAMESPACE) if is_registration(each, config)}
+        else:
+            homes = {operator.system_namespace}
+        charts = await self._list(PROJECT_HELM_CHART)
+        return [
+            chart
+            for chart in charts
+            if chart["metadata"]["namespace"] in homes and (chart.get("spec") or {}).get("helmApiVersion") in versions
+        ]
+
+    async def _ask_for_clean_up(self, chart: Object) -> None:
+        if labels_of(chart).get(CLEANUP) == "true":
+            return
+        self.done.cleaned_up.append(str(key_of(chart)))
+        if self._dry_run:
+            return
+        metadata = {part: chart["metadata"][part] for part in ("name", "namespace", "uid")}
+        body = {"apiVersion": chart["apiVersion"], "kind": chart["kind"], "metadata": {**metadata, "labels": {CLEANUP: "true"}}}
+        try:
+            await self._api.apply(PROJECT_HELM_CHART, body)
+        except ConflictError:
+            return  # it is gone
+        self._say(f"asked for clean-up of {key_of(chart)}")
+
+    async def _releases(self) -> list[str]:
+        """The HelmCharts and HelmReleases of this installation that are still there."""
+        operator = self._config.helm_project_operator
+        groups = {chart.helm_api_version.partition("/")[0] for chart in operator.charts}
+        found: list[str] = []
+        for kind in (HELM_CHART, HELM_RELEASE):
+            items = await self._list(kind, operator.system_namespace, f"{OPERATED}=true")
+            found += [str(key_of(each)) for each in items if labels_of(each).get(API_GROUP) in groups]
+        return sorted(found)
+
+    async def _releases_are_gone(self) -> bool:
+        give_up_at = time.monotonic() + self._timeout_s
+        told: list[str] = []
+        while left := await self._releases():
+            if left != told:
+                self._say(f"waiting for {len(left)} to go: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}")
+                told = left
+            if time.monotonic() > give_up_at:
+                self.done.remaining = left
+                return False
+            await asyncio.sleep(POLL_S)
+        return True
+
+    async def _let_go(self, chart: Object) -> None:
+        """Take our finalizer off, which nobody does any more."""
+        metadata = chart["metadata"]
+        live = await self._api.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"])
+        finalizers = (live or {"metadata": {}})["metadata"].get("finalizers") or []
+        if live is None or RELEASE_FINALIZER not in finalizers or self._dry_run:
+            return
+        path = f"/metadata/finalizers/{finalizers.index(RELEASE_FINALIZER)}"
+        test = {"op": "test", "path": path, "value": RELEASE_FINALIZER}
+        await self._api.json_patch(
+            PROJECT_HELM_CHART, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}]
+        )
+        self._say(f"took the finalizer off {key_of(chart)}")
+
+    # -- the installation --------------------------------------------------------------------------------
+
+    async def _remove_file(self, document: Object) -> None:
+        """Delete an object of our files, if it is there and carries our label or was applied by our installer."""
+        kind, _ = kind_of(document["apiVersion"], document["kind"])
+        metadata = document["metadata"]
+        try:
+            live = await self._api.get(kind, metadata["name"], metadata.get("namespace", ""))
+        except KindNotServed:
+            return
+        if live is None:
+            return
+        if not _is_part_of(live):
+            self.done.kept.append(f"{key_of(live)}: not made by Tenantry")
+            return
+        await self._delete(kind, live)
+
+    async def _delete(self, kind: Kind, live: Object) -> None:
+        if is_terminating(live):
+            return
+        self.done.removed.append(str(key_of(live)))
+        if self._dry_run:
+            return
+        metadata = live["metadata"]
+        await self._api.delete(kind, metadata["name"], metadata.get("namespace", ""), uid=metadata["uid"])
+        self._say(f"removed {key_of(live)}")
+
+    async def _remove_configuration(self) -> None:
+        """The ConfigMaps of the configuration, whose names end in a hash."""
+        for live in await self._list(CONFIG_MAP, SYSTEM_NAMESPACE, ",".join(f"{key}={value}" for key, value in PART_OF.items())):
+            await self._delete(CONFIG_MAP, live)
+
+    async def _remove_products(self) -> None:
+        """What functions made in namespaces that stay, and their memory on the namespaces of projects."""
+        for kind in _MADE:
+            for live in await self._list(kind, selector=f"{OPERATED}=true"):
+                if _written_by_functions(live):
+                    await self._delete(kind, live)
+        for namespace in await self._list(NAMESPACE, selector=PROJECT_ID):
+            if OPERATED in labels_of(namespace):
+                self.done.kept.append(f"{key_of(namespace)}: may hold what people need; delete it when it does not")
+            elif owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", PROJECT_ID):
+                await self._forget(namespace)
+
+    async def _forget(self, namespace: Object) -> None:
+        self.done.removed.append(f"label {PROJECT_ID} of {key_of(namespace)}")
+        if self._dry_run:
+            return
+        path = "/metadata/labels/" + PROJECT_ID.replace("/", "~1")
+        test = {"op": "test", "path": path, "value": labels_of(namespace)[PROJECT_ID]}
+        await self._api.json_patch(NAMESPACE, namespace["metadata"]["name"], "", [test, {"op": "remove", "path": path}])
+
+    async def _remove_namespace(self, name: str) -> None:
+        """A namespace that the installer made, if nothing of anybody is in it."""
+        live = await self._api.get(NAMESPACE, name)
+        if live is None or is_terminating(live):
+            return
+        mine = _is_part_of(live)
+        inside = [] if self._dry_run else await self._inside(name)
+        if mine and not inside:
+            await self._delete(NAMESPACE, live)
+        else:
+            why = f"it has {', '.join(inside[:5])}" if mine else "not made by Tenantry"
+            self.done.kept.append(f"{key_of(live)}: {why}")
+
+    async def _inside(self, namespace: str) -> list[str]:
+        """What a namespace has that Kubernetes did not put there itself."""
+        found: list[str] = []
+        for api_version, names in _LOOKED_AT:
+            for name in names:
+                kind, _ = kind_of(api_version, name)
+                found += [str(key_of(each)) for each in await self._list(kind, namespace) if _is_somebodys(each)]
+        return found
+
+
+_LOOKED_AT = (
+    ("v1", ("ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "PersistentVolumeClaim")),
+    ("apps/v1", ("Deployment", "StatefulSet", "DaemonSet")),
+    ("batch/v1", ("Job", "CronJob")),
+    ("rbac.authorization.k8s.io/v1", ("Role", "RoleBinding")),
+    ("helm.cattle.io/v1", ("HelmChart", "HelmChartConfig")),
+    ("helm.cattle.io/v1alpha1", ("HelmRelease", "ProjectHelmChart")),
+)
+
+
+def _is_somebodys(obj: Object) -> bool:
+    key = key_of(obj)
+    usual = (Key("v1", "ConfigMap", key.namespace, "kube-root-ca.crt"), Key("v1", "ServiceAccount", key.namespace, "default"))
+    return key not in usual and not is_terminating(obj)
+
+
+def _our_files() -> list[Object]:
+    """The objects of our deployment files in the order in which they go: what sends events, what runs, what gives rights."""
+    knative = deployment_folder("knative")
+    found = [*documents(deployment_folder("triggers")), *documents(knative)]
+    skipped = (NAMESPACE.kind, CUSTOM_RESOURCE_DEFINITION.kind)
+    named = {key_of(each): each for each in found if _is_whole(each) and each["kind"] not in skipped}
+    return list(named.values())
+
+
+def _is_whole(document: Object) -> bool:
+    """Whether a document is an object and not a patch, a kustomization or a configuration."""
+    return "$patch" not in document and "kind" in document and bool((document.get("metadata") or {}).get("name"))
+
+
+def _is_part_of(live: Object) -> bool:
+    return labels_of(live).items() >= PART_OF.items() or bool(entries_of(live, INSTALL_MANAGER))
+
+
+def _written_by_functions(live: Object) -> bool:
+    entries: Iterable[Object] = live["metadata"].get("managedFields") or ()
+    return any(str(entry.get("manager", "")).startswith(MANAGERS) for entry in entries)

@@ -1,0 +1,50 @@
+"""Consent: how the owner of a namespace lets another namespace's operators act in it (N-10, N-16).
+
+A Role ``nss-managed-role-from-<from>`` in the member namespace says what may be given at most; a RoleBinding of
+the same name binds it to an agreed ServiceAccount, by default ``ibm-namespace-scope-operator`` in the from
+namespace.  Nothing is given in a namespace without both.
+"""
+
+from __future__ import annotations
+
+from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+"""The verbs that a NamespaceScope gives; ``*`` in a rule stands for these and no other."""
+
+AGENT = "ibm-namespace-scope-operator"
+"""The ServiceAccount, in the from namespace, that a consent binds by default."""
+
+DEFAULT_FROM = "ibm-common-services"
+"""The from namespace of ``authorize-namespace`` without ``--to``."""
+
+FULL_CONSENT: tuple[Object, ...] = (
+    {
+        "apiGroups": ["*"],
+        "resources": ["*"],
+        "verbs": ["create", "delete", "get", "list", "patch", "update", "watch", "deletecollection"],
+    },
+)
+"""The rules of a consent that names none: those eight verbs on everything."""
+
+
+def consent_name(from_namespace: str) -> str:
+    """The name of both objects of a consent."""
+    return f"nss-managed-role-from-{from_namespace}"
+
+
+def consent_objects(
+    member: str, from_namespace: str, rules: tuple[Object, ...] = FULL_CONSENT, subject: tuple[str, str] | None = None
+) -> tuple[Object, Object]:
+    """The Role and the RoleBinding of a consent; ``subject`` is (namespace, name) of a ServiceAccount."""
+    namespace, account = subject or (from_namespace, AGENT)
+    metadata = {"name": consent_name(from_namespace), "namespace": member}
+    role = {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": dict(metadata), "rules": list(rules)}
+    binding = {
+        "apiVersion": ROLE_BINDING.api_version,
+        "kind": ROLE_BINDING.kind,
+        "metadata": dict(metadata),
+        "roleRef": {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    }
+    return role, binding

@@ -1,0 +1,271 @@
+"""Releases of projects: names, targets, values and dashboard values.
+
+A ProjectHelmChart asks for one release.  The release's name is also the name of its HelmChart, its HelmRelease
+and, where releases have namespaces of their own, of its namespace:
+
+============  ==============================  ==================================================
+a chart       is called                       which is, for one named ``dummy``
+============  ==============================  ==================================================
+not singleton ``<name>-<releaseName>``        ``demo-dummy``
+singleton     ``<namespace>-<releaseName>``   ``cattle-project-p-a-dummy``
+============  ==============================  ==================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from tenantry.model.config import DNS_LABEL, Chart, Config
+from tenantry.model.kinds import Object, is_terminating, labels_of
+from tenantry.model.names import PROJECT_ID
+from tenantry.model.projects import is_member
+from tenantry.model.values import as_yaml, is_deeper, merged
+
+RELEASE_NAME_LIMIT = 50
+"""Of a Job's 63 characters, ``helm-install-`` takes 13."""
+
+DASHBOARD_LIMIT = 256 * 1024
+"""Bytes of dashboard values that fit beside everything else into one object."""
+
+VALUES_DEPTH = 100
+"""Levels of maps and lists inside each other that values may have."""
+
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ChartKey:
+    """Namespace and name of a ProjectHelmChart; written ``<namespace>/<name>``."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def chart_key(obj: Object) -> ChartKey:
+    """The key of a ProjectHelmChart."""
+    return ChartKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+def chart_for(obj: Object, config: Config) -> Chart | None:
+    """The configured chart that a ProjectHelmChart asks for; None when it asks for none of ours (hpo-39)."""
+    wanted = (obj.get("spec") or {}).get("helmApiVersion")
+    charts = config.helm_project_operator.charts
+    return next((chart for chart in charts if chart.helm_api_version == wanted), None)
+
+
+def release_name(key: ChartKey, chart: Chart) -> str:
+    """The name of the release (hpo-27, hpo-44)."""
+    return f"{key.namespace if chart.singleton else key.name}-{chart.release_name}"
+
+
+def possible_names(key: ChartKey, config: Config) -> list[str]:
+    """The names that a ProjectHelmChart could claim, whatever its helmApiVersion is."""
+    names = (release_name(key, chart) for chart in config.helm_project_operator.charts)
+    return list(dict.fromkeys(names))
+
+
+def claimants(name: str, config: Config) -> list[tuple[str, str]]:
+    """Where to look for ProjectHelmCharts that could claim a name, as (namespace, name); empty stands for every one."""
+    system = "" if config.project_label else config.helm_project_operator.system_namespace
+    found: list[tuple[str, str]] = []
+    for chart in config.helm_project_operator.charts:
+        base = name.removesuffix(f"-{chart.release_name}")
+        if base == name or not base:
+            continue
+        if not chart.singleton:
+            found.append((system, base))
+        elif system in ("", base):
+            found.append((base, ""))
+    return list(dict.fromkeys(found))
+
+
+def release_name_problem(name: str, config: Config) -> str:
+    """Why there can be no release of that name, with the fix; empty when there can (hpo-45)."""
+    if len(name) > RELEASE_NAME_LIMIT:
+        return (
+            f"the release name {name} has {len(name)} characters and at most {RELEASE_NAME_LIMIT} fit into the name of the "
+            "Job that runs Helm: choose a shorter name"
+        )
+    pattern = DNS_LABEL if config.release_project_id else _DNS_SUBDOMAIN
+    if not pattern.fullmatch(name):
+        return f"the release name {name} cannot name a namespace: use lower-case letters, digits and dashes only"
+    return ""
+
+
+def is_release_name(name: str) -> bool:
+    """Whether a text can be the name of an object, and so an owner; longer than what can be a release."""
+    return len(name) <= 253 and _DNS_SUBDOMAIN.fullmatch(name) is not None
+
+
+def release_namespace(key: ChartKey, name: str, config: Config) -> str:
+    """Where the chart is installed: a namespace of its own, or that of the ProjectHelmChart (hpo-55)."""
+    return name if config.release_project_id else key.namespace
+
+
+def by_age(objects: Iterable[Object]) -> list[Object]:
+    """Oldest first, then by namespace and name: the order in which they get a name (hpo-42)."""
+    return sorted(objects, key=lambda found: (str(found["metadata"].get("creationTimestamp")), chart_key(found)))
+
+
+# -- targets -----------------------------------------------------------------------------------------------
+
+
+def target_namespaces(namespaces: Iterable[Object], project: str, name: str, config: Config) -> tuple[str, ...]:
+    """The living namespaces of a project, sorted, then the release's own; empty when the project has none (hpo-46)."""
+    found = sorted(each["metadata"]["name"] for each in namespaces if is_member(each, project, config))
+    return (*found, *([name] if found and config.release_project_id else []))
+
+
+def selected_namespaces(namespaces: Iterable[Object], selector: Object | None, config: Config) -> tuple[str, ...]:
+    """In single-namespace mode: the living namespaces that a selector matches; None matches nothing (hpo-56).
+
+    Raises:
+        ValueError: the selector cannot be understood; the message names the field.
+    """
+    if selector is None:
+        return ()
+    system = config.system_namespaces
+    found = [
+        each["metadata"]["name"]
+        for each in namespaces
+        if each["metadata"]["name"] not in system and not is_terminating(each) and selects(selector, labels_of(each))
+    ]
+    return tuple(sorted(found))
+
+
+def selects(selector: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a ``metav1.LabelSelector`` matches labels.
+
+    Raises:
+        ValueError: an operator is unknown.
+    """
+    wanted = selector.get("matchLabels") or {}
+    # Every expression is looked at, so that a wrong one is found whatever the labels are.
+    holds = [_expression(each, labels) for each in selector.get("matchExpressions") or ()]
+    return all(holds) and all(labels.get(key) == (value or "") for key, value in wanted.items())
+
+
+def _expression(expression: Object, labels: Mapping[str, str]) -> bool:
+    key, values = expression.get("key") or "", expression.get("values") or []
+    match expression.get("operator"):
+        case "In":
+            return key in labels and labels[key] in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case other:
+            raise ValueError(
+                f"spec.projectNamespaceSelector.matchExpressions: {other!r} is no operator: use In, NotIn, Exists or DoesNotExist"
+            )
+
+
+# -- values ------------------------------------------------------------------------------------------------
+
+
+def composed_values(asked: Object, chart: Chart, project: str, targets: Sequence[str], config: Config) -> Object:
+    """The values of a release in their four layers, of which the later wins (hpo-30 to hpo-33).
+
+    Defaults of the installation, the values of the ProjectHelmChart, the overrides of the installation and of the
+    chart, and what the project is.
+    """
+    cattle, operator = config.global_.cattle, config.helm_project_operator
+    spec = asked.get("spec") or {}
+    values: Any = {"global": {"cattle": {"systemDefaultRegistry": cattle.system_default_registry, "url": cattle.url}}}
+    for layer in (spec.get("values") or {}, operator.values_override, chart.values_override):
+        values = merged(values, layer)
+    values = merged(values, {"global": {"cattle": {}}})
+    forced = {
+        "clusterId": cattle.cluster_id,
+        "projectID": project,
+        "releaseProjectID": config.release_project_id,
+        "projectNamespaces": list(targets),
+        "projectNamespaceSelector": _project_selector(spec, project, config),
+    }
+    whole: Object = values
+    return {**whole, "global": {**whole["global"], "cattle": {**whole["global"]["cattle"], **forced}}}
+
+
+def values_problem(asked: Object) -> str:
+    """Why the values of a ProjectHelmChart cannot be used, with the fix; empty when they can."""
+    if is_deeper((asked.get("spec") or {}).get("values"), VALUES_DEPTH):
+        return f"spec.values has more than {VALUES_DEPTH} levels of maps and lists inside each other: make it flatter"
+    return ""
+
+
+def _project_selector(spec: Object, project: str, config: Config) -> Object:
+    if config.release_project_id:
+        return {"matchLabels": {PROJECT_ID: project}}
+    if config.project_label:
+        return {"matchLabels": {config.project_label: project}}
+    selector = spec.get("projectNamespaceSelector") or {}
+    return {part: selector[part] for part in ("matchLabels", "matchExpressions") if selector.get(part)}
+
+
+def values_content(values: Object) -> str:
+    """The values as the text of a values file: equal values give equal text, so nothing is rolled out for nothing."""
+    return as_yaml(values)
+
+
+# -- dashboard values --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboards:
+    """The merged dashboard values, and what was left out: ``<ConfigMap>/<key>`` with the reason."""
+
+    values: Object
+    left_out: tuple[str, ...] = ()
+
+
+def dashboards_of(config_maps: Iterable[Object]) -> Dashboards:
+    """The JSON objects of labelled ConfigMaps as one, by ConfigMap name and key (hpo-35, hpo-36).
+
+    Maps are merged deeply, lists at the top are joined, of anything else the last wins.
+    """
+    values: Object = {}
+    left_out: list[str] = []
+    for config_map in sorted(config_maps, key=lambda found: str(found["metadata"]["name"])):
+        for key, text in sorted((config_map.get("data") or {}).items()):
+            where = f"{config_map['metadata']['name']}/{key}"
+            part = _json_object(text) if key.endswith(".json") else None
+            if part is None:
+                left_out.append(f"{where} is no JSON object in a key that ends in .json")
+                continue
+            joined = _joined(values, part)
+            if len(to_json(joined)) > DASHBOARD_LIMIT:
+                left_out.append(f"{where} is too large")
+                continue
+            values = joined
+    return Dashboards(values, tuple(left_out))
+
+
+def _json_object(text: str) -> Object | None:
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and not is_deeper(value, VALUES_DEPTH) else None
+
+
+def _joined(values: Object, part: Object) -> Object:
+    lists = {
+        key: [*values[key], *value]
+        for key, value in part.items()
+        if isinstance(value, list) and isinstance(values.get(key), list)
+    }
+    whole: Object = merged(values, part)
+    return {**whole, **lists}

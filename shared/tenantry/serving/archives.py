@@ -1,0 +1,75 @@
+"""The archive of each embedded chart, for HelmCharts: a ``.tgz`` in base64, equal bytes for equal files.
+
+A configured ``.tgz`` is taken as it is.  A folder is packed with sorted names and without times and owners, so that
+the same files give the same bytes wherever one image runs, and nothing is rolled out for nothing.
+Symbolic links, and files and folders whose name begins with a dot, are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from tenantry.model.config import Chart, Config
+from tenantry.serving.charts import EXAMPLE_CHART
+from tenantry.serving.config import ConfigError
+
+CONTENT_LIMIT = 1_000_000
+"""Characters: the whole HelmChart must fit into a request of 1.5 MiB to etcd."""
+
+_ROOT = "chart"
+
+
+def chart_contents(config: Config) -> dict[str, str]:
+    """The content of every chart that is not in a repository, by its helmApiVersion.
+
+    Raises:
+        ConfigError: a chart cannot be read or is too large.
+    """
+    charts = config.helm_project_operator.charts
+    return {
+        chart.helm_api_version: _content(chart, f"helmProjectOperator.charts[{index}].chart")
+        for index, chart in enumerate(charts)
+        if chart.reference is None
+    }
+
+
+def _content(chart: Chart, key: str) -> str:
+    path = Path(chart.chart) if isinstance(chart.chart, PurePosixPath) else EXAMPLE_CHART
+    try:
+        packed = pack(path) if path.is_dir() else path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{key}: {path} cannot be read: {error}") from error
+    content = b64encode(packed).decode()
+    if len(content) > CONTENT_LIMIT:
+        raise ConfigError(
+            f"{key}: {path} has {len(content)} characters as base64 and at most {CONTENT_LIMIT} fit into a HelmChart: "
+            "put it into a repository and give repo, name and version"
+        )
+    return content
+
+
+def pack(folder: Path) -> bytes:
+    """A chart folder as a ``.tgz`` that depends on nothing but the names and bytes of its files."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(_files(folder), key=lambda found: found.relative_to(folder).as_posix()):
+            entry = tarfile.TarInfo(f"{_ROOT}/{path.relative_to(folder).as_posix()}")
+            content = path.read_bytes()
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return gzip.compress(plain.getvalue(), compresslevel=9, mtime=0)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        elif path.is_file():
+            yield path

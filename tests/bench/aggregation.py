@@ -1,0 +1,165 @@
+"""Rights: a ClusterRoleBinding that comes and goes in many projects, a RoleBinding in one, and the floor of the first."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+
+from tests.bench import objects, stack
+from tests.bench.wire import APPLY, Wire
+
+from tenantry.local.control_plane import ControlPlane
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    EVENT,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    ROLE,
+    ROLE_BINDING,
+    Object,
+)
+from tenantry.model.names import AGGREGATE_FROM, OPERATED, PROJECT_ID, REGISTRATION_PREFIX, ROLE_OF
+
+IN_FLIGHT = 16
+CONFIG = "global: {cattle: {systemProjectId: p-system}}"
+_GROUP = "rbac.authorization.k8s.io"
+_ADMIN = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": "admin"}
+
+
+@dataclass
+class Figures:
+    projects: int
+    comes: list[float] = field(default_factory=list)
+    goes: list[float] = field(default_factory=list)
+    floor: list[float] = field(default_factory=list)
+    one_ms: list[float] = field(default_factory=list)
+
+
+class Names:
+    """Who is named in which release namespace, as a watch tells it."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, set[str]] = {}
+        self._changed = asyncio.Event()
+
+    async def start(self, wire: Wire) -> None:
+        await wire.watch(f"{ROLE_BINDING.path()}?labelSelector={OPERATED}%3Dtrue", self._seen)
+
+    def _seen(self, change: str, binding: Any) -> None:
+        gone = change == "DELETED"
+        found = set() if gone else {subject["name"] for subject in binding.get("subjects") or ()}
+        self._named[binding["metadata"]["namespace"]] = found
+        self._changed.set()
+
+    def count(self, name: str) -> int:
+        return sum(name in found for found in self._named.values())
+
+    async def until(self, holds: Callable[[], bool], within: float = 120.0) -> float:
+        """The moment at which it holds."""
+        async with asyncio.timeout(within):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+        return time.perf_counter()
+
+
+async def rights(plane: ControlPlane, projects: int, rounds: int, ones: int) -> Figures:
+    """Seconds from sending a change to the arrival of the last watch event that shows it."""
+    figures = Figures(projects)
+    run = token_hex(2)
+    ids = [f"p-{run}-{number}" for number in range(projects)]
+    async with stack.admin(plane, IN_FLIGHT) as wire, stack.admin(plane, 1) as watching:
+        names = Names()
+        await names.start(watching)
+        await _set_up(wire, ids)
+        await names.until(lambda: names.count(f"owner-{run}") == projects)
+        await stack.quiet(wire)
+        for number in range(rounds):
+            stack.say(f"a ClusterRoleBinding in {projects} projects, round {number + 1} of {rounds}")
+            ops = f"ops-{run}-{number}"
+            began = time.perf_counter()
+            await wire.do("POST", CLUSTER_ROLE_BINDING.path(), _binding(CLUSTER_ROLE_BINDING, ops, "", _ADMIN, "Group", ops))
+            figures.comes.append(await names.until(lambda ops=ops: names.count(ops) == projects) - began)
+            await stack.quiet(wire)
+            began = time.perf_counter()
+            await wire.do("DELETE", CLUSTER_ROLE_BINDING.path(name=ops))
+            figures.goes.append(await names.until(lambda ops=ops: names.count(ops) == 0) - began)
+            await stack.quiet(wire)
+            figures.floor.append(await _floor(wire, ids, number))
+            await stack.quiet(wire)
+        for number in range(ones):
+            who, home = f"one-{run}-{number}", REGISTRATION_PREFIX + ids[number % projects]
+            began = time.perf_counter()
+            await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, who, home, _ADMIN, "User", who))
+            figures.one_ms.append((await names.until(lambda who=who: names.count(who) == 1) - began) * 1000)
+            await stack.quiet(wire, 0.1)
+    return figures
+
+
+async def _set_up(wire: Wire, ids: list[str]) -> None:
+    async def one(project: str) -> None:
+        home, chart = REGISTRATION_PREFIX + project, f"demo-{project}"
+        release = f"{chart}-dummy"
+        ours = {OPERATED: "true", PROJECT_ID: project}
+        await wire.do("POST", NAMESPACE.path(), objects.namespace(f"member-{project}", project))
+        for name, label in ((home, project), (release, "p-system")):
+            labels = {**ours, objects.PROJECT_LABEL: label}
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+            await wire.do("POST", NAMESPACE.path(), body, but=(409,))
+        metadata: Object = {"name": chart, "namespace": home}
+        body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata}
+        await wire.do("POST", PROJECT_HELM_CHART.path(home), {**body, "spec": {"helmApiVersion": "dummy.cattle.io/v1alpha1"}})
+        labels = {ROLE_OF: release, AGGREGATE_FROM: "admin"}
+        metadata = {"name": "r-admin", "namespace": release, "labels": labels}
+        await wire.do(
+            "POST", ROLE.path(release), {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": []}
+        )
+        owner = f"owner-{project.split('-')[1]}"
+        await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, owner, home, _ADMIN, "User", owner))
+
+    gate = asyncio.Semaphore(IN_FLIGHT)
+
+    async def bounded(project: str) -> None:
+        async with gate:
+            await one(project)
+
+    await asyncio.gather(*(bounded(project) for project in ids))
+
+
+def _binding(kind: Any, name: str, namespace: str, reference: Object, subject: str, who: str) -> Object:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    subjects = [{"apiGroup": _GROUP, "kind": subject, "name": who}]
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": reference, "subjects": subjects}
+
+
+async def _floor(wire: Wire, ids: list[str], number: int) -> float:
+    """One apply of a RoleBinding that changes it and one Event for each project, straight to the API server."""
+    reference = {"apiGroup": _GROUP, "kind": "Role", "name": "r-admin"}
+
+    async def one(project: str) -> None:
+        release = f"demo-{project}-dummy"
+        body = _binding(ROLE_BINDING, "floor", release, reference, "Group", f"floor-{number}")
+        path = ROLE_BINDING.path(release, "floor")
+        await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
+        note = {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
+            "metadata": {"name": f"floor.{number}", "namespace": release},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "tenantry.dev/bench",
+            "reportingInstance": "bench",
+            "action": "Bind",
+            "reason": "RoleBindingUpdated",
+            "regarding": {"kind": "RoleBinding", "name": "floor", "namespace": release},
+            "note": "Role r-admin is bound to the people of level admin",
+            "type": "Normal",
+        }
+        await wire.do("POST", EVENT.path(release), note)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(one(project) for project in ids))
+    return time.perf_counter() - began

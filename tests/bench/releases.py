@@ -1,0 +1,254 @@
+"""Row 5: charts that are asked for, namespaces that join, and rest, for release-provisioning."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import psutil
+import yaml
+from pydantic_core import from_json
+from tests.bench import objects, stack
+from tests.bench.tracker import Tracker
+from tests.bench.wire import APPLY, Wire
+
+from release_provisioning.projects.plan import Contender, Release, plan_release
+from release_provisioning.projects.report import report_release
+from tenantry.local.control_plane import ControlPlane
+from tenantry.model.config import Config
+from tenantry.model.kinds import EVENT, HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, Object
+from tenantry.model.plan import Apply
+from tenantry.serving.archives import chart_contents
+
+FUNCTION = "release-provisioning"
+IN_FLIGHT = 16
+CONFIGURATION = {
+    "global": {"cattle": {"systemProjectId": "p-system"}},
+    "helmProjectOperator": {"helmController": {"enabled": False}},  # who runs Helm is another matter
+}
+CONFIG = Config.model_validate(CONFIGURATION)
+SYSTEM = CONFIG.helm_project_operator.system_namespace
+VERSION = CONFIG.helm_project_operator.charts[0].helm_api_version
+KINDS = {"namespaces", "projecthelmcharts", "helmcharts", "helmreleases", "events"}
+
+
+@dataclass
+class Figures:
+    charts: int
+    seconds: list[float] = field(default_factory=list)
+    floors: list[float] = field(default_factory=list)
+    reads: float = 0.0
+    writes: float = 0.0
+    joins: list[float] = field(default_factory=list)
+    rest_s: float = 0.0
+    at_rest: float = 0.0
+    sweep_s: float = 0.0
+    sweep_reads: float = 0.0
+    sweep_writes: float = 0.0
+    peak_mb: float = 0.0
+
+
+def asked(project: str, name: str, version: str = VERSION) -> Object:
+    metadata = {"name": name, "namespace": f"cattle-project-{project}"}
+    made = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
+    return {**made, "metadata": metadata, "spec": {"helmApiVersion": version}}
+
+
+class Releases:
+    """Watches namespaces, HelmCharts and HelmReleases, and notes when each release is whole."""
+
+    def __init__(self) -> None:
+        self.done_at: dict[str, float] = {}
+        self.content: dict[str, str] = {}
+        self._missing: dict[str, set[str]] = {}
+        self._progress = asyncio.Event()
+
+    async def start(self, wire: Wire) -> None:
+        for kind in (NAMESPACE, HELM_CHART, HELM_RELEASE):
+            await wire.watch(kind.path(), self._seen)
+
+    def expect(self, name: str) -> None:
+        self._missing[name] = {NAMESPACE.kind, HELM_CHART.kind, HELM_RELEASE.kind}
+
+    def _seen(self, change: str, obj: Any) -> None:
+        name, now = obj["metadata"]["name"], time.perf_counter()
+        if change == "DELETED" or name not in self._missing:
+            return
+        part = NAMESPACE.kind
+        if "spec" in obj and "release" in obj["spec"]:
+            part = HELM_RELEASE.kind
+        elif "valuesContent" in (obj.get("spec") or {}):
+            part, self.content[name] = HELM_CHART.kind, obj["spec"]["valuesContent"]
+        self._missing[name].discard(part)
+        if not self._missing[name]:
+            self.done_at.setdefault(name, now)
+        self._progress.set()
+
+    async def until(self, holds: Any, within: float = 120.0) -> float:
+        async with asyncio.timeout(within):
+            while not holds():
+                self._progress.clear()
+                await self._progress.wait()
+        return time.perf_counter()
+
+
+async def measure(plane: ControlPlane, folder: Path, charts: int, rounds: int, joins: int, rest_s: float) -> Figures:
+    """Charts for projects that are there, some rounds of it and of the floor in turn; then joins, rest and a sweep."""
+    figures = Figures(charts)
+    config = folder / "releases.yaml"
+    config.write_text(yaml.safe_dump(CONFIGURATION))
+    for number in range(rounds):
+        stack.say(f"{charts} charts, round {number + 1} of {rounds}")
+        async with stack.Up(plane, folder, config) as up:
+            projects = await _provision(plane, figures, charts)
+            if number == rounds - 1:
+                await _join(plane, figures, projects, joins)
+                await _rest(plane, up, figures, rest_s)
+                figures.peak_mb = stack.peak_mb(_process(up))
+        figures.floors.append(await floor(plane, charts))
+    return figures
+
+
+async def _projects(wire: Wire, watching: Wire, charts: int) -> list[str]:
+    projects = [f"p-{token_hex(4)}" for _ in range(charts)]
+    tracker = Tracker()
+    for project in projects:
+        tracker.expect_project(project)
+        tracker.expect_member(f"team-{project}")
+    await tracker.start(watching)
+    for project in projects:
+        await wire.do("POST", NAMESPACE.path(), objects.namespace(f"team-{project}", project))
+    await tracker.wait()
+    await stack.quiet(wire)
+    return projects
+
+
+async def _in_flight(todo: deque[Any]) -> None:
+    async def work() -> None:
+        while todo:
+            await todo.popleft()()
+
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+
+
+async def _provision(plane: ControlPlane, figures: Figures, charts: int) -> list[str]:
+    async with (
+        stack.admin(plane, IN_FLIGHT) as wire,
+        stack.admin(plane, 1) as watching,
+        stack.admin(plane, 1) as more,
+    ):
+        projects = await _projects(wire, watching, charts)
+        seen = Releases()
+        for project in projects:
+            seen.expect(f"demo-{project}-dummy")
+        await seen.start(more)
+        before = await stack.request_counts(wire, KINDS)
+        began = time.perf_counter()
+        todo: deque[Any] = deque()
+        for project in projects:
+            body, path = asked(project, f"demo-{project}"), PROJECT_HELM_CHART.path(f"cattle-project-{project}")
+            todo.append(lambda path=path, body=body: wire.do("POST", path, body))
+        await _in_flight(todo)
+        await seen.until(lambda: len(seen.done_at) == charts)
+        figures.seconds.append(max(seen.done_at.values()) - began)
+        await stack.quiet(wire)
+        counts = stack.difference(await stack.request_counts(wire, KINDS), before)
+        figures.reads, figures.writes = stack.reads(counts) / charts, stack.all_writes(counts) / charts - 1
+    return projects
+
+
+async def floor(plane: ControlPlane, charts: int) -> float:
+    """What one run reads and writes for a chart, straight to the API server: no watch, no event, no function."""
+    contents = chart_contents(CONFIG)
+    async with stack.admin(plane, IN_FLIGHT) as wire:
+        projects = [f"p-{token_hex(4)}" for _ in range(charts)]
+        for project in projects:
+            await wire.do("POST", NAMESPACE.path(), objects.namespace(f"cattle-project-{project}", ""))
+        await stack.quiet(wire)
+        began = time.perf_counter()
+        await _in_flight(deque(lambda project=project: _one(wire, project, contents) for project in projects))
+        seconds = time.perf_counter() - began
+        await stack.quiet(wire)
+    return seconds
+
+
+async def _one(wire: Wire, project: str, contents: dict[str, str]) -> None:
+    name, home = f"demo-{project}", f"cattle-project-{project}"
+    release = f"{name}-dummy"
+    stored = from_json(await wire.do("POST", PROJECT_HELM_CHART.path(home), asked(project, name, "bench.example/v1")))
+    await wire.do("GET", f"{PROJECT_HELM_CHART.path(home, name)}")
+    await wire.do("GET", f"{PROJECT_HELM_CHART.path()}?fieldSelector=metadata.name%3D{name}")
+    for kind in (HELM_CHART, HELM_RELEASE):
+        await wire.do("GET", kind.path(SYSTEM, release), but=(404,))
+    await wire.do("GET", NAMESPACE.path(name=release), but=(404,))
+    await wire.do("GET", NAMESPACE.path(name=home))
+    await wire.do("GET", f"{NAMESPACE.path()}?labelSelector=bench.cattle.io%2FprojectId%3D{project}")
+    asking = {**stored, "apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
+    member = objects.namespace(f"team-{project}", project)
+    seen = Release(release, (Contender(asking, CONFIG.helm_project_operator.charts[0], project),), members=(member,))
+    for write in (*plan_release(seen, contents, CONFIG).writes(), *report_release(seen, (), CONFIG).writes()):
+        assert isinstance(write, Apply)
+        body = _timed(write.wanted)
+        path = write.kind.path(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        if write.kind is NAMESPACE:
+            await wire.do("POST", f"{NAMESPACE.path()}?fieldManager=bench-floor", objects.foreign(body))
+            continue
+        path += f"/{write.subresource}" if write.subresource else ""
+        await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
+    event = objects.notice(asking, project)
+    event["metadata"]["namespace"] = home
+    await wire.do("POST", f"{EVENT.path(home)}?fieldManager=bench-floor", event)
+
+
+def _timed(body: Object) -> Object:
+    """Conditions with the time that the engine stamps on them."""
+    status = body.get("status")
+    if not status:
+        return body
+    conditions = [{**each, "lastTransitionTime": "2026-01-01T00:00:00Z"} for each in status["conditions"]]
+    return {**body, "status": {**status, "conditions": conditions}}
+
+
+async def _join(plane: ControlPlane, figures: Figures, projects: Sequence[str], joins: int) -> None:
+    stack.say(f"{joins} namespaces that join")
+    async with stack.admin(plane, 1) as wire, stack.admin(plane, 1) as watching:
+        seen = Releases()
+        for project in projects:
+            seen.expect(f"demo-{project}-dummy")
+        await seen.start(watching)
+        for index in range(joins):
+            project = projects[index % len(projects)]
+            name = f"join-{index}-{project}"
+            began = time.perf_counter()
+            await wire.do("POST", NAMESPACE.path(), objects.namespace(name, project))
+            ended = await seen.until(lambda project=project, name=name: name in seen.content.get(f"demo-{project}-dummy", ""))
+            figures.joins.append((ended - began) * 1000)
+            await stack.quiet(wire, 0.4)
+
+
+def _process(up: stack.Up) -> psutil.Process:
+    return next(child for child in up.process.children() if FUNCTION in child.cmdline())
+
+
+async def _rest(plane: ControlPlane, up: stack.Up, figures: Figures, seconds: float) -> None:
+    async with stack.admin(plane, 1) as wire, Wire(stack.url_of(_process(up)), None, "", 1) as function:
+        await stack.quiet(wire)
+        before = await stack.request_counts(wire, KINDS)
+        await asyncio.sleep(seconds)
+        figures.rest_s = seconds
+        figures.at_rest = stack.all_writes(stack.difference(await stack.request_counts(wire, KINDS), before))
+        before = await stack.request_counts(wire, KINDS)
+        began = time.perf_counter()
+        ping = {"type": "dev.knative.sources.ping", "resync": FUNCTION}
+        status = await function.raw(stack.event_request(ping, {"resync": "all"}))
+        figures.sweep_s = time.perf_counter() - began
+        if status != 204:
+            raise RuntimeError(f"the sweep answered {status}")
+        counts = stack.difference(await stack.request_counts(wire, KINDS), before)
+        figures.sweep_reads, figures.sweep_writes = stack.reads(counts), stack.all_writes(counts)

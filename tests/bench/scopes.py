@@ -1,0 +1,171 @@
+"""Rows of scope-binding: two roles bound in many namespaces, narrowed to half of them, a deleted binding that comes back.
+
+Times run from sending the change to the arrival of the watch event that completes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+
+from tests.bench import stack
+from tests.bench.wire import APPLY, Wire
+
+from tenantry.local.control_plane import ControlPlane
+from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, ROLE_BINDING, SCOPE_INSTANCE, SCOPE_TEMPLATE, Kind, Object
+
+ROLES = ("a", "b")
+RESOURCES = (*stack.OUR_RESOURCES, "rolebindings", "clusterroles", "clusterrolebindings", "scopeinstances", "scopetemplates")
+UID = "operators.coreos.io/scopeInstanceUID"
+IN_FLIGHT = 16
+
+
+@dataclass
+class Figures:
+    """Seconds, and milliseconds for each binding that came back; the floor is the same creations by a bare client."""
+
+    namespaces: int
+    bound: float
+    narrowed: float
+    floor: float
+    cpu: dict[str, float] = field(default_factory=dict)
+    back: list[float] = field(default_factory=list)
+
+
+class Bindings:
+    """Watches the bindings of scopes: which there are, and when one came or went last."""
+
+    def __init__(self) -> None:
+        self.there: dict[tuple[str, str], float] = {}
+        self.changed_at = 0.0
+        self._progress = asyncio.Event()
+
+    async def start(self, wire: Wire) -> None:
+        """Begin to watch."""
+        await wire.watch(f"{ROLE_BINDING.path()}?labelSelector={UID}", self._seen)
+
+    def _seen(self, type_: str, obj: Any) -> None:
+        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        self.changed_at = time.perf_counter()
+        if type_ == "DELETED":
+            self.there.pop(key, None)
+        else:
+            self.there.setdefault(key, self.changed_at)
+        self._progress.set()
+
+    async def until(self, holds: Callable[[], bool], within: float = 300.0) -> float:
+        """The moment of the change with which it held."""
+        async with asyncio.timeout(within):
+            while not holds():
+                self._progress.clear()
+                await self._progress.wait()
+        return self.changed_at
+
+
+def _body(kind: Kind, name: str, **fields: Any) -> Object:
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, **fields}
+
+
+async def _quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
+    """Wait until nobody writes any more.
+
+    Reads do not count: soon after the CRDs came, the garbage collector looks at the owner of every binding, twenty a second.
+    """
+    deadline = time.monotonic() + within
+    before, since = stack.all_writes(await stack.request_counts(wire, RESOURCES)), time.monotonic()
+    while time.monotonic() < deadline:
+        await asyncio.sleep(min(0.2, for_s / 2))
+        now = stack.all_writes(await stack.request_counts(wire, RESOURCES))
+        if now != before:
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since >= for_s:
+            return
+    raise RuntimeError("the cluster does not come to rest")
+
+
+def template(name: str) -> Object:
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
+    subject = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+    roles = [{"generateName": f"{name}.{each}", "rules": [rule], "subjects": [subject]} for each in ROLES]
+    return _body(SCOPE_TEMPLATE, name, spec={"clusterRoles": roles})
+
+
+def instance(name: str, namespaces: Sequence[str]) -> Object:
+    return _body(SCOPE_INSTANCE, name, spec={"scopeTemplateName": name, "namespaces": list(namespaces)})
+
+
+async def _apply(wire: Wire, path: str, body: Object) -> None:
+    await wire.do("PATCH", f"{path}?fieldManager=bench&force=true", body, APPLY)
+
+
+async def measure(plane: ControlPlane, up: stack.Up, count: int, back: int) -> Figures:
+    """Bind two roles in ``count`` namespaces, delete ``back`` bindings one by one, narrow to half; then the floor."""
+    name = f"bench-{token_hex(3)}"
+    places = [f"{name}-{number}" for number in range(count)]
+    async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
+        await asyncio.gather(*(wire.do("POST", NAMESPACE.path(), _body(NAMESPACE, each)) for each in places))
+        await _apply(wire, SCOPE_TEMPLATE.path(name=name), template(name))
+        watched = Bindings()
+        await watched.start(watching)
+        await _quiet(wire)
+        cpu = stack.Cpu(plane, up, "scope-binding")
+        began = time.perf_counter()
+        await _apply(wire, SCOPE_INSTANCE.path(name=name), instance(name, places))
+        bound = await watched.until(lambda: len(watched.there) == len(ROLES) * count) - began
+        used = cpu.used()
+        await _quiet(wire)
+        times = [await _comes_back(wire, watched, list(watched.there)[number]) for number in range(back)]
+        await _quiet(wire)
+        began = time.perf_counter()
+        await _apply(wire, SCOPE_INSTANCE.path(name=name), instance(name, places[: count // 2]))
+        narrowed = await watched.until(lambda: len(watched.there) == len(ROLES) * (count // 2)) - began
+        await wire.do("DELETE", SCOPE_INSTANCE.path(name=name))
+        await watched.until(lambda: not watched.there)
+        await _quiet(wire)
+        floor = await _floor(wire, name, places)
+    return Figures(count, bound, narrowed, floor, used, times)
+
+
+async def _comes_back(wire: Wire, watched: Bindings, key: tuple[str, str]) -> float:
+    before = watched.there[key]
+    began = time.perf_counter()
+    await wire.do("DELETE", ROLE_BINDING.path(*key))
+    came = await watched.until(lambda: watched.there.get(key, before) != before) - began
+    await _quiet(wire, 0.1)
+    return came * 1000
+
+
+async def _floor(wire: Wire, name: str, places: Sequence[str]) -> float:
+    """The same two ClusterRoles and the same bindings, created by a bare client with 16 requests in flight."""
+    for each in ROLES:
+        await wire.do("POST", CLUSTER_ROLE.path(), _body(CLUSTER_ROLE, f"{name}.floor.{each}", rules=[]))
+    owner = {
+        "apiVersion": SCOPE_INSTANCE.api_version,
+        "kind": "ScopeInstance",
+        "name": name,
+        "uid": token_hex(18),
+        "controller": True,
+    }
+    labels = {f"operators.coreos.io/{key}": token_hex(5) for key in ("generateName", "scopeInstanceAndTemplateHash")}
+    todo = [(each, place) for each in ROLES for place in places]
+    began = time.perf_counter()
+
+    async def work() -> None:
+        while todo:
+            each, place = todo.pop()
+            reference = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole", "name": f"{name}.floor.{each}"}
+            body = _body(
+                ROLE_BINDING,
+                f"{name}-{each}-{token_hex(5)}",
+                roleRef=reference,
+                subjects=[{"kind": "ServiceAccount", "name": "op", "namespace": "ops"}],
+            )
+            body["metadata"] |= {"namespace": place, "labels": labels, "ownerReferences": [owner]}
+            await wire.do("POST", ROLE_BINDING.path(place), body)
+
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    return time.perf_counter() - began

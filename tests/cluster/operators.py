@@ -1,0 +1,225 @@
+"""Operators and the namespaces that they serve: what tests of NamespaceScopes set up and look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from people import CORE_EVENT, People, token
+
+from scope_binding.namespace_scopes.names import own_role_name
+from tenantry.api import Api
+from tenantry.model.conditions import find_condition
+from tenantry.model.consent import FULL_CONSENT, consent_name, consent_objects
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    NAMESPACE_SCOPE,
+    POD,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    annotations_of,
+)
+from tenantry.testing import eventually
+
+GET_LIST: Object = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
+LIST = "namespace-scope"
+HASH = "nss.ibm.com/namespaceList"
+PENDING = "scope-binding/restart-pending"
+FINALIZER = "finalizer.nss.operator.ibm.com"
+OWN_ROLES = {"scope-binding/projection": "own-roles"}
+USES_LIST = {
+    "name": "WATCH_NAMESPACE",
+    "valueFrom": {"configMapKeyRef": {"name": LIST, "key": "namespaces", "optional": True}},
+}
+
+
+def container(*env: Object) -> Object:
+    """A container with these variables."""
+    return {"name": "c", "image": "example.com/c", "env": list(env)}
+
+
+def template(
+    labels: dict[str, str] | None = None, account: str = "my-op", annotations: dict[str, str] | None = None, **spec: Any
+) -> Object:
+    """A pod template with the restart label whose container reads the list, unless told otherwise."""
+    carried = {"app": "my-op", **({"intent": "projected"} if labels is None else labels)}
+    metadata = {"labels": carried, **({"annotations": annotations} if annotations else {})}
+    return {"metadata": metadata, "spec": {"serviceAccountName": account, "containers": [container(USES_LIST)], **spec}}
+
+
+def workload(kind: Kind, namespace: str, name: str, made_from: Object) -> Object:
+    """A workload with no pods: they could not run here."""
+    spec: Object = {"selector": {"matchLabels": {"app": made_from["metadata"]["labels"]["app"]}}, "template": made_from}
+    if kind.kind != "DaemonSet":
+        spec["replicas"] = 0
+    if kind.kind == "StatefulSet":
+        spec["serviceName"] = name
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+
+class Operators:
+    """One from namespace with an operator in it, its members, and the people who administrate both."""
+
+    def __init__(self, admin: Api, people: People, home: str = "", prefix: str = "") -> None:
+        self.admin = admin
+        self.people = people
+        self.prefix = prefix or f"t{token()[:5]}-"
+        self.home = home or f"{self.prefix}ops"
+
+    def member(self, number: int) -> str:
+        """The name of a member."""
+        return f"{self.prefix}tenant{number}" if self.prefix != "-" else f"tenant{number}"
+
+    async def begin(self, members: int = 2, *, consent: bool = True, operator: bool = True) -> None:
+        """The setting of the checks: namespaces, consents, Deployment, ServiceAccount, Role and RoleBinding ``my-op``."""
+        names = [self.home, *(self.member(number) for number in range(1, members + 1))]
+        await asyncio.gather(*(self.people.namespace(name) for name in names))
+        if consent:
+            await asyncio.gather(*(self.consent(name) for name in names[1:]))
+        if operator:
+            await self.account("my-op")
+            await self.right("my-op", "my-op", [GET_LIST])
+            await self.admin.create(DEPLOYMENT, workload(DEPLOYMENT, self.home, "my-op", template()))
+
+    async def consent(self, member: str, rules: Sequence[Object] = FULL_CONSENT) -> None:
+        """Consent of a member, as ``authorize-namespace`` writes it."""
+        role, binding = consent_objects(member, self.home, tuple(rules))
+        await self.admin.apply(ROLE, role)
+        await self.admin.apply(ROLE_BINDING, binding)
+
+    async def withdraw(self, member: str) -> None:
+        """The consent of a member is taken back."""
+        await self.admin.delete(ROLE, consent_name(self.home), member)
+        await self.admin.delete(ROLE_BINDING, consent_name(self.home), member)
+
+    async def account(self, name: str) -> None:
+        """A ServiceAccount in the from namespace."""
+        metadata = {"name": name, "namespace": self.home}
+        await self.admin.apply(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+
+    async def right(
+        self, role: str, account: str, rules: Sequence[Object] | None, *, kind: str = "Role", namespaced: bool = True
+    ) -> None:
+        """A Role in the from namespace, unless it is there, and its binding to an account."""
+        metadata = {"name": role, "namespace": self.home}
+        if rules is not None:
+            body = {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": list(rules)}
+            await self.admin.apply(ROLE, body)
+        subject = {"kind": "ServiceAccount", "name": account, **({"namespace": self.home} if namespaced else {})}
+        reference = {"apiGroup": ROLE.group, "kind": kind, "name": role}
+        binding = {"apiVersion": ROLE.api_version, "kind": "RoleBinding", "metadata": metadata}
+        await self.admin.apply(ROLE_BINDING, {**binding, "roleRef": reference, "subjects": [subject]})
+
+    async def pod(self, name: str, made_from: Object) -> Object:
+        """A pod that nobody controls."""
+        metadata = {**made_from["metadata"], "name": name, "namespace": self.home}
+        return await self.admin.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made_from["spec"]})
+
+    async def scope(
+        self,
+        *members: str | int,
+        name: str = "common-service",
+        annotations: dict[str, str] | None = None,
+        labels: dict[str, str] | None = None,
+        **spec: Any,
+    ) -> Object:
+        """Declare a NamespaceScope; a number stands for that member."""
+        names = [self.member(member) if isinstance(member, int) else member for member in members]
+        metadata = {"name": name, "namespace": self.home, "annotations": annotations or {}, "labels": labels or {}}
+        body = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": metadata}
+        return await self.admin.apply(NAMESPACE_SCOPE, {**body, "spec": {"namespaceMembers": names, **spec}})
+
+    # -- what came of it -------------------------------------------------------------------------------
+
+    async def listed(self, *members: str | int, config_map: str = LIST) -> Object:
+        """Wait until the ConfigMap lists exactly the from namespace and these members, and no restart is pending."""
+        value = ",".join(sorted({self.home, *(self.member(each) if isinstance(each, int) else each for each in members)}))
+
+        def holds(found: Object) -> bool:
+            return (found.get("data") or {}).get("namespaces") == value and PENDING not in annotations_of(found)
+
+        return await self.people.until(CONFIG_MAP, config_map, self.home, holds, what=f"{config_map} lists {value}")
+
+    async def ready(
+        self, status: str = "True", reason: str = "Reconciled", *, name: str = "common-service", text: str = ""
+    ) -> Object:
+        """Wait for a condition Ready that is of the newest generation; returns the NamespaceScope."""
+
+        def holds(found: Object) -> bool:
+            told = find_condition(found, "Ready") or {}
+            newest = told.get("observedGeneration") == found["metadata"]["generation"]
+            return newest and (told["status"], told["reason"]) == (status, reason) and text in told["message"]
+
+        return await self.people.until(NAMESPACE_SCOPE, name, self.home, holds, what=f"{name} is {status}/{reason} {text}")
+
+    async def given(self, member: int, name: str, holds: Callable[[Object], Any] = bool) -> tuple[Object, Object]:
+        """Wait until a Role and a RoleBinding of that name are in a member, the Role as it should be."""
+        role = await self.people.until(ROLE, name, self.member(member), holds)
+        binding = await self.people.until(ROLE_BINDING, name, self.member(member), bool)
+        return role, binding
+
+    async def absent(self, kind: Kind, name: str, namespace: str) -> None:
+        """Wait until an object is gone."""
+
+        async def check() -> bool:
+            return await self.admin.get(kind, name, namespace) is None
+
+        await eventually(check, within=30, what=f"{kind.kind} {namespace}/{name} is gone")
+
+    async def in_member(self, member: str | int) -> list[str]:
+        """What NamespaceScopes of this from namespace have put into a member: ``Kind name``."""
+        place = self.member(member) if isinstance(member, int) else member
+        labels = f"scope-binding/from-namespace={self.home}"
+        found = [
+            f"{kind.kind} {each['metadata']['name']}"
+            for kind in (ROLE, ROLE_BINDING)
+            for each in (await self.admin.list(kind, place, label_selector=labels)).items
+        ]
+        return sorted(found)
+
+    async def emptied(self, member: str | int) -> None:
+        """Wait until nothing of ours is in a member."""
+
+        async def check() -> bool:
+            return not await self.in_member(member)
+
+        await eventually(check, within=30, what=f"nothing is left in member {member}")
+
+    async def may(self, member: int, verb: str, resource: str, account: str = "my-op", group: str = "") -> bool:
+        """Whether the API server lets an account of the from namespace do something in a member."""
+        attributes = {"namespace": self.member(member), "verb": verb, "resource": resource, "group": group}
+        user = f"system:serviceaccount:{self.home}:{account}"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.home}", "system:authenticated"]
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+        }
+        answer = await self.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
+        return bool(answer["status"]["allowed"])
+
+    async def restarted_for(self, kind: Kind = DEPLOYMENT, name: str = "my-op") -> str | None:
+        """The hash on a workload's pod template."""
+        found = await self.people.get(kind, name, self.home)
+        return annotations_of(found["spec"]["template"]).get(HASH)
+
+    async def events(self, reason: str) -> list[Object]:
+        """Kubernetes Events on NamespaceScopes of the from namespace."""
+        fields = f"involvedObject.kind=NamespaceScope,reason={reason}"
+        return (await self.admin.list(CORE_EVENT, self.home, field_selector=fields)).items
+
+
+def chosen(projection: str) -> dict[str, str]:
+    """The annotation that chooses a projection."""
+    return {"scope-binding/projection": projection}
+
+
+def name_of(own: Operators, projection: str, scope: str = "common-service", role: str = "my-op") -> str:
+    """The name of what a projection puts into members."""
+    own_role = own_role_name(role, "my-op", own.home)
+    return f"namespacescope-managed-role-from-{scope}" if projection == "managed" else own_role

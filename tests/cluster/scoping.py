@@ -1,0 +1,138 @@
+"""Short forms of what the tests of scopes do over and over: declare templates and instances, look at what follows."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from people import People
+
+from tenantry.api import Api
+from tenantry.local.knative import Knative
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    ROLE_BINDING,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Kind,
+    Object,
+    is_terminating,
+)
+from tenantry.testing import eventually
+
+SCOPES = "scope-binding"
+INSTANCE_UID = "operators.coreos.io/scopeInstanceUID"
+INSTANCE_HASH = "operators.coreos.io/scopeInstanceAndTemplateHash"
+TEMPLATE_UID = "operators.coreos.io/scopeTemplateUID"
+TEMPLATE_HASH = "operators.coreos.io/scopeTemplateHash"
+GENERATE_NAME = "operators.coreos.io/generateName"
+
+READ_SECRETS: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}
+OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+EVE: Object = {"kind": "User", "name": "eve"}
+
+
+def role(generate_name: str, *, rules: Sequence[Object] = (READ_SECRETS,), subjects: Sequence[Object] = (OP,)) -> Object:
+    """One entry of ``spec.clusterRoles``; the defaults are those of the acceptance checks."""
+    return {"generateName": generate_name, "rules": list(rules), "subjects": list(subjects)}
+
+
+def condition_of(obj: Object | None, type_: str) -> Object:
+    """A condition, or an empty mapping."""
+    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
+    return next((found for found in conditions if found["type"] == type_), {})
+
+
+class Scoping(People):
+    """Acts as a cluster administrator who scopes operators."""
+
+    async def template(self, name: str, *roles: Object, kind: Kind = SCOPE_TEMPLATE, **spec: Any) -> Object:
+        """Declare a template with these roles."""
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+        return await self.admin.apply(kind, {**body, "spec": {"clusterRoles": list(roles), **spec}})
+
+    async def instance(self, name: str, template: str, *, kind: Kind = SCOPE_INSTANCE, **spec: Any) -> Object:
+        """Declare an instance of a template; without anything else in the whole cluster."""
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+        return await self.admin.apply(kind, {**body, "spec": {"scopeTemplateName": template, **spec}})
+
+    async def templated(self, name: str, reason: str = "TemplatingSuccessful", *, kind: Kind = SCOPE_TEMPLATE) -> Object:
+        """Wait until a template says this about its current spec; returns the condition."""
+        return await self.says(kind, name, "Templated", reason)
+
+    async def scoped(self, name: str, reason: str = "ScopingSuccessful", *, kind: Kind = SCOPE_INSTANCE) -> Object:
+        """Wait until an instance says this about its current spec; returns the condition."""
+        return await self.says(kind, name, "Scoped", reason)
+
+    async def says(self, kind: Kind, name: str, type_: str, reason: str, words: str = "") -> Object:
+        """Wait for a condition with this reason, and these words, about the current spec."""
+
+        def holds(found: Object) -> bool:
+            told = condition_of(found, type_)
+            current = told.get("observedGeneration") == found["metadata"]["generation"]
+            return current and told["reason"] == reason and words in told["message"]
+
+        return condition_of(await self.until(kind, name, "", holds, what=f"{type_}: {reason} {words}"), type_)
+
+    async def bound(self, role_name: str) -> dict[str, Object]:
+        """The bindings to ClusterRoles whose name begins so, by namespace; a cluster-wide one has none."""
+        found: dict[str, Object] = {}
+        for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING):
+            for binding in (await self.admin.list(kind)).items:
+                if binding["roleRef"]["name"].startswith(role_name) and not is_terminating(binding):
+                    namespace = binding["metadata"].get("namespace", "")
+                    assert namespace not in found, f"two bindings of {role_name} in {namespace or 'the cluster'}"
+                    found[namespace] = binding
+        return found
+
+    async def bound_in(self, role_name: str, *namespaces: str, within: float = 30.0) -> dict[str, Object]:
+        """Wait until the bindings of a role are exactly in these namespaces; an empty name is the whole cluster."""
+
+        async def check() -> dict[str, Object] | bool:
+            found = await self.bound(role_name)
+            return (found or True) if set(found) == set(namespaces) else False
+
+        found = await eventually(check, within=within, what=f"bindings of {role_name} in {namespaces}")
+        return found if isinstance(found, dict) else {}
+
+    async def no_role(self, name: str) -> None:
+        """Wait until there is no such ClusterRole."""
+        await self.away(CLUSTER_ROLE, name)
+
+    async def away(self, kind: Kind, name: str, namespace: str = "") -> None:
+        """Wait until there is no such object."""
+
+        async def gone() -> bool:
+            return await self.admin.get(kind, name, namespace) is None
+
+        await eventually(gone, within=30, what=f"{kind.kind} {name} gone")
+
+    @contextmanager
+    def asleep(self, knative: Knative) -> Iterator[None]:
+        """While the function stands still: what happens then reaches it together, afterwards."""
+        pid = knative.functions[SCOPES].pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    async def role_when(self, name: str, holds: Callable[[Object], Any] = lambda _: True) -> Object:
+        """Wait for a ClusterRole."""
+        return await self.until(CLUSTER_ROLE, name, "", holds)
+
+
+async def may(admin: Api, user: str, verb: str, resource: str, namespace: str = "") -> bool:
+    """Whether RBAC lets a user do something now (SubjectAccessReview)."""
+    attributes = {"verb": verb, "resource": resource, **({"namespace": namespace} if namespace else {})}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": attributes},
+    }
+    answer = await admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
+    return bool(answer["status"]["allowed"])

@@ -1,0 +1,309 @@
+"""Helm for HelmCharts, with a real Helm: install, upgrade, uninstall, and what goes wrong (spec helm-project 1.3 to 1.5, 4.7)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from helm_people import FUNCTION, SYSTEM, HelmPeople, chart_archive, is_alive
+from people import People, token
+
+from tenantry.local.control_plane import Lines, ensure_helm
+from tenantry.local.knative import Knative
+from tenantry.local.processes import free_port
+from tenantry.model.conditions import find_condition
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    HELM_CHART,
+    JOB,
+    ROLE,
+    SECRET,
+    SERVICE_ACCOUNT,
+    annotations_of,
+)
+from tenantry.testing.settling import settle
+
+CONFIG: dict[str, Any] = {
+    "helmProjectOperator": {
+        "systemNamespace": SYSTEM,
+        "charts": [
+            {"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"},
+            {"helmApiVersion": "narrow.cattle.io/v1alpha1", "releaseName": "narrow", "jobClusterRole": "admin"},
+        ],
+    },
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """The function and the local runner of its Jobs."""
+    running = await knative(CONFIG, functions=[FUNCTION], helm=ensure_helm(Lines()))
+    statuses: list[int] = []
+    running.on_delivery.append(lambda _, __, status, *___: statuses.append(status))
+    yield running
+    await running.drain()
+    assert 500 not in statuses
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
+@pytest.fixture
+def helm(people: People, system: Knative) -> HelmPeople:
+    """An administrator who works with HelmCharts."""
+    del system
+    return HelmPeople(people)
+
+
+async def test_chart_is_installed_upgraded_and_uninstalled(helm: HelmPeople, system: Knative) -> None:
+    """A HelmChart becomes a release; changed values and a HelmChartConfig upgrade it; its deletion uninstalls it."""
+    name = f"story-{token()}"
+    await helm.ask(name, valuesContent="greeting: hello")
+
+    await helm.greets(name, "hello")
+    await helm.says(name, "Complete")
+    chart = await helm.people.get(HELM_CHART, name, SYSTEM)
+    assert annotations_of(chart)["helmcharts.cattle.io/managed-by"] == "helm-project-operator"
+    assert chart["metadata"]["finalizers"] == ["tenantry.dev/helm-chart"]
+    assert chart["status"]["jobName"] == f"helm-install-{name}"
+    assert find_condition(chart, "JobCreated")["status"] == "True"  # type: ignore[index]
+    first = await helm.job(name)
+    digest = annotations_of(first["spec"]["template"])["helmcharts.helm.cattle.io/configHash"]
+    assert digest.startswith("SHA256=")
+    binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
+    assert binding["roleRef"]["name"] == "cluster-admin"
+    assert [subject["name"] for subject in binding["subjects"]] == [f"helm-{name}"]
+
+    await helm.change(name, valuesContent="greeting: servus")
+    await helm.greets(name, "servus")
+    await helm.says(name, "Complete")
+    assert (await helm.job(name))["metadata"]["uid"] != first["metadata"]["uid"]
+    assert await helm.releases(name) == [(1, "superseded"), (2, "deployed")]
+
+    await helm.configure(name, valuesContent="greeting: from the administrator")
+    await helm.greets(name, "from the administrator")
+    await helm.says(name, "Complete")
+
+    before = await helm.job(name)
+    await settle(system, helm.admin)
+    await system.sweep(FUNCTION)
+    assert (await helm.job(name))["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+    await helm.gone(HELM_CHART, name)
+    assert await helm.admin.get(CONFIG_MAP, name, name) is None
+    assert await helm.admin.get(ROLE, name, name) is None
+    assert await helm.releases(name) == []
+    assert await helm.admin.get(SERVICE_ACCOUNT, f"helm-{name}", SYSTEM) is None
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
+    await helm.gone(SECRET, f"chart-values-{name}")
+    await helm.gone(CONFIG_MAP, f"chart-content-{name}")
+    await helm.gone(JOB, f"helm-install-{name}")
+    await helm.gone(JOB, f"helm-delete-{name}")
+    assert {"Claimed", "ApplyJob", "ReplaceJob", "JobComplete", "RemoveJob", "Removed"} <= await helm.reasons(name)
+
+
+async def test_failing_chart_says_why_and_heals(helm: HelmPeople) -> None:
+    """Helm's own words reach the HelmChart's status and an Event; put right, the release comes and the words go."""
+    name = f"fails-{token()}"
+    await helm.ask(name, valuesContent="other: 1", backOffLimit=0)
+
+    failed = await helm.says(name, "JobFailed")
+    assert failed["status"] == "True"
+    assert "greeting is needed" in failed["message"]
+    assert "greeting is needed" in await helm.told(name, "JobFailed")
+
+    await helm.change(name, valuesContent="greeting: at last")
+    await helm.greets(name, "at last")
+    healed = await helm.says(name, "Complete")
+    assert healed["status"] == "False"
+
+
+async def test_bad_input_is_told_before_helm_is_run(helm: HelmPeople) -> None:
+    """What cannot work is told by field and fix, without a Job; Helm tells what only it can see."""
+    broken, torn, listed, old = (f"{kind}-{token()}" for kind in ("broken", "torn", "listed", "old"))
+    long = f"long-{token()}-{'x' * 40}"
+    whole = chart_archive()
+    await helm.ask(broken, chartContent="not base64!")
+    await helm.ask(torn, chartContent=whole[: len(whole) // 2 // 4 * 4], backOffLimit=0)
+    await helm.ask(listed, valuesContent="- a\n- list")
+    await helm.ask(old, helmVersion="v2")
+    await helm.ask(long, targetNamespace="default")
+
+    assert "spec.chartContent is not base64" in (await helm.says(broken, "InvalidChart"))["message"]
+    assert "spec.valuesContent" in (await helm.says(listed, "InvalidValues"))["message"]
+    assert "only v3" in (await helm.says(old, "UnsupportedVersion"))["message"]
+    assert "at most 50" in (await helm.says(long, "NameTooLong"))["message"]
+    assert "unexpected EOF" in (await helm.says(torn, "JobFailed"))["message"]
+    for name in (broken, listed, old, long):
+        assert await helm.admin.get(JOB, f"helm-install-{name}", SYSTEM) is None
+        await helm.people.delete(HELM_CHART, name, SYSTEM)
+        await helm.gone(HELM_CHART, name)
+
+
+async def test_interrupted_upgrade_is_taken_up_again(helm: HelmPeople) -> None:
+    """The record of a run that was killed does not block the next: a pending upgrade is tried again."""
+    name = f"cut-{token()}"
+    await helm.ask(name, valuesContent="greeting: one")
+    await helm.says(name, "Complete")
+    await helm.remember(name, 2, "pending-upgrade")
+
+    await helm.change(name, valuesContent="greeting: two")
+
+    await helm.greets(name, "two")
+    await helm.says(name, "Complete")
+    assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
+
+
+@pytest.mark.parametrize(("policy", "left"), [("reinstall", [(1, "deployed")]), ("retry", [(1, "superseded"), (2, "deployed")])])
+async def test_failure_policy_decides_about_an_interrupted_install(
+    helm: HelmPeople, policy: str, left: list[tuple[int, str]]
+) -> None:
+    """abort leaves a half-made release as it is and says so; reinstall makes it anew, retry upgrades it."""
+    name = f"half-{token()}"
+    await helm.ask(name, valuesContent="greeting: one", failurePolicy="abort", backOffLimit=0)
+    await helm.says(name, "Complete")
+    await helm.remember(name, 1, "pending-install")
+
+    await helm.change(name, valuesContent="greeting: two")
+
+    failed = await helm.says(name, "JobFailed")
+    assert "the failure policy is abort" in failed["message"]
+    assert await helm.releases(name) == [(1, "failed")]
+
+    await helm.change(name, failurePolicy=policy)
+    await helm.greets(name, "two")
+    await helm.says(name, "Complete")
+    assert await helm.releases(name) == left
+
+
+async def test_chart_comes_from_a_repository(helm: HelmPeople) -> None:
+    """A chart by repository, name and version, with credentials; values as an object, from a Secret and one by one."""
+    name = f"repo-{token()}"
+    asked: list[str] = []
+
+    async def serve(request: web.Request) -> web.Response:
+        asked.append(f"{request.path} {request.headers.get('Authorization', '')}")
+        if request.path.endswith(".tgz"):
+            return web.Response(body=base64.b64decode(chart_archive()))
+        entry = {"apiVersion": "v2", "name": "tiny", "version": "1.0.0", "urls": ["tiny-1.0.0.tgz"]}
+        return web.json_response({"apiVersion": "v1", "entries": {"tiny": [entry]}})
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", serve)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port := free_port())
+    await site.start()
+    try:
+        await helm.secret(f"auth-{name}", username="me", password="open sesame")
+        await helm.secret(f"more-{name}", further="greeting: from the Secret")
+        await helm.ask(
+            name,
+            repo=f"http://127.0.0.1:{port}",
+            version="1.0.0",
+            chartContent=None,
+            authSecret={"name": f"auth-{name}"},
+            values={"greeting": "from the object"},
+            valuesSecrets=[{"name": f"more-{name}", "keys": ["further"]}],
+        )
+        await helm.greets(name, "from the Secret")
+        await helm.says(name, "Complete")
+        await helm.change(name, set={"greeting": "one, by one"})
+        await helm.greets(name, "one, by one")
+    finally:
+        await runner.cleanup()
+    basic = base64.b64encode(b"me:open sesame").decode()
+    assert f"/tiny-1.0.0.tgz Basic {basic}" in asked
+
+
+async def test_charts_of_others_are_left_alone(helm: HelmPeople, system: Knative) -> None:
+    """A HelmChart of another controller, an unmanaged one, and one that asks for nothing get no finalizer, status or Job."""
+    theirs, unmanaged, empty = (f"{kind}-{token()}" for kind in ("theirs", "unmanaged", "empty"))
+    await helm.ask(theirs, {"helmcharts.cattle.io/managed-by": "helm-controller"})
+    await helm.ask(unmanaged, {"helmcharts.helm.cattle.io/unmanaged": "true"})
+    await helm.ask(empty, chart=None, chartContent=None)
+
+    await settle(system, helm.admin)
+    await system.sweep(FUNCTION)
+
+    for name in (theirs, unmanaged, empty):
+        chart = await helm.people.get(HELM_CHART, name, SYSTEM)
+        assert "finalizers" not in chart["metadata"]
+        assert "status" not in chart
+        assert await helm.admin.get(JOB, f"helm-install-{name}", SYSTEM) is None
+
+
+async def test_chart_that_is_handed_over_does_not_wait_for_us(helm: HelmPeople) -> None:
+    """A HelmChart that another controller takes over loses our finalizer and nothing else."""
+    name = f"moves-{token()}"
+    await helm.ask(name, valuesContent="greeting: stay")
+    await helm.says(name, "Complete")
+
+    key = "helmcharts.cattle.io~1managed-by"
+    await helm.people.edit(HELM_CHART, name, SYSTEM, ("replace", f"/metadata/annotations/{key}", "helm-controller"))
+
+    await helm.people.until(HELM_CHART, name, SYSTEM, lambda chart: not chart["metadata"].get("finalizers"))
+    assert is_alive(await helm.admin.get(CONFIG_MAP, name, name))
+    assert is_alive(await helm.job(name))
+
+
+async def test_uninstallation_that_cannot_succeed_is_told_and_ends(helm: HelmPeople) -> None:
+    """A HelmChart never hangs: when its time is over the uninstallation is given up, with a Warning that says what to do."""
+    name = f"stuck-{token()}"
+    await helm.ask(name, valuesContent="greeting: here to stay")
+    await helm.says(name, "Complete")
+    record = f"sh.helm.release.v1.{name}.v1"
+    await helm.people.edit(SECRET, record, name, ("replace", "/data/release", "bm90IGEgcmVsZWFzZQ=="))
+
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+    job = await helm.people.until(JOB, f"helm-delete-{name}", SYSTEM, lambda found: (found.get("status") or {}).get("failed"))
+    retrying = await helm.says(name, "Retrying", current=False)
+    assert f'no revision for release "{name}"' in retrying["message"]
+    assert job["spec"]["activeDeadlineSeconds"] == 900
+    await helm.people.edit(JOB, f"helm-delete-{name}", SYSTEM, ("replace", "/spec/activeDeadlineSeconds", 1))
+
+    await helm.gone(HELM_CHART, name)
+    assert f"helm uninstall {name} --namespace {name}" in await helm.told(name, "UninstallFailed")
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
+    assert is_alive(await helm.admin.get(CONFIG_MAP, name, name))
+
+
+async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople) -> None:
+    """The account of a Job is bound to the role that the configuration names for its chart, and to no other."""
+    name = f"narrow-{token()}"
+    await helm.ask(
+        name, {"tenantry.dev/helm-api-version": "narrow.cattle.io/v1alpha1"}, valuesContent="greeting: no", backOffLimit=0
+    )
+
+    failed = await helm.says(name, "JobFailed")
+
+    binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
+    assert binding["roleRef"]["name"] == "admin"
+    assert "forbidden" in failed["message"]
+
+
+async def test_what_is_not_of_the_chart_is_not_taken_over(helm: HelmPeople) -> None:
+    """An object that bears a name that a HelmChart needs stays as it is, and the HelmChart says which."""
+    name = f"taken-{token()}"
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"chart-values-{name}", "namespace": SYSTEM}}
+    theirs = await helm.admin.create(SECRET, body)
+
+    await helm.ask(name, valuesContent="greeting: mine")
+
+    taken = await helm.says(name, "NameTaken")
+    assert f"Secret {SYSTEM}/chart-values-{name}" in taken["message"]
+    after = await helm.people.get(SECRET, f"chart-values-{name}", SYSTEM)
+    assert after["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
+
+    await helm.people.delete(SECRET, f"chart-values-{name}", SYSTEM)
+    await system_looks_again(helm, name)
+    await helm.greets(name, "mine")
+
+
+async def system_looks_again(helm: HelmPeople, name: str) -> None:
+    """Touch a HelmChart, as the next sweep would look at it."""
+    await helm.people.edit(HELM_CHART, name, SYSTEM, ("add", "/metadata/labels", {"looked": "again"}))

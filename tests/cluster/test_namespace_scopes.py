@@ -1,0 +1,407 @@
+"""NamespaceScopes: members, the list that operators read, restarts, drift and the end (sb-47 to sb-67, sb-78 to sb-82)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+import yaml
+from operators import (
+    FINALIZER,
+    GET_LIST,
+    LIST,
+    OWN_ROLES,
+    USES_LIST,
+    Operators,
+    chosen,
+    container,
+    name_of,
+    template,
+    workload,
+)
+from people import People
+
+from scope_binding.namespace_scopes.restarts import KINDS
+from tenantry.api import Api
+from tenantry.local.knative import Knative
+from tenantry.model.consent import VERBS
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    DAEMON_SET,
+    DEPLOYMENT,
+    NAMESPACE,
+    NAMESPACE_SCOPE,
+    POD,
+    ROLE,
+    ROLE_BINDING,
+    STATEFUL_SET,
+    Object,
+    labels_of,
+)
+from tenantry.testing import eventually
+
+SCOPE_BINDING = "scope-binding"
+MY_OP = "my-op-e756cda126bb30"
+LEADER = "leader-d9bb891cabf984"
+EXAMPLES = {
+    "common-service": """
+apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata:
+  name: common-service
+spec:
+  # Namespaces that are part of this scope
+  namespaceMembers:
+  - cp4i
+  - default
+  # ConfigMap name that will contain the list of namespaces to be watched
+  configmapName: namespace-scope
+  # Restart pods with the following labels when the namespace list changes
+  restartLabels:
+    intent: projected
+  # Automatically inject the configmap into the ClusterServiceVersion
+  csvInjector:
+    enable: true
+""",
+    "my-operator": """
+apiVersion: operator.ibm.com/v1
+kind: NamespaceScope
+metadata:
+  name: my-operator
+  namespace: my-operators
+spec:
+  namespaceMembers:
+  - my-operand-tenant1
+  - my-operand-tenant1
+  configmapName: namespace-scope
+  restartLabels:
+    intent: projected
+  csvInjector:
+    enable: true
+""",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def ops(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
+    """The setting of the checks under its literal names: ``ops``, ``tenant1``, ``tenant2``."""
+    found = Operators(admin, people, home="ops", prefix="-")
+    await found.begin()
+    yield found
+
+
+@pytest.mark.check("sb-47")
+@pytest.mark.check("sb-49")
+@pytest.mark.check("sb-50")
+@pytest.mark.check("sb-51")
+async def test_list_rights_and_finalizer(ops: Operators) -> None:
+    """A NamespaceScope makes the list, gives the accounts their own rights in the member, and gets its finalizer."""
+    await ops.scope("ops", 1, annotations=OWN_ROLES)
+    scope = await ops.ready()
+    config_map = await ops.listed(1)
+
+    assert labels_of(config_map)["managedby-namespace-scope"] == "true"
+    assert config_map["metadata"]["ownerReferences"] == [
+        {"apiVersion": "operator.ibm.com/v1", "kind": "NamespaceScope", "name": "common-service", "uid": scope["metadata"]["uid"]}
+    ]
+    role, binding = await ops.given(1, MY_OP)
+    assert role["rules"] == [GET_LIST]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": "ops"}]
+    assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": MY_OP}
+    assert all(labels_of(each)["namespace-scope-configmap"] == "namespace-scope-ops" for each in (role, binding))
+    assert await ops.may(1, "list", "configmaps")
+    assert not await ops.may(1, "create", "pods")
+    assert FINALIZER in scope["metadata"]["finalizers"]
+    assert scope["status"]["validatedMembers"] == ["ops", "tenant1"]
+
+
+@pytest.mark.check("sb-54")
+@pytest.mark.check("sb-55")
+@pytest.mark.check("sb-56")
+@pytest.mark.check("sb-77")
+async def test_member_joins_and_leaves(ops: Operators, people: People) -> None:
+    """A further member gets its rights, the list grows and the operator restarts for it; leaving undoes all of it."""
+    await ops.scope("ops", 1, 2, annotations=OWN_ROLES)
+    await ops.given(2, MY_OP)
+    await ops.listed(1, 2)
+    assert await ops.restarted_for() == "224f96eafebffc"
+    summary = await people.get(ROLE, "nss-runtime-managed-role-from-ops", "tenant2")
+    assert summary["rules"] == [GET_LIST]
+    assert await ops.admin.get(ROLE_BINDING, summary["metadata"]["name"], "tenant2") is None
+
+    await people.edit(CONFIG_MAP, LIST, "ops", ("replace", "/data/namespaces", "ops,tenant1"))
+    await ops.scope("ops", 1, annotations=OWN_ROLES)
+    await ops.emptied(2)
+    await ops.listed(1)
+    assert await ops.restarted_for() == "6c47594befb397"
+    assert await ops.admin.get(ROLE, "nss-runtime-managed-role-from-ops", "tenant2") is None
+
+
+@pytest.mark.check("sb-65")
+@pytest.mark.check("sb-66")
+async def test_new_right_of_an_account_follows(ops: Operators) -> None:
+    """What an account may do at home changes: the members follow."""
+    await ops.scope(1, annotations=OWN_ROLES)
+    await ops.given(1, MY_OP)
+    await ops.right(
+        "leader", "my-op", [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}]
+    )
+    await ops.given(1, LEADER)
+    await ops.admin.delete(ROLE_BINDING, "leader", "ops")
+    await ops.absent(ROLE_BINDING, LEADER, "tenant1")
+    await ops.absent(ROLE, LEADER, "tenant1")
+    assert await ops.may(1, "list", "configmaps")
+
+
+@pytest.mark.check("sb-67")
+@pytest.mark.parametrize("drift", ["subjects", "rules", "label", "binding", "role", "roleRef"])
+async def test_projected_rights_are_restored(ops: Operators, people: People, drift: str) -> None:
+    """Whatever is done by hand to what was projected is put back."""
+    await ops.scope(1, annotations=OWN_ROLES)
+    before, bound = await ops.given(1, MY_OP, lambda found: found["rules"] == [GET_LIST])
+    match drift:
+        case "subjects":
+            user = {"apiGroup": ROLE.group, "kind": "User", "name": "eve"}
+            await people.edit(ROLE_BINDING, MY_OP, "tenant1", ("replace", "/subjects", [user]))
+        case "rules":
+            await people.edit(ROLE, MY_OP, "tenant1", ("add", "/rules/-", {**GET_LIST, "resources": ["secrets"]}))
+        case "label":
+            await people.edit(ROLE, MY_OP, "tenant1", ("remove", "/metadata/labels", None))
+        case "binding":
+            await people.delete(ROLE_BINDING, MY_OP, "tenant1")
+        case "role":
+            await people.delete(ROLE, MY_OP, "tenant1")
+        case "roleRef":
+            await people.delete(ROLE_BINDING, MY_OP, "tenant1")
+            labels = dict(labels_of(bound))
+            metadata = {"name": MY_OP, "namespace": "tenant1", "labels": labels}
+            body = {key: bound[key] for key in ("apiVersion", "kind", "subjects")}
+            reference = {**bound["roleRef"], "kind": "ClusterRole", "name": "view"}
+            await ops.admin.apply(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
+    await people.until(
+        ROLE_BINDING,
+        MY_OP,
+        "tenant1",
+        lambda found: (
+            (found["subjects"], found["roleRef"], labels_of(found)) == (bound["subjects"], bound["roleRef"], labels_of(bound))
+        ),
+    )
+    await people.until(
+        ROLE, MY_OP, "tenant1", lambda found: (found["rules"], labels_of(found)) == (before["rules"], labels_of(before))
+    )
+
+
+@pytest.mark.check("sb-78")
+async def test_deletion_cleans_up(ops: Operators, people: People) -> None:
+    """A deleted NamespaceScope takes back what it gave, the summary included, and is gone."""
+    await ops.scope(1, 2, annotations=OWN_ROLES)
+    await ops.given(2, MY_OP)
+    await people.delete(NAMESPACE_SCOPE, "common-service", "ops")
+    await ops.absent(NAMESPACE_SCOPE, "common-service", "ops")
+    assert [await ops.in_member(member) for member in (1, 2)] == [[], []]
+    assert await ops.admin.get(CONFIG_MAP, LIST, "ops") is None
+    assert (await people.get(DEPLOYMENT, "my-op", "ops"))["metadata"]["name"] == "my-op"
+
+
+@pytest.mark.check("sb-52")
+async def test_helm_label_means_no_finalizer(own: Operators, people: People, projection: str) -> None:
+    """A NamespaceScope of a Helm release is never held back, and what it gave is cleaned up all the same."""
+    await own.begin(1)
+    await own.scope(1, labels={"cpfs.helm/install": "true"}, annotations=chosen(projection))
+    await own.given(1, name_of(own, projection))
+    scope = await own.ready()
+    assert FINALIZER not in scope["metadata"].get("finalizers", ())
+    await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.emptied(1)
+
+
+@pytest.mark.check("sb-48")
+@pytest.mark.check("sb-53")
+async def test_missing_member_is_left_out_until_it_exists(own: Operators, people: People) -> None:
+    """The list has the from namespace and the members that exist, sorted; one that is created joins at once."""
+    await own.begin(1)
+    ghost = own.member(9)
+    await own.scope(1, ghost, 1)
+    await own.listed(1)
+    scope = await own.ready("False", "MembersMissing", text=ghost)
+    assert scope["status"]["validatedMembers"] == sorted([own.home, own.member(1)])
+    await people.namespace(ghost)
+    await own.consent(ghost)
+    await own.listed(1, ghost)
+    await own.given(9, name_of(own, "managed"))
+    await own.ready()
+
+
+@pytest.mark.check("sb-57")
+@pytest.mark.check("sb-62")
+async def test_every_kind_of_workload_is_restarted_if_it_uses_the_list(own: Operators, admin: Api) -> None:
+    """StatefulSets, DaemonSets and Deployments restart, however they use the list; those that do not use it never do."""
+    await own.begin(2)
+    sources = {
+        "init": {"initContainers": [{**container(USES_LIST), "name": "i"}], "containers": [container()]},
+        "from": {"containers": [{**container(), "envFrom": [{"configMapRef": {"name": LIST}}]}]},
+        "volume": {"containers": [container()], "volumes": [{"name": "v", "configMap": {"name": LIST, "optional": True}}]},
+        "projected": {
+            "containers": [container()],
+            "volumes": [{"name": "v", "projected": {"sources": [{"configMap": {"name": LIST, "optional": True}}]}}],
+        },
+    }
+    made = {name: workload(DEPLOYMENT, own.home, name, template(**spec)) for name, spec in sources.items()}
+    made["stateful"] = workload(STATEFUL_SET, own.home, "stateful", template())
+    made["daemon"] = workload(DAEMON_SET, own.home, "daemon", template())
+    untouched = {
+        "other-list": workload(DEPLOYMENT, own.home, "other-list", template(containers=[container()])),
+        "other-label": workload(DEPLOYMENT, own.home, "other-label", template({"intent": "none"})),
+        "reads-itself": workload(
+            DEPLOYMENT, own.home, "reads-itself", template(annotations={"scope-binding/no-restart": "true"})
+        ),
+    }
+    for body in (*made.values(), *untouched.values()):
+        await admin.create(KINDS[body["kind"]], body)
+    await own.scope(1)
+    await own.listed(1)
+    first = {name: await own.restarted_for(KINDS[body["kind"]], name) for name, body in made.items()}
+    assert len(set(first.values())) == 1
+    await own.scope(1, 2)
+    await own.listed(1, 2)
+    second = {name: await own.restarted_for(KINDS[body["kind"]], name) for name, body in made.items()}
+    assert len(set(second.values())) == 1
+    assert set(second.values()) != set(first.values())
+    assert [await own.restarted_for(DEPLOYMENT, name) for name in untouched] == [None, None, None]
+
+
+@pytest.mark.check("sb-58")
+@pytest.mark.check("sb-59")
+@pytest.mark.check("sb-60")
+async def test_one_restart_for_one_change(own: Operators, admin: Api, scopes: Knative) -> None:
+    """OLM's pods are deleted once for a change, workloads get one new template; sweeps and members that do not exist add none."""
+    await own.begin(1)
+    olm = template(annotations={"olm.operatorGroup": "ops"})
+    before = await own.pod("by-olm", olm)
+    stays = await own.pod("by-olm-other", template({"intent": "none"}, annotations={"olm.operatorGroup": "ops"}))
+    generation = (await admin.get(DEPLOYMENT, "my-op", own.home) or {})["metadata"]["generation"]
+    await own.scope("ghost1", "ghost2")
+    await own.listed()
+    await eventually(lambda: _is_gone(admin, before), within=60)
+    assert (await admin.get(DEPLOYMENT, "my-op", own.home) or {})["metadata"]["generation"] == generation + 1
+
+    again = await own.pod("by-olm", olm)
+    for _ in range(3):
+        await scopes.sweep(SCOPE_BINDING)
+    await scopes.drain()
+    assert (await admin.get(DEPLOYMENT, "my-op", own.home) or {})["metadata"]["generation"] == generation + 1
+    for pod in (again, stays):
+        live = await admin.get(POD, pod["metadata"]["name"], own.home) or {}
+        assert (live["metadata"]["uid"], live["metadata"].get("deletionTimestamp")) == (pod["metadata"]["uid"], None)
+
+
+async def _is_gone(admin: Api, pod: Object) -> bool:
+    live = await admin.get(POD, pod["metadata"]["name"], pod["metadata"]["namespace"])
+    return live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]
+
+
+@pytest.mark.check("sb-63")
+@pytest.mark.check("sb-64")
+async def test_two_share_a_list(own: Operators, people: People, projection: str, admin: Api) -> None:
+    """The list is the union, whatever changes both sets of pods restart, and one that goes takes only its own with it."""
+    await own.begin(2)
+    await admin.create(DEPLOYMENT, workload(DEPLOYMENT, own.home, "blue", template({"team": "blue"})))
+    await own.scope(1, name="one", annotations=chosen(projection))
+    await own.listed(1)
+    await own.scope(2, name="two", annotations=chosen(projection), restartLabels={"team": "blue"})
+    config_map = await own.listed(1, 2)
+    assert {owner["name"] for owner in config_map["metadata"]["ownerReferences"]} == {"one", "two"}
+    assert await own.restarted_for(DEPLOYMENT, "blue") == await own.restarted_for(DEPLOYMENT, "my-op")
+    await own.given(1, name_of(own, projection, "one"))
+    await own.given(2, name_of(own, projection, "two"))
+    await own.scope(2, own.member(1), name="two", annotations=chosen(projection), restartLabels={"team": "blue"})
+    await own.ready(name="two")
+
+    await people.delete(NAMESPACE_SCOPE, "two", own.home)
+    await own.absent(NAMESPACE_SCOPE, "two", own.home)
+    await own.listed(1)
+    await own.emptied(2)
+    await own.given(1, name_of(own, projection, "one"))
+    config_map = await people.get(CONFIG_MAP, LIST, own.home)
+    assert {owner["name"] for owner in config_map["metadata"]["ownerReferences"]} == {"one"}
+    assert await own.restarted_for(DEPLOYMENT, "blue") != await own.restarted_for(DEPLOYMENT, "my-op")
+
+
+@pytest.mark.check("sb-79")
+async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) -> None:
+    """The from namespace can be deleted with a NamespaceScope in it, and its members are cleaned up."""
+    await own.begin(1)
+    await own.scope(1)
+    await own.given(1, name_of(own, "managed"))
+    await people.delete(NAMESPACE, own.home)
+    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.emptied(1)
+
+
+@pytest.mark.check("sb-80")
+@pytest.mark.parametrize("data", [None, {"mine": "stays"}, {"namespaces": "a,b", "mine": "stays"}])
+async def test_list_made_by_hand_is_adopted(own: Operators, people: People, admin: Api, data: dict[str, str] | None) -> None:
+    """A ConfigMap that is there already is used, whatever it has; other keys stay, also when it is given up again."""
+    await own.begin(1)
+    metadata = {"name": LIST, "namespace": own.home}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **({"data": data} if data is not None else {})}
+    before = await admin.create(CONFIG_MAP, made)
+    await own.scope(1)
+    found = await own.listed(1)
+    assert found["metadata"]["uid"] == before["metadata"]["uid"]
+    assert labels_of(found)["managedby-namespace-scope"] == "true"
+    assert found["data"].get("mine") == (data or {}).get("mine")
+    await own.scope(1, configmapName="another")
+    await own.listed(1, config_map="another")
+    if data is not None:
+        left = await people.until(CONFIG_MAP, LIST, own.home, lambda found: "ownerReferences" not in found["metadata"])
+        assert left["data"]["mine"] == "stays"
+
+
+@pytest.mark.check("sb-82")
+async def test_long_name_of_the_list(own: Operators, projection: str) -> None:
+    """A ConfigMap name of 60 characters gives valid labels, also where the cut falls on a dash."""
+    await own.begin(1)
+    config_map = "a" * 59 + "b"
+    await own.scope(1, annotations=chosen(projection), configmapName=config_map)
+    await own.listed(1, config_map=config_map)
+    role, _ = await own.given(1, name_of(own, projection))
+    assert labels_of(role)["namespace-scope-configmap"] == f"{config_map}-{own.home}"[:63].rstrip("-.")
+    renamed = "c" * 62 + "-" + "d" * 20
+    await own.scope(1, annotations=chosen(projection), configmapName=renamed)
+    await own.listed(1, config_map=renamed)
+    await own.absent(CONFIG_MAP, config_map, own.home)
+    await own.given(1, name_of(own, projection), lambda found: labels_of(found)["app.kubernetes.io/name"] == "c" * 62)
+
+
+@pytest.mark.parametrize("document", ["common-service", "my-operator"])
+async def test_examples_of_the_document(scopes: Knative, admin: Api, people: People, document: str) -> None:
+    """The example manifests apply as they are written and give what the document says."""
+    text = EXAMPLES[document]
+    (manifest,) = yaml.safe_load_all(text)
+    home = manifest["metadata"].setdefault("namespace", "ibm-common-services")
+    found = Operators(admin, people, home=home)
+    members = [name for name in dict.fromkeys(manifest["spec"]["namespaceMembers"]) if name != "default"]
+    for name in (home, *members):
+        await people.namespace(name)
+    for name in (*members, "default"):
+        await found.consent(name)
+    await found.account("my-op")
+    made_from = template()
+    made_from["metadata"]["labels"] = {"name": "secretman", "intent": "projected", "app": "my-op"}
+    await admin.create(DEPLOYMENT, workload(DEPLOYMENT, home, "secretman", made_from))
+    await admin.apply(NAMESPACE_SCOPE, manifest)
+
+    await found.ready(name=document)
+    await found.listed(*manifest["spec"]["namespaceMembers"])
+    name = f"namespacescope-managed-role-from-{document}"
+    for member in manifest["spec"]["namespaceMembers"]:
+        binding = await people.until(ROLE_BINDING, name, member, bool)
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": home}]
+        assert binding["roleRef"]["name"] == name
+        role = await people.get(ROLE, name, member)
+        assert role["rules"] == [{"apiGroups": ["*"], "resources": ["*"], "verbs": sorted(VERBS)}]
+    assert await found.restarted_for(DEPLOYMENT, "secretman") is not None
+    await admin.delete(NAMESPACE_SCOPE, document, home)
+    await found.absent(NAMESPACE_SCOPE, document, home)

@@ -1,0 +1,238 @@
+"""Rights that NamespaceScopes give in members: two projections, bounded by consent (sb-49, 50, 68 to 76, 81, 83)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from operators import GET_LIST, OWN_ROLES, Operators, chosen, name_of, template
+from people import People
+
+from scope_binding.namespace_scopes.names import own_role_name, value_hash
+from tenantry.api import Api
+from tenantry.model.consent import VERBS, consent_objects
+from tenantry.model.kinds import NAMESPACE_SCOPE, ROLE, ROLE_BINDING, labels_of
+from tenantry.testing import eventually
+
+
+@pytest.mark.check("sb-47")
+@pytest.mark.check("sb-49")
+@pytest.mark.check("sb-50")
+@pytest.mark.check("sb-78")
+async def test_managed_projection(own: Operators, people: People) -> None:
+    """Without a choice each member gets the one Role of the document, for all accounts, bounded by the consent."""
+    await own.begin(2, consent=False)
+    await own.consent(own.member(1), [{"apiGroups": ["", "apps"], "resources": ["*"], "verbs": ["*"]}])
+    await own.consent(own.member(2))
+    await own.account("second")
+    await own.pod("second", template(account="second"))
+    await own.scope(1, 2)
+    role, binding = await own.given(1, "namespacescope-managed-role-from-common-service")
+
+    assert role["rules"] == [{"apiGroups": ["", "apps"], "resources": ["*"], "verbs": sorted(VERBS)}]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": name, "namespace": own.home} for name in ("my-op", "second")
+    ]
+    assert labels_of(role)["namespace-scope-configmap"] == f"namespace-scope-{own.home}"
+    assert await own.may(1, "create", "pods", "second")
+    assert not await own.may(1, "create", "jobs", group="batch")
+    assert not await own.may(1, "escalate", "roles", group=ROLE.group)
+    wide, _ = await own.given(2, "namespacescope-managed-role-from-common-service")
+    assert wide["rules"] == [{"apiGroups": ["*"], "resources": ["*"], "verbs": sorted(VERBS)}]
+    assert not await own.may(2, "escalate", "roles", group=ROLE.group)
+    assert not await own.may(2, "impersonate", "serviceaccounts")
+
+    await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    assert [await own.in_member(member) for member in (1, 2)] == [[], []]
+
+
+async def test_escalate_and_bind_only_if_the_consent_names_them(own: Operators) -> None:
+    """A consent that names escalate and bind on roles gives them in the managed projection; ``*`` does not name them."""
+    await own.begin(2, consent=False)
+    rules = [{"apiGroups": [ROLE.group], "resources": ["roles"], "verbs": ["*"]}]
+    await own.consent(own.member(1), [{**rules[0], "verbs": ["get", "bind", "escalate", "impersonate"]}])
+    await own.consent(own.member(2), rules)
+    await own.scope(1, 2)
+    name = "namespacescope-managed-role-from-common-service"
+    named, _ = await own.given(1, name)
+    starred, _ = await own.given(2, name)
+
+    assert {verb for rule in named["rules"] for verb in rule["verbs"]} == {"get", "bind", "escalate"}
+    assert {verb for rule in starred["rules"] for verb in rule["verbs"]} == set(VERBS)
+
+
+async def test_switching_the_projection_never_takes_access_away(own: Operators, admin: Api) -> None:
+    """The new rights stand before the old ones go, in either direction; at the end only the new ones are there."""
+    await own.begin(1)
+    await own.scope(1)
+    for projection, other in (("own-roles", "managed"), ("managed", "own-roles")):
+        await own.given(1, name_of(own, other))
+        lost = asyncio.create_task(_access_is_lost(own))
+        await own.scope(1, annotations=chosen(projection))
+        await own.given(1, name_of(own, projection))
+        await own.absent(ROLE_BINDING, name_of(own, other), own.member(1))
+        await own.absent(ROLE, name_of(own, other), own.member(1))
+        lost.cancel()
+        assert not lost.done() or lost.cancelled(), "the account had no right for a moment"
+
+
+async def _access_is_lost(own: Operators) -> None:
+    while await own.may(1, "list", "configmaps"):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)  # asks the API server, which cannot tell by itself
+
+
+@pytest.mark.check("sb-68")
+@pytest.mark.check("sb-69")
+@pytest.mark.check("sb-73")
+@pytest.mark.check("sb-74")
+@pytest.mark.check("sb-75")
+@pytest.mark.check("sb-76")
+async def test_what_is_projected_of_which_role(own: Operators) -> None:
+    """Own roles: other verbs are dropped, wildcards are bounded by both sides, ClusterRoles count too."""
+    await own.begin(1)
+    await own.right(
+        "used", "my-op", [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "use"], "resourceNames": ["x"]}]
+    )
+    await own.right("only-use", "my-op", [{"apiGroups": ["policy"], "resources": ["podsecuritypolicies"], "verbs": ["use"]}])
+    await own.right("every-group", "my-op", [{"apiGroups": ["*"], "resources": ["configmaps"], "verbs": ["get"]}])
+    await own.right("view", "my-op", None, kind="ClusterRole")
+    await own.right("no-namespace", "my-op", [GET_LIST], namespaced=False)
+    await own.right("nothing", "my-op", [])
+    await own.right("not-there", "my-op", None)
+    await own.account("extra")
+    await own.right("extra", "extra", [GET_LIST])
+    await own.scope(1, annotations=OWN_ROLES, serviceAccountMembers=["extra", "no-such-account"], allowSubsetProjection=True)
+
+    used, _ = await own.given(1, own_role_name("used", "my-op", own.home))
+    assert used["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["x"]}]
+    starred, _ = await own.given(1, own_role_name("every-group", "my-op", own.home))
+    assert starred["rules"] == [{"apiGroups": ["*"], "resources": ["configmaps"], "verbs": ["get"]}]
+    await own.given(1, own_role_name("view", "my-op", own.home))
+    assert await own.may(1, "list", "pods")
+    assert not await own.may(1, "delete", "secrets")
+    await own.given(1, own_role_name("no-namespace", "my-op", own.home))
+    _, extra = await own.given(1, own_role_name("extra", "extra", own.home))
+    assert extra["subjects"] == [{"kind": "ServiceAccount", "name": "extra", "namespace": own.home}]
+    await own.listed(1)
+    scope = await own.ready(text="insufficient permissions")
+    assert scope["status"]["unprojectedRoles"] == [
+        f"{own.home}/not-there: role not found",
+        f"{own.home}/only-use: insufficient permissions",
+    ]
+    nothing = own_role_name("nothing", "my-op", own.home)
+    assert f"Role {nothing}" not in await own.in_member(1)
+
+
+@pytest.mark.check("sb-70")
+async def test_consent_bounds_what_is_projected(own: Operators, projection: str) -> None:
+    """What the consent lacks is not projected: told, and for own roles not ready unless a subset is allowed."""
+    await own.begin(1, consent=False)
+    await own.consent(own.member(1), [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}])
+    await own.right("more", "my-op", [{**GET_LIST, "resources": ["configmaps", "secrets"]}])
+    await own.scope(1, annotations=chosen(projection))
+    role, _ = await own.given(1, name_of(own, projection, role="more"))
+    verbs = sorted(VERBS) if projection == "managed" else ["get", "list"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]
+    assert await own.may(1, "list", "configmaps")
+    assert not await own.may(1, "list", "secrets")
+    await own.listed(1)
+    if projection == "managed":
+        await own.ready()
+        return
+    lacks = f"{own.member(1)}/more: insufficient permissions: the consent lacks get,list secrets"
+    told = await own.ready("False", "ProjectionIncomplete", text=lacks)
+    assert told["status"]["unprojectedRoles"] == [lacks]
+    await own.scope(1, annotations=chosen(projection), allowSubsetProjection=True)
+    told = await own.ready(text=lacks)
+    assert told["status"]["unprojectedRoles"] == [lacks]
+    await own.listed(1)
+
+
+@pytest.mark.check("sb-71")
+@pytest.mark.check("sb-72")
+async def test_no_consent_no_rights(own: Operators, projection: str, admin: Api) -> None:
+    """A member that does not consent gets nothing and holds nobody up; consent is followed at once, and so is its end."""
+    await own.begin(2, consent=False)
+    await own.consent(own.member(2))
+    await own.scope(1, 2, annotations=chosen(projection))
+    await own.given(2, name_of(own, projection))
+    told = await own.ready("False", "NotAuthorized", text=own.member(1))
+    assert f"{own.member(1)}: not authorized" in told["status"]["unprojectedRoles"]
+    await own.listed(1, 2)
+    assert await own.in_member(1) == []
+    warned = await eventually(lambda: own.events("Forbidden"), what="a Warning")
+    assert f"namespace admin permission of {own.member(1)} namespace" in warned[0]["message"]
+
+    role, binding = consent_objects(own.member(1), own.home, subject=(own.home, "somebody"))
+    await admin.apply(ROLE, role)
+    await admin.apply(ROLE_BINDING, binding)
+    await own.scope(1, 2, annotations=chosen(projection), license={"accept": True})
+    await own.ready("False", "NotAuthorized")
+    assert await own.in_member(1) == []
+    await admin.delete(ROLE_BINDING, role["metadata"]["name"], own.member(1))
+    await own.consent(own.member(1))
+    await own.given(1, name_of(own, projection))
+    await own.ready()
+    await own.withdraw(own.member(1))
+    await own.emptied(1)
+    await own.ready("False", "NotAuthorized")
+    await own.given(2, name_of(own, projection))
+
+
+@pytest.mark.check("sb-81")
+async def test_manual_management_leaves_members_alone(own: Operators, people: People, projection: str) -> None:
+    """With manualManagement nothing is written or deleted in members; list and restart go on."""
+    await own.begin(2)
+    await own.scope(1, annotations=chosen(projection))
+    name = name_of(own, projection)
+    await own.given(1, name)
+    await own.scope(1, annotations=chosen(projection), manualManagement=True)
+    await own.ready(text="by hand")
+    await people.delete(ROLE_BINDING, name, own.member(1))
+    restarted = await own.restarted_for()
+    await own.scope(1, annotations=chosen(projection), manualManagement=True, license={"accept": True})
+    lacks = f"{own.member(1)}: my-op may not get configmaps, list configmaps"
+    await own.ready("False", "ProjectionIncomplete", text=lacks)
+    await own.scope(1, 2, annotations=chosen(projection), manualManagement=True)
+    await own.listed(1, 2)
+    await own.ready("False", "ProjectionIncomplete", text=f"{own.member(2)}: my-op may not")
+    assert await own.restarted_for() != restarted
+    assert await own.in_member(2) == []
+    assert f"RoleBinding {name}" not in await own.in_member(1)
+    assert f"Role {name}" in await own.in_member(1)
+    for member in (1, 2):
+        role = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "view"}
+        subject = {"kind": "ServiceAccount", "name": "my-op", "namespace": own.home}
+        metadata = {"name": "by-hand", "namespace": own.member(member)}
+        body = {
+            "apiVersion": ROLE.api_version,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": role,
+            "subjects": [subject],
+        }
+        await own.admin.create(ROLE_BINDING, body)
+    await own.ready(text="by hand")
+
+
+@pytest.mark.check("sb-83")
+async def test_two_from_namespaces(own: Operators, admin: Api, people: People, projection: str) -> None:
+    """NamespaceScopes of two namespaces are served side by side, also with one name and one member."""
+    other = Operators(admin, people, home=f"{own.home}2", prefix=own.prefix)
+    await own.begin(1)
+    await other.begin(0)
+    await other.consent(own.member(1))
+    await own.scope(1, annotations=chosen(projection))
+    await own.given(1, name_of(own, projection))
+    await other.scope(1, annotations=chosen(projection))
+    for each in (own, other):
+        suffix = f"-{value_hash(each.home)[:10]}" if projection == "managed" else ""
+        _, binding = await each.given(1, name_of(each, projection) + suffix)
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": each.home}]
+        await each.listed(1)
+        assert await each.may(1, "list", "configmaps")
+    await own.absent(ROLE, "namespacescope-managed-role-from-common-service", own.member(1))
+    await admin.delete(NAMESPACE_SCOPE, "common-service", other.home)
+    await other.emptied(1)
+    await own.given(1, name_of(own, projection))

@@ -1,0 +1,301 @@
+"""A ProjectHelmChart becomes a release: namespace, HelmChart, HelmRelease, values and status (hpo-27 to 38)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, registration
+from releases import FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
+
+from tenantry.api import Api
+from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    HELM_CHART,
+    HELM_RELEASE,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    ROLE_BINDING,
+    Kind,
+    Object,
+    annotations_of,
+    labels_of,
+)
+from tenantry.testing import eventually
+
+A_DASHBOARD = '{"k": 1, "graphs": ["a"], "deep": {"x": 1}}'
+
+
+@pytest.fixture
+def owners(releasing: Knative, admin: Api) -> Owners:
+    return Owners(admin)
+
+
+@pytest.fixture
+async def demo(owners: Owners) -> tuple[str, str, str]:
+    """A project with one namespace and a chart that is provisioned: project, ProjectHelmChart and release."""
+    project = await owners.project()
+    name = f"demo-{project}"
+    await owners.ask(name, project)
+    await owners.provisioned(f"{name}-dummy")
+    await owners.told(name, project, "WaitingForDashboardValues")
+    return project, name, f"{name}-dummy"
+
+
+@pytest.mark.check("hpo-27")
+@pytest.mark.check("hpo-28")
+@pytest.mark.check("hpo-29")
+@pytest.mark.check("hpo-30")
+@pytest.mark.check("hpo-34")
+async def test_a_chart_that_is_asked_for_is_provisioned(owners: Owners) -> None:
+    """Release namespace, HelmChart and HelmRelease appear with their marks and values, and the owner is told."""
+    project = await owners.project()
+    name, member = f"demo-{project}", f"a1-{project}"
+    release = f"{name}-dummy"
+
+    await owners.ask(name, project)
+    chart = await owners.provisioned(release)
+    namespace = await owners.get(NAMESPACE, release)
+    lock = await owners.get(HELM_RELEASE, release, SYSTEM)
+
+    assert chart["spec"]["targetNamespace"] == release
+    assert lock["spec"]["release"] == {"name": release, "namespace": release}
+    assert labels_of(namespace) == {
+        OPERATED: "true",
+        PROJECT_ID: project,
+        LABEL: "p-system",
+        "kubernetes.io/metadata.name": release,
+    }
+    assert annotations_of(namespace)[LABEL] == "c-test:p-system"
+    for made in (chart, lock):
+        assert labels_of(made) == {
+            OPERATED: "true",
+            PROJECT_ID: project,
+            "helm.cattle.io/helm-api-version": "dummy.cattle.io",
+        }
+    assert annotations_of(chart)["helmcharts.cattle.io/managed-by"] == "helm-project-operator"
+    assert annotations_of(lock)["helmreleases.cattle.io/managed-by"] == "helm-project-operator"
+    assert cattle_of(chart) == {
+        "clusterId": "c-test",
+        "projectID": project,
+        "projectNamespaces": [member, release],
+        "projectNamespaceSelector": {"matchLabels": {PROJECT_ID: project}},
+        "releaseProjectID": "p-system",
+        "rkeVersion": "from-the-file",
+        "systemDefaultRegistry": "",
+        "url": "https://cattle.example",
+    }
+
+    asked = await owners.told(name, project, "WaitingForDashboardValues")
+
+    assert asked["metadata"]["finalizers"] == [FINALIZER]
+    status = asked["status"]
+    assert (status["systemNamespace"], status["releaseNamespace"], status["releaseName"]) == (SYSTEM, release, release)
+    assert status["targetNamespaces"] == [member, release]
+    assert status["observedGeneration"] == 1
+    assert "dashboardValues" not in status
+    assert conditions_of(asked) == {
+        "Ready": ("False", "WaitingForHelm"),
+        "Reconciling": ("True", "WaitingForHelm"),
+        "Stalled": ("False", "WaitingForHelm"),
+    }
+
+
+@pytest.mark.check("hpo-31")
+@pytest.mark.check("hpo-32")
+@pytest.mark.check("hpo-33")
+async def test_values_come_in_four_layers(owners: Owners) -> None:
+    """The owner's values win over defaults, the configuration over the owner's, and what the project is over everything."""
+    project = await owners.project()
+    given = {
+        "global": {"cattle": {"projectID": "evil", "url": "https://mine", "rkeVersion": "mine", "systemDefaultRegistry": "reg"}},
+        "data": {"hello": "w"},
+        "targets": ["mine", "too"],
+    }
+    layered, stubborn = f"layers-{project}", f"string-{project}"
+
+    await owners.ask(layered, project, values=given)
+    await owners.ask(stubborn, project, values={"global": "x"})
+    values = values_of(await owners.provisioned(f"{layered}-dummy"))
+    cattle = values["global"]["cattle"]
+    forced = cattle_of(await owners.provisioned(f"{stubborn}-dummy"))
+
+    assert (cattle["projectID"], values["data"]) == (project, {"hello": "w"})
+    assert cattle["url"] == "https://mine"
+    assert cattle["systemDefaultRegistry"] == "reg"
+    assert cattle["rkeVersion"] == "from-the-file"
+    assert values["targets"] == ["file"]
+    assert forced == {
+        "clusterId": "c-test",
+        "projectID": project,
+        "projectNamespaces": [f"a1-{project}", f"{stubborn}-dummy"],
+        "projectNamespaceSelector": {"matchLabels": {PROJECT_ID: project}},
+        "releaseProjectID": "p-system",
+        "rkeVersion": "from-the-file",
+    }
+
+
+@pytest.mark.check("hpo-35")
+@pytest.mark.check("hpo-36")
+async def test_dashboard_values_are_shown(owners: Owners, demo: tuple[str, str, str]) -> None:
+    """JSON that a chart leaves in labelled ConfigMaps is shown merged, by name and key; what is no JSON is left out and told."""
+    project, name, release = demo
+    second = {"2.json": '{"graphs": ["c"]}', "1.json": '{"graphs": ["b"], "k": 2}', "x.txt": "text", "bad.json": "not json"}
+
+    await owners.dashboard("my-dash", release, release, **{"data.json": A_DASHBOARD})
+    shown = await owners.told(name, project, "Deployed")
+    await owners.dashboard("other", release, release, **second)
+    both = await owners.told(name, project, "Deployed", holds=lambda found: found["status"]["dashboardValues"].get("k") == 2)
+
+    assert shown["status"]["dashboardValues"] == {"k": 1, "graphs": ["a"], "deep": {"x": 1}}
+    assert both["status"]["dashboardValues"] == {"k": 2, "graphs": ["a", "b", "c"], "deep": {"x": 1}}
+    assert "other/bad.json" in both["status"]["statusMessage"]
+    assert "other/x.txt" in both["status"]["statusMessage"]
+
+    for config_map in ("my-dash", "other"):
+        await owners.delete(CONFIG_MAP, config_map, release)
+    waiting = await owners.told(name, project, "WaitingForDashboardValues")
+
+    assert "dashboardValues" not in waiting["status"]
+
+
+@pytest.mark.check("hpo-37")
+async def test_a_namespace_that_joins_reaches_the_values(owners: Owners, demo: tuple[str, str, str]) -> None:
+    """A further namespace of the project is listed; an unrelated label changes nothing."""
+    project, name, release = demo
+    before = await owners.provisioned(release)
+    await owners.label(f"a1-{project}", {"team": "x"})
+    await owners.namespace(f"a2-{project}", project)
+
+    wanted = [f"a1-{project}", f"a2-{project}", release]
+    after = await owners.provisioned(release, holds=lambda found: cattle_of(found)["projectNamespaces"] == wanted)
+    shown = await owners.told(
+        name, project, "WaitingForDashboardValues", holds=lambda found: found["status"]["targetNamespaces"] == wanted
+    )
+
+    assert int(after["metadata"]["generation"]) == int(before["metadata"]["generation"]) + 1  # not for the label of a1
+    assert shown["status"]["releaseNamespace"] == release
+
+
+@pytest.mark.check("hpo-38")
+async def test_what_was_made_is_put_back(
+    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Callable[[Knative], Awaitable[None]]
+) -> None:
+    """An edited HelmChart, HelmRelease or release namespace is as asked for again, and a deleted one is made again."""
+    project, _, release = demo
+    chart = await owners.provisioned(release)
+    await owners.edit(HELM_CHART, release, SYSTEM, ("replace", "/spec/valuesContent", "evil: 1"))
+    await owners.edit(HELM_RELEASE, release, SYSTEM, ("replace", "/spec/release/name", "evil"))
+    await owners.label(release, {OPERATED: None, LABEL: project, PROJECT_ID: None, ORPHANED: "true", "team": "x"})
+
+    await owners.provisioned(release, holds=lambda found: found["spec"] == chart["spec"])
+    await owners.until(HELM_RELEASE, release, SYSTEM, lambda found: found["spec"]["release"]["name"] == release)
+    marks = {OPERATED: "true", LABEL: "p-system", PROJECT_ID: project, "team": "x", "kubernetes.io/metadata.name": release}
+    await owners.until(NAMESPACE, release, "", lambda found: labels_of(found) == marks)
+
+    await owners.delete(HELM_CHART, release, SYSTEM)
+    await owners.delete(HELM_RELEASE, release, SYSTEM)
+    again = await owners.provisioned(release, holds=lambda found: found["metadata"]["uid"] != chart["metadata"]["uid"])
+
+    assert again["spec"] == chart["spec"]
+    await calm(releasing)
+
+
+@pytest.mark.check("hpo-39")
+@pytest.mark.check("hpo-41")
+async def test_what_is_not_ours_is_left_alone(
+    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Callable[[Knative], Awaitable[None]]
+) -> None:
+    """A chart of another system, and a chart in an ordinary namespace, get no status, no finalizer and no release."""
+    project = demo[0]
+    ordinary = f"a1-{project}"
+    await owners.ask(f"other-{project}", project, version="monitoring.cattle.io/v1alpha1")
+    await owners.ask(f"stray-{project}", project, namespace=ordinary)
+
+    await calm(releasing)
+
+    for name, namespace in ((f"other-{project}", registration(project)), (f"stray-{project}", ordinary)):
+        found = await owners.get(PROJECT_HELM_CHART, name, namespace)
+        assert "status" not in found
+        assert "finalizers" not in found["metadata"]
+        assert await owners.admin.get(HELM_CHART, f"{name}-dummy", SYSTEM) is None
+        assert await owners.admin.get(NAMESPACE, f"{name}-dummy") is None
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "allowed"), [("admin", "create", True), ("edit", "create", False), ("view", "list", True)]
+)
+async def test_people_of_the_project_may_ask(
+    owners: Owners, demo: tuple[str, str, str], role: str, verb: str, allowed: bool
+) -> None:
+    """Whoever is admin in the registration namespace may ask for charts there; edit and view may look."""
+    home = registration(demo[0])
+    subject = {"kind": "User", "name": f"{role}-{home}", "apiGroup": "rbac.authorization.k8s.io"}
+    reference = {"kind": "ClusterRole", "name": role, "apiGroup": "rbac.authorization.k8s.io"}
+    metadata = {"name": role, "namespace": home}
+    bound = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "metadata": metadata}
+    await owners.admin.create(ROLE_BINDING, {**bound, "roleRef": reference, "subjects": [subject]})
+    asked = {"namespace": home, "verb": verb, "group": "helm.cattle.io", "resource": "projecthelmcharts"}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+
+    async def decided() -> bool:
+        spec = {"user": subject["name"], "resourceAttributes": asked}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        answer = await owners.admin.request("POST", path, body={**review, "spec": spec})
+        return bool(answer["status"]["allowed"] == allowed)
+
+    await eventually(decided, within=30, what=f"{role} may {'' if allowed else 'not '}{verb}")
+
+
+async def test_events_tell_what_was_done(owners: Owners, demo: tuple[str, str, str]) -> None:
+    """Each decision that changed something is one Event on the ProjectHelmChart."""
+    project, name, release = demo
+    await owners.edit(HELM_CHART, release, SYSTEM, ("replace", "/spec/targetNamespace", "evil"))
+    await owners.provisioned(release, holds=lambda found: found["spec"]["targetNamespace"] == release)
+    await owners.namespace(f"a2-{project}", project)
+    await owners.provisioned(release, holds=lambda found: f"a2-{project}" in found["spec"]["valuesContent"])
+
+    wanted = [("Normal", "ReleaseRequested"), ("Normal", "Restored"), ("Normal", "ReleaseUpdated")]
+
+    async def said() -> bool:
+        return await owners.said(name, registration(project)) == wanted
+
+    await eventually(said, within=30, what="three Events")
+
+
+@pytest.mark.parametrize(
+    ("helm", "lock", "ready", "stalled"),
+    [
+        ([{"type": "Failed", "status": "True", "message": "no such image"}], "", ("False", "HelmFailed"), "True"),
+        ([{"type": "JobCreated", "status": "True"}], "Deployed", ("True", "Deployed"), "False"),
+        ([{"type": "JobCreated", "status": "True"}], "Transitioning", ("False", "WaitingForHelm"), "False"),
+        ([], "Failed", ("False", "HelmFailed"), "True"),
+    ],
+)
+async def test_the_owner_sees_what_helm_and_the_lock_say(
+    owners: Owners, demo: tuple[str, str, str], helm: list[Object], lock: str, ready: tuple[str, str], stalled: str
+) -> None:
+    """The result of Helm's Job and the state of the lock are in the conditions of the ProjectHelmChart."""
+    project, name, release = demo
+    await put_status(owners.admin, HELM_CHART, release, {"jobName": f"helm-install-{release}", "conditions": helm})
+    await put_status(owners.admin, HELM_RELEASE, release, {"state": lock, "description": "it broke"})
+
+    def holds(found: Object) -> bool:
+        conditions = conditions_of(found)
+        said = (find_condition(found, "Ready") or {})["message"]
+        return (conditions["Ready"], conditions["Stalled"][0]) == (ready, stalled) and (
+            not lock or lock in said or "it broke" in said
+        )
+
+    found = await owners.told(name, project, "WaitingForDashboardValues", holds=holds)
+
+    if helm and helm[0]["type"] == "Failed":
+        assert "no such image" in (find_condition(found, "Stalled") or {})["message"]
+
+
+async def put_status(admin: Api, kind: Kind, name: str, status: Object) -> None:
+    """Write a status as another controller does."""
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": SYSTEM}, "status": status}
+    await admin.apply(kind, body, subresource="status")

@@ -1,0 +1,225 @@
+"""Where an instance holds: namespaces that are missing, going away, doubled, selected; upstream's objects (sb-28 to sb-46)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from people import look, post, token
+from scoping import GENERATE_NAME, INSTANCE_HASH, INSTANCE_UID, OP, SCOPES, Scoping, may, role
+
+from tenantry.local.knative import Knative
+from tenantry.local.processes import FunctionProcess
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    NAMESPACE,
+    ROLE_BINDING,
+    SCOPE_INSTANCE,
+    Object,
+    is_terminating,
+)
+from tenantry.testing import eventually
+from tenantry.testing.settling import snapshot
+
+Still = Callable[[Knative], Awaitable[None]]
+
+
+@pytest.mark.check("sb-28")
+@pytest.mark.check("sb-29")
+@pytest.mark.check("sb-31")
+async def test_missing_namespaces_stop_no_other(scopes: Knative, scoping: Scoping, still: Still) -> None:
+    """What is listed and missing is named, the others are bound, and it is bound when it comes; a doubled entry is one."""
+    test = f"test-{token()}"
+    missing, si = f"missing-{test}", f"si-{test}"
+    await scoping.template(f"st-{test}", role(test))
+    await scoping.instance(si, f"st-{test}", namespaces=[missing, "default", "default"])
+    told = await scoping.scoped(si, "ScopingFailed")
+    assert told["message"] == f'{missing}: namespaces "{missing}" not found'
+    assert set(await scoping.bound(test)) == {"default"}
+    assert (await scoping.get(SCOPE_INSTANCE, si))["status"]["unboundNamespaces"] == [missing]
+
+    await scoping.namespace(missing)
+    await scoping.bound_in(test, "default", missing)
+    await scoping.scoped(si)
+    assert "unboundNamespaces" not in (await scoping.get(SCOPE_INSTANCE, si))["status"]
+    await still(scopes)
+
+
+@pytest.mark.check("sb-30")
+async def test_a_namespace_that_goes_away_is_left_alone(scopes: Knative, scoping: Scoping, still: Still) -> None:
+    """A namespace that is being terminated is named and not tried again and again; the others stay bound."""
+    test = f"test-{token()}"
+    t2, si = f"t2-{test}", f"si-{test}"
+    held: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": t2}}
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    await scoping.namespace(t2)
+    await scoping.admin.request("POST", f"/api/v1/namespaces/{t2}/configmaps", None, held)
+    await scoping.template(f"st-{test}", role(test))
+    await scoping.instance(si, f"st-{test}", namespaces=["default", t2])
+    await scoping.bound_in(test, "default", t2)
+    await scoping.delete(NAMESPACE, t2)
+    await scoping.until(NAMESPACE, t2, "", is_terminating)
+    await scoping.says(SCOPE_INSTANCE, si, "Scoped", "ScopingFailed", t2)
+    await still(scopes)
+    before = await snapshot(scoping.admin, (ROLE_BINDING, SCOPE_INSTANCE), containing=test)
+    for _ in range(2):
+        await scopes.sweep(SCOPES)
+    assert await snapshot(scoping.admin, (ROLE_BINDING, SCOPE_INSTANCE), containing=test) == before
+    assert "default" in await scoping.bound(test)
+
+    patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+    await scoping.admin.json_patch(CONFIG_MAP, "held", t2, patch)
+    await scoping.instance(si, f"st-{test}", namespaces=["default"])
+    await scoping.scoped(si)
+
+
+@pytest.mark.check("sb-35")
+@pytest.mark.check("sb-36")
+@pytest.mark.check("sb-37")
+@pytest.mark.check("sb-38")
+async def test_namespaces_by_selector(scopes: Knative, scoping: Scoping, still: Still) -> None:
+    """Namespaces are bound while they carry the labels, besides those that are listed; matching nothing gives nothing."""
+    test = f"test-{token()}"
+    env = f"env-{test}"
+    p1, p2, p3 = (f"{name}-{test}" for name in ("p1", "p2", "p3"))
+    st, si = f"st-{test}", f"si-{test}"
+    await scoping.template(st, role(test))
+    await scoping.instance(si, st, namespaceSelector={env: "prod"})
+    await scoping.scoped(si)
+    assert await scoping.bound(test) == {}
+
+    for name in (p1, p2):
+        await scoping.namespace(name, labels={env: "prod"})
+    await scoping.namespace(p3)
+    await scoping.bound_in(test, p1, p2)
+    await scoping.label(p3, {env: "prod"})
+    await scoping.bound_in(test, p1, p2, p3)
+    await scoping.label(p1, {env: None})
+    await scoping.bound_in(test, p2, p3)
+    await scoping.instance(
+        si, st, namespaceSelector={"matchExpressions": [{"key": env, "operator": "Exists"}]}, namespaces=["default"]
+    )
+    await scoping.bound_in(test, "default", p2, p3)
+    await scoping.instance(si, st, namespaceSelector={"matchLabels": {env: "nothing"}})
+    await scoping.bound_in(test)
+    await scoping.scoped(si)
+    await still(scopes)
+    assert await scoping.bound(test) == {}
+    await scoping.instance(si, st, namespaceSelector={})
+    every = {found["metadata"]["name"] for found in (await scoping.admin.list(NAMESPACE)).items if not is_terminating(found)}
+    await scoping.scoped(si)
+    assert set(await scoping.bound(test)) >= every - {""}
+    assert "" not in await scoping.bound(test)
+    await scoping.delete(SCOPE_INSTANCE, si)  # or it takes part in every namespace that later tests make
+    await scoping.bound_in(test, within=60)
+
+
+@pytest.mark.check("sb-41")
+@pytest.mark.check("sb-42")
+async def test_subjects_mean_what_they_mean_in_kubernetes(scopes: Knative, scoping: Scoping) -> None:
+    """A ServiceAccount without namespace is the binding's own, and none in a whole cluster; other kinds are refused."""
+    test = f"test-{token()}"
+    t2, st, si = f"t2-{test}", f"st-{test}", f"si-{test}"
+    await scoping.namespace(t2)
+    await scoping.template(st, role(test, subjects=[{"kind": "ServiceAccount", "name": test}]))
+    await scoping.instance(si, st, namespaces=[t2])
+    await scoping.bound_in(test, t2)
+    assert await may(scoping.admin, f"system:serviceaccount:{t2}:{test}", "list", "secrets", t2)
+    assert not await may(scoping.admin, f"system:serviceaccount:ops:{test}", "list", "secrets", t2)
+    await scoping.instance(si, st)
+    assert "namespace: Required value" in (await scoping.scoped(si, "ScopingFailed"))["message"]
+    assert "" not in await scoping.bound(test)
+
+    await scoping.template(st, role(test, subjects=[{"kind": "Robot", "name": "r2"}]))
+    await scoping.instance(si, st, namespaces=[t2])
+    await scoping.says(SCOPE_INSTANCE, si, "Scoped", "ScopingFailed", "Robot")
+
+
+@pytest.mark.check("sb-43")
+async def test_the_same_event_at_many_replicas(scopes: Knative, scoping: Scoping, identity: Any) -> None:
+    """The same event, twenty times at once at four replicas, makes each binding once."""
+    test = f"test-{token()}"
+    kubeconfig = await identity(SCOPES)
+    replicas = [FunctionProcess(SCOPES, kubeconfig, say=lambda _: None) for _ in range(4)]
+    await asyncio.gather(*(replica.start() for replica in replicas))
+    places = [f"{test}-{number}" for number in range(3)]
+    try:
+        await asyncio.gather(*(scoping.namespace(name) for name in places))
+        await scoping.template(f"st-{test}", role(f"{test}.1"), role(f"{test}.2"))
+        await scoping.instance(f"si-{test}", f"st-{test}", namespaces=places)
+        event = look(SCOPE_INSTANCE, f"si-{test}")
+        answers = await asyncio.gather(*(post(replica.url, *event) for replica in replicas for _ in range(20)))
+        assert {status for status, _ in answers} <= {204, 409, 503}
+        for number in (1, 2):
+            await scoping.bound_in(f"{test}.{number}", *places)
+        await scoping.scoped(f"si-{test}")
+    finally:
+        await asyncio.gather(*(replica.stop() for replica in replicas))
+        for replica in replicas:
+            replica.close()
+
+
+@pytest.mark.check("sb-44")
+async def test_subjects_of_many_bindings_change_in_place(scopes: Knative, scoping: Scoping) -> None:
+    """When the subject of a role in 200 namespaces changes, all bindings change and none is deleted."""
+    test = f"test-{token()}"
+    places = [f"{test}-{number}" for number in range(200)]
+    await asyncio.gather(*(scoping.namespace(name) for name in places))
+    await scoping.template(f"st-{test}", role(test))
+    await scoping.instance(f"si-{test}", f"st-{test}", namespaces=places)
+    before = await scoping.bound_in(test, *places, within=90)
+    await scoping.template(f"st-{test}", role(test, subjects=[{**OP, "name": "other"}]))
+
+    async def changed() -> bool:
+        found = await scoping.bound(test)
+        return all(found[name]["subjects"][0]["name"] == "other" for name in places)
+
+    await eventually(changed, within=90, what="200 bindings with the new subject")
+    after = await scoping.bound(test)
+    uids = {name: binding["metadata"]["uid"] for name, binding in before.items()}
+    assert uids == {name: binding["metadata"]["uid"] for name, binding in after.items()}
+    await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
+    await scoping.bound_in(test, "default", within=90)
+
+
+@pytest.mark.check("sb-46")
+async def test_bindings_of_the_oria_operator_are_taken_over(scopes: Knative, scoping: Scoping, still: Still) -> None:
+    """A binding that upstream left is replaced by one with our name, and at no moment is there none."""
+    test = f"test-{token()}"
+    await scoping.template(f"st-{test}", role(test, subjects=[{**OP, "name": test}]))
+    instance = await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
+    ours = (await scoping.bound_in(test, "default"))["default"]
+    await still(scopes)
+    labels = {INSTANCE_UID: instance["metadata"]["uid"], GENERATE_NAME: test, INSTANCE_HASH: "7c9b5d8f4"}
+    theirs: Object = {
+        "apiVersion": ROLE_BINDING.api_version,
+        "kind": "RoleBinding",
+        "metadata": {
+            "name": f"{test}-x7k2p",
+            "namespace": "default",
+            "labels": labels,
+            "ownerReferences": [{**ours["metadata"]["ownerReferences"][0], "blockOwnerDeletion": True}],
+        },
+        "roleRef": ours["roleRef"],
+        "subjects": ours["subjects"],
+    }
+    seen: list[bool] = []
+
+    async def poll() -> None:
+        while True:
+            seen.append(await may(scoping.admin, f"system:serviceaccount:ops:{test}", "list", "secrets", "default"))
+            await asyncio.sleep(0.02)
+
+    with scoping.asleep(scopes):
+        await scoping.admin.create(ROLE_BINDING, theirs)
+        await scoping.delete(ROLE_BINDING, ours["metadata"]["name"], "default")
+        polling = asyncio.create_task(poll())
+    await scoping.away(ROLE_BINDING, f"{test}-x7k2p", "default")
+    await scoping.bound_in(test, "default")
+    polling.cancel()
+    assert all(seen[1:]), "access was lost"
+    assert (await scoping.bound(test))["default"]["metadata"]["name"] == ours["metadata"]["name"]
+    assert not (await scoping.admin.list(CLUSTER_ROLE_BINDING, label_selector=f"{GENERATE_NAME}={test}")).items

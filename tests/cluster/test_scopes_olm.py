@@ -1,0 +1,262 @@
+"""Scopes made from what OLM knows about an operator: OperatorGroups and ClusterServiceVersions (sb-91 to sb-96)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from people import CORE_EVENT, token
+from scoping import READ_SECRETS, SCOPES, Scoping, may
+
+from tenantry.api import Api
+from tenantry.api.errors import KindNotServed
+from tenantry.local.knative import Knative
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_SERVICE_VERSION,
+    CUSTOM_RESOURCE_DEFINITION,
+    OPERATOR_GROUP,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Kind,
+    Object,
+    labels_of,
+)
+from tenantry.testing import eventually
+from tenantry.testing.settling import settle, snapshot
+
+CONFIG = {"scopeBinding": {"olm": {"enabled": True}}}
+ALL_MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
+READ_NODES: Object = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}
+
+
+def definition(kind: Kind) -> Object:
+    """A CRD that takes anything: OLM's own have thousands of lines."""
+    group, _, version = kind.api_version.partition("/")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
+        "metadata": {"name": f"{kind.plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.kind, "plural": kind.plural},
+            "versions": [served],
+        },
+    }
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def olm(admin: Api, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    """scope-binding with OLM switched on, started before OLM's kinds are served."""
+    running = await knative(CONFIG, functions=[SCOPES])
+    for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP):
+        await admin.apply(CUSTOM_RESOURCE_DEFINITION, definition(kind))
+
+    async def served() -> bool:
+        try:
+            await asyncio.gather(*(admin.list(kind) for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)))
+        except KindNotServed:
+            return False
+        return True
+
+    await eventually(served, within=30, what="OLM's kinds")
+    yield running
+    await running.drain()
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP):
+        await admin.delete(CUSTOM_RESOURCE_DEFINITION, f"{kind.plural}.operators.coreos.com")
+
+
+class Operators:
+    """What OLM would write for one operator in a namespace of its own."""
+
+    def __init__(self, scoping: Scoping) -> None:
+        self.scoping = scoping
+        self.home = f"ops-{token()}"
+        self.csv = f"my-op-{self.home}.v1.0.0"
+
+    def pair(self, part: str) -> str:
+        return f"{part}.{self.home}.{self.csv}"
+
+    async def group(self, name: str = "group", **spec: Any) -> None:
+        metadata = {"name": name, "namespace": self.home, "labels": {"scope-binding/olm-compat": "true"}}
+        body = {"apiVersion": OPERATOR_GROUP.api_version, "kind": OPERATOR_GROUP.kind, "metadata": metadata, "spec": spec}
+        await self.scoping.admin.apply(OPERATOR_GROUP, body)
+
+    async def version(self, *, modes: tuple[str, ...] = ALL_MODES, labels: Object | None = None, name: str = "") -> None:
+        metadata = {"name": name or self.csv, "namespace": self.home, "labels": labels or {}}
+        permissions = {
+            "permissions": [{"serviceAccountName": "my-op", "rules": [READ_SECRETS]}],
+            "clusterPermissions": [{"serviceAccountName": "my-op", "rules": [READ_NODES]}],
+        }
+        spec = {
+            "install": {"strategy": "deployment", "spec": permissions},
+            "installModes": [{"type": mode, "supported": mode in modes} for mode in ALL_MODES],
+        }
+        kind = CLUSTER_SERVICE_VERSION
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+        await self.scoping.admin.apply(kind, body)
+
+    async def generated(self) -> list[str]:
+        """Templates and instances with our mark, and ClusterRoles, of this operator."""
+        found: list[str] = []
+        for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE, CLUSTER_ROLE):
+            found += [
+                obj["metadata"]["name"]
+                for obj in (await self.scoping.admin.list(kind)).items
+                if self.csv in obj["metadata"]["name"]
+            ]
+        return found
+
+    async def warned(self, reason: str) -> str:
+        async def check() -> str:
+            fields = f"involvedObject.name={self.csv},type=Warning"
+            events = (await self.scoping.admin.list(CORE_EVENT, self.home, field_selector=fields)).items
+            return next((event["message"] for event in events if event["reason"] == reason), "")
+
+        return await eventually(check, within=30, what=f"a Warning {reason} on {self.csv}")
+
+    async def rested(self, olm: Knative) -> None:
+        await settle(olm, self.scoping.admin)
+
+
+@pytest_asyncio.fixture
+async def operators(scoping: Scoping, olm: Knative) -> Operators:
+    """An operator's namespace."""
+    made = Operators(scoping)
+    await scoping.namespace(made.home)
+    return made
+
+
+@pytest.mark.check("sb-91")
+@pytest.mark.check("sb-95")
+async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """Permissions hold in the group's namespaces, cluster permissions everywhere, and all goes with the version."""
+    ops = operators
+    t1, t2 = f"t1-{ops.home}", f"t2-{ops.home}"
+    for name in (t1, t2):
+        await scoping.namespace(name)
+    await ops.group(targetNamespaces=[t2, t1])
+    await ops.version()
+    for part in ("ns", "cluster"):
+        await scoping.scoped(ops.pair(part))
+    instance = await scoping.get(SCOPE_INSTANCE, ops.pair("ns"))
+    assert instance["spec"] == {"scopeTemplateName": ops.pair("ns"), "namespaces": [t1, t2]}
+    assert (await scoping.get(SCOPE_INSTANCE, ops.pair("cluster")))["spec"] == {"scopeTemplateName": ops.pair("cluster")}
+    template = await scoping.get(SCOPE_TEMPLATE, ops.pair("ns"))
+    (role,) = template["spec"]["clusterRoles"]
+    assert role["rules"] == [READ_SECRETS]
+    assert role["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": ops.home}]
+    assert labels_of(template)["olm.owner"] == ops.csv
+    assert labels_of(template)["olm.owner.kind"] == "ClusterServiceVersion"
+    assert "ownerReferences" not in template["metadata"]
+
+    bound = await scoping.bound(ops.csv[:20])
+    assert set(bound) == {t1, t2, ""}
+    user = f"system:serviceaccount:{ops.home}:my-op"
+    assert await may(scoping.admin, user, "list", "secrets", t1)
+    assert not await may(scoping.admin, user, "list", "secrets", "default")
+    assert await may(scoping.admin, user, "list", "nodes")
+
+    await scoping.edit(SCOPE_INSTANCE, ops.pair("ns"), "", ("remove", "/spec/namespaces", None))
+    await scoping.until(SCOPE_INSTANCE, ops.pair("ns"), "", lambda found: found["spec"].get("namespaces") == [t1, t2])
+    await scoping.edit(SCOPE_TEMPLATE, ops.pair("ns"), "", ("add", "/spec/clusterRoles/-", {"generateName": "more", "rules": []}))
+    await scoping.until(SCOPE_TEMPLATE, ops.pair("ns"), "", lambda found: len(found["spec"]["clusterRoles"]) == 1)
+    await ops.rested(olm)
+    kinds = (SCOPE_TEMPLATE, SCOPE_INSTANCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)
+    before = await snapshot(scoping.admin, kinds, containing=ops.home)
+    await olm.sweep(SCOPES)
+    assert await snapshot(scoping.admin, kinds, containing=ops.home) == before
+
+    # A new version of the operator: its pair is there before the old one goes (C-6).
+    old = ops.csv
+    await ops.version(name=f"{ops.csv}-next")
+    await scoping.scoped(f"{ops.pair('ns')}-next")
+    await scoping.delete(CLUSTER_SERVICE_VERSION, old, ops.home)
+    await scoping.away(SCOPE_TEMPLATE, ops.pair("ns"))
+    assert await may(scoping.admin, user, "list", "secrets", t1)
+    await scoping.delete(CLUSTER_SERVICE_VERSION, f"{old}-next", ops.home)
+
+    async def nothing() -> bool:
+        return not await ops.generated() and not await scoping.bound(ops.csv[:20])
+
+    await eventually(nothing, within=30, what="nothing generated is left")
+
+
+@pytest.mark.check("sb-92")
+async def test_a_selector_stays_a_selector(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """A group with a selector gives an instance with it; while it matches nothing, nothing is bound, least of all everywhere."""
+    ops = operators
+    await ops.group(selector={"matchLabels": {"team": ops.home}})
+    await ops.version()
+    await scoping.scoped(ops.pair("ns"))
+    instance = await scoping.get(SCOPE_INSTANCE, ops.pair("ns"))
+    assert instance["spec"] == {"scopeTemplateName": ops.pair("ns"), "namespaceSelector": {"matchLabels": {"team": ops.home}}}
+    role = (await scoping.get(SCOPE_TEMPLATE, ops.pair("ns")))["spec"]["clusterRoles"][0]["generateName"]
+    assert await scoping.bound(role) == {}
+    await scoping.namespace(f"t-{ops.home}", labels={"team": ops.home})
+    await scoping.bound_in(role, f"t-{ops.home}")
+
+
+@pytest.mark.check("sb-93")
+async def test_a_group_of_all_namespaces(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """Without targets the operator is of the whole cluster, and may see the namespaces, as under OLM."""
+    ops = operators
+    await ops.group()
+    await ops.version()
+    await scoping.scoped(ops.pair("ns"))
+    (role,) = (await scoping.get(SCOPE_TEMPLATE, ops.pair("ns")))["spec"]["clusterRoles"]
+    assert role["rules"] == [READ_SECRETS, {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]}]
+    assert set(await scoping.bound(role["generateName"])) == {""}
+    assert await may(scoping.admin, f"system:serviceaccount:{ops.home}:my-op", "list", "namespaces")
+
+
+@pytest.mark.check("sb-94")
+async def test_what_olm_refuses_is_refused(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """Two groups, or an install mode that is not supported: nothing is generated, and an Event says so with OLM's word."""
+    ops = operators
+    await ops.group(targetNamespaces=[ops.home])
+    await ops.version(modes=("AllNamespaces",))
+    assert "OwnNamespace" in await ops.warned("UnsupportedOperatorGroup")
+    await ops.rested(olm)
+    assert await ops.generated() == []
+    await ops.version()
+    await scoping.scoped(ops.pair("ns"))
+    await ops.group("second")
+    assert "group, second" in await ops.warned("TooManyOperatorGroups")
+
+    async def nothing() -> bool:
+        return not await ops.generated()
+
+    await eventually(nothing, within=30, what="what was generated is gone")
+    await scoping.delete(OPERATOR_GROUP, "second", ops.home)
+    await scoping.scoped(ops.pair("ns"))
+    # Taking the label off ends it (C-1).
+    await scoping.edit(OPERATOR_GROUP, "group", ops.home, ("remove", "/metadata/labels", None))
+    await eventually(nothing, within=30, what="what was generated is gone")
+
+
+@pytest.mark.check("sb-96")
+async def test_copies_and_names_of_others_are_left_alone(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """A copied version generates nothing; somebody's own template of the name is neither changed nor bound, and told."""
+    ops = operators
+    theirs = await scoping.template(ops.pair("ns"), kind=SCOPE_TEMPLATE)
+    await ops.group(targetNamespaces=[ops.home])
+    await ops.version(labels={"olm.copiedFrom": "elsewhere"})
+    await ops.rested(olm)
+    await olm.sweep(SCOPES)
+    assert await ops.generated() == [ops.pair("ns")]
+
+    await ops.version(labels={"own": "true"})
+    assert ops.pair("ns") in await ops.warned("ScopeNameTaken")
+    await scoping.scoped(ops.pair("cluster"))
+    await ops.rested(olm)
+    live = await scoping.get(SCOPE_TEMPLATE, ops.pair("ns"))
+    assert live["spec"] == theirs["spec"]
+    assert await scoping.admin.get(SCOPE_INSTANCE, ops.pair("ns")) is None

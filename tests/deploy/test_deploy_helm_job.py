@@ -1,0 +1,38 @@
+"""The image of the Jobs that run Helm: what it is made of agrees with what we pin and name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import manifests
+
+from release_provisioning.jobs.manifest import IMAGE
+from tenantry.local.control_plane import HELM
+from tenantry.local.jobs import helm_job_program
+
+FOLDER = manifests.ROOT / "knative" / "helm-job"
+
+
+def test_image_has_the_pinned_helm() -> None:
+    """The image is built from the module, and named by the version, that the code knows."""
+    text = (FOLDER / "Containerfile").read_text(encoding="utf-8")
+
+    assert f"version.version=v{HELM.version}" in text
+    assert f"COPY {HELM.folder.relative_to(manifests.ROOT)}/ ./" in text
+    assert f"-t {IMAGE} " in text
+    assert "USER 1000" in text
+
+
+def test_program_needs_nothing_but_python(tmp_path: Path) -> None:
+    """It runs without any package, and says what it was not told."""
+    (tmp_path / "dev").mkdir()
+    environment = {"HELM_JOB_ROOT": str(tmp_path), "PATH": os.defpath}
+    command = [sys.executable, "-I", "-S", str(helm_job_program()), "dance"]
+
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert result.returncode == 1
+    assert "the first argument is install or delete" in (tmp_path / "dev" / "termination-log").read_text()

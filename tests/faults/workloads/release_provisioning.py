@@ -1,0 +1,59 @@
+"""release-provisioning: charts are asked for, clash, follow their project and go; what was made drifts and is put back."""
+
+from tenantry.model import kinds
+from tenantry.model.conditions import find_condition
+from tenantry.model.names import DASHBOARD_VALUES, OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
+from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
+from tenantry.testing.world import Moment
+
+PROJECT, P, Q, SYSTEM = "field.cattle.io/projectId", "cattle-project-p-@", "cattle-project-q-@", "cattle-helm-system"
+RELEASE, DUMMY = "demo-@-dummy", "dummy.cattle.io/v1alpha1"
+
+
+def member(name: str, project: str, before: str = "") -> Step:
+    """A namespace of a project, with the memory that namespace-registration keeps on it."""
+    return namespace(name, {PROJECT: project, PROJECT_ID: before or project})
+
+
+def ask(where: str, **spec: object) -> Step:
+    """A ProjectHelmChart."""
+    return apply("ProjectHelmChart", "demo-@", where, spec={"helmApiVersion": DUMMY, **spec})
+
+
+HOME, OTHER = (namespace(f"cattle-project-{p}", {OPERATED: "true", PROJECT_ID: p, PROJECT: p}) for p in ("p-@", "q-@"))
+JOIN, JOIN_TOO, MOVE, THEIRS = (member(*each) for each in (("a-@", "p-@"), ("b-@", "p-@"), ("b-@", "q-@", "p-@"), ("c-@", "q-@")))
+LEAVE = namespace("a-@", {PROJECT_ID: "p-@"})
+FOREIGN, GIVEN = namespace(RELEASE, {"foreign.example/owner": "them"}), ask(P, values={"data": {"hello": "you"}})
+READY, UNWANTED = [HOME, JOIN, ask(P)], delete("ProjectHelmChart", "demo-@", P, gone=True)
+DASHBOARD = apply("ConfigMap", "dash", RELEASE, labels={DASHBOARD_VALUES: RELEASE}, data={"a.json": '{"k": 1}'})
+
+
+def takes_away_with_a_reason(moment: Moment) -> str:
+    """The function deletes HelmCharts and HelmReleases that were made for somebody, no namespace, and touches no foreign one."""
+    if not moment.by or (before := moment.change.before) is None:
+        return ""
+    ours = before["kind"] in ("HelmChart", "HelmRelease") and PROJECT_CHART in kinds.annotations_of(before)
+    if moment.change.after is None and not ours and before["kind"] != "ProjectHelmChart":
+        return f"deleted a {before['kind']}"
+    return "changed a foreign namespace" if "foreign.example/owner" in kinds.labels_of(before) else ""
+
+
+workload = Workload(
+    "release-provisioning",
+    config={"global": {"cattle": {"systemProjectId": "p-s"}}, "helmProjectOperator": {"helmController": {"enabled": False}}},
+    tells=lambda obj: (find_condition(obj, "Stalled") or {}).get("status") == "True",
+    leftover=lambda obj: ORPHANED in kinds.labels_of(obj),
+    safe=[takes_away_with_a_reason],
+    watched=(kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE, kinds.EVENT),
+)
+workload.scenario("provision", ask(P), JOIN_TOO, before=[HOME, JOIN])
+workload.scenario("values", GIVEN, DASHBOARD, before=READY, other=[HOME, JOIN, GIVEN, DASHBOARD])
+workload.scenario("move-member", MOVE, before=[OTHER, *READY, JOIN_TOO], other=[*READY, JOIN_TOO, MOVE, OTHER])
+workload.scenario("clash", ask(Q), before=[OTHER, THEIRS, *READY], other=[*READY, OTHER, ask(Q), THEIRS])
+workload.scenario("no-targets", LEAVE, JOIN, before=READY)
+workload.scenario("unwanted", UNWANTED, before=READY, other=[*READY, LEAVE, JOIN, UNWANTED])
+workload.scenario("drift-chart", edit("HelmChart", RELEASE, SYSTEM, "/spec/valuesContent", "x: 1"), before=READY)
+workload.scenario("drift-made", delete("HelmChart", RELEASE, SYSTEM), delete("HelmRelease", RELEASE, SYSTEM), before=READY)
+workload.scenario("drift-labels", edit("Namespace", RELEASE, "", "/metadata/labels/helm.cattle.io~1projectId"), before=READY)
+workload.scenario("rebuild", delete("Namespace", RELEASE, gone=True), before=READY)
+workload.scenario("foreign", ask(P), before=[FOREIGN, HOME, JOIN])

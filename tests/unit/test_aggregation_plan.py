@@ -1,0 +1,256 @@
+"""The pure part of rbac-aggregation: who is named, what is bound, what goes, and what is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, place_of_owner, places_of, winner
+from rbac_aggregation.projects.plan import (
+    MANAGER,
+    Release,
+    is_untouched,
+    people_of,
+    plan_release,
+    report_release,
+    role_ref,
+)
+from tenantry.model.config import Config
+from tenantry.model.kinds import Key, Object
+from tenantry.model.names import (
+    AGGREGATE_FROM,
+    BINDING_OF,
+    CLEANUP,
+    OPERATED,
+    PROJECT_CHART,
+    PROJECT_ID,
+    ROLE_OF,
+    ROLES_BOUND_CONDITION,
+)
+from tenantry.model.plan import Apply, Delete, Refusal
+
+CONFIG = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-system"}}})
+GROUP = "rbac.authorization.k8s.io"
+HOME, PLACE = "cattle-project-p-a", Place("demo-dummy", "demo-dummy")
+
+
+def chart(name: str = "demo", namespace: str = HOME, created: str = "2026-01-01T00:00:00Z", **labels: str) -> Object:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "creationTimestamp": created, "labels": labels}
+    spec = {"helmApiVersion": "dummy.cattle.io/v1alpha1"}
+    return {"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart", "metadata": metadata, "spec": spec}
+
+
+def binding(name: str, kind: str, role: str, *subjects: Object, namespace: str = HOME) -> Object:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"},
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
+        "subjects": list(subjects),
+    }
+
+
+def person(name: str, kind: str = "User") -> Object:
+    return {"kind": kind, "name": name, "apiGroup": GROUP}
+
+
+def role(name: str, level: str | None = "admin") -> Object:
+    labels = {ROLE_OF: PLACE.release, **({AGGREGATE_FROM: level} if level is not None else {})}
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Role",
+        "metadata": {"name": name, "namespace": PLACE.namespace, "labels": labels},
+    }
+
+
+def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo") -> Object:
+    """A RoleBinding as we leave it."""
+    found = binding(name, "Role", name, *subjects, namespace=PLACE.namespace)
+    labels = {OPERATED: "true", PROJECT_ID: "p-a", BINDING_OF: PLACE.release}
+    fields: Object = {
+        "f:metadata": {
+            "f:labels": {f"f:{label}": {} for label in labels},
+            "f:annotations": {f"f:{PROJECT_CHART}": {}},
+        },
+        "f:roleRef": {},
+        "f:subjects": {},
+    }
+    found["metadata"] |= {
+        "labels": labels,
+        "annotations": {PROJECT_CHART: owner},
+        "managedFields": [{"manager": MANAGER, "operation": "Apply", "fieldsV1": fields}],
+    }
+    return found
+
+
+NAMESPACE = {"metadata": {"name": PLACE.namespace, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
+ALICE = binding("alice", "ClusterRole", "admin", person("alice"))
+RELEASE = Release(PLACE, Claim(chart(), PLACE, "p-a"), NAMESPACE, (role("r"),), (), (ALICE,), charts=(chart(),))
+
+
+def shown(seen: Release, config: Config = CONFIG) -> list[str]:
+    """The writes as text: verb, name and subjects."""
+    lines = []
+    for write in plan_release(seen, config).writes():
+        if isinstance(write, Apply):
+            lines.append(f"bind {write.key.name}: {', '.join(each['name'] for each in write.wanted['subjects'])}")
+        else:
+            assert isinstance(write, Delete)
+            lines.append(f"delete {write.key.name}")
+    return lines
+
+
+def test_people_are_users_and_groups_sorted_and_each_once() -> None:
+    """Other kinds, other groups and other references count for nothing."""
+    sources = [
+        binding("a", "ClusterRole", "admin", person("x"), person("x", "Group"), {"kind": "ServiceAccount", "name": "robot"}),
+        binding("b", "ClusterRole", "admin", person("bob"), person("x"), {**person("mallory"), "apiGroup": "other"}),
+        binding("c", "Role", "admin", person("carol")),
+        binding("d", "ClusterRole", "edit", person("dora")),
+        {**binding("e", "ClusterRole", "admin", person("erin")), "roleRef": {"kind": "ClusterRole", "name": "admin"}},
+        {**binding("f", "ClusterRole", "admin"), "subjects": None},
+    ]
+    assert people_of("admin", sources) == (("Group", "x"), ("User", "bob"), ("User", "x"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["bind r: alice"]),
+        ({"namespace": None}, []),
+        ({"namespace": {"metadata": {**NAMESPACE["metadata"], "deletionTimestamp": "now"}}}, []),
+        ({"namespace": {"metadata": {"name": PLACE.namespace}}}, []),
+        ({"claim": Claim(chart(), Place("elsewhere", PLACE.release), "p-a")}, []),
+        ({"claim": Claim(chart(**{CLEANUP: "true"}), PLACE, "p-a")}, []),
+        ({"sources": ()}, []),
+        ({"roles": (role("r"), role("s", "view"), role("t", None))}, ["bind r: alice"]),
+        ({"bindings": (made("gone", person("alice")),)}, ["bind r: alice", "delete gone"]),
+        ({"sources": (), "bindings": (made("r", person("alice")),)}, ["delete r"]),
+        ({"bindings": (binding("r", "ClusterRole", "view", namespace=PLACE.namespace),)}, []),
+        ({"claim": None, "bindings": (made("r", person("alice")),)}, []),
+        ({"claim": None, "bindings": (made("r", person("alice")),), "given_up": frozenset({f"{HOME}/demo"})}, ["delete r"]),
+        ({"claim": None, "charts": (), "bindings": (made("r", owner=""),)}, ["delete r"]),
+    ],
+)
+def test_what_is_bound_and_what_goes(changes: dict[str, Any], expected: list[str]) -> None:
+    """People are bound where the release is; ours goes on positive evidence only; a foreign binding is left alone."""
+    assert shown(replace(RELEASE, **changes)) == expected
+
+
+def test_a_copy_elsewhere_is_not_ours() -> None:
+    """In a release's own namespace our marks suffice, since the record of who wrote can be lost; elsewhere they do not."""
+    copy = made("r", person("alice"))
+    del copy["metadata"]["managedFields"]
+    gone = replace(RELEASE, claim=None, given_up=frozenset({f"{HOME}/demo"}))
+    assert shown(replace(gone, bindings=(copy,))) == ["delete r"]
+    copy["metadata"]["namespace"] = "elsewhere"
+    assert shown(replace(gone, place=Place("elsewhere", PLACE.release), bindings=(copy,))) == []
+
+
+def test_a_reference_is_changed_by_deletion() -> None:
+    """What we made and refers to something else by now is deleted, to be made anew."""
+    assert shown(replace(RELEASE, bindings=({**made("r"), "roleRef": role_ref("other")},))) == ["delete r"]
+
+
+def test_untouched_is_what_only_we_wrote() -> None:
+    """Another manager, or a field that we lost, shows that somebody was there."""
+    ours = made("r", person("alice"))
+    assert is_untouched(ours)
+    theirs = {"manager": "kubectl", "operation": "Update", "fieldsV1": {}}
+    ours["metadata"]["managedFields"].append(theirs)
+    assert not is_untouched(ours)
+    lost = made("r")
+    del lost["metadata"]["managedFields"][0]["fieldsV1"]["f:subjects"]
+    assert not is_untouched(lost)
+
+
+def told(seen: Release, *refusals: Refusal) -> list[tuple[str, str]]:
+    """Reason and name of what is told; an empty reason takes it back."""
+    found = []
+    for write in report_release(seen, refusals, CONFIG).writes():
+        assert isinstance(write, Apply)
+        conditions = write.wanted.get("status", {}).get("conditions") or [{"reason": ""}]
+        found.append((conditions[0]["reason"], write.key.name))
+    return found
+
+
+def test_problems_are_told_on_the_chart() -> None:
+    """The first in a fixed order is the reason, and the rest is counted."""
+    refusal = Refusal(Key(f"{GROUP}/v1", "RoleBinding", PLACE.namespace, "r"), "quota", "exceeded quota: few, used: 3")
+    assert told(RELEASE) == []
+    assert told(RELEASE, refusal) == [("QuotaExceeded", "demo")]
+    assert told(replace(RELEASE, missing=frozenset({"admin"}))) == [("ClusterRoleMissing", "demo")]
+    foreign = binding("r", "ClusterRole", "view", namespace=PLACE.namespace)
+    assert told(replace(RELEASE, bindings=(foreign,)), refusal) == [("QuotaExceeded", "demo")]
+    assert told(replace(RELEASE, roles=(role("s", "owner"),))) == [("UnknownLevel", "demo")]
+    assert told(replace(RELEASE, roles=(role("s", None),), namespace={"metadata": {"name": "x"}})) == []
+
+
+def test_a_refusal_is_not_told_anew_for_other_words() -> None:
+    """The API server's own words may differ each time; what was told stays while reason and object are the same."""
+
+    def refused(words: str) -> Refusal:
+        return Refusal(Key(f"{GROUP}/v1", "RoleBinding", PLACE.namespace, "r"), "admission", words)
+
+    first = next(iter(report_release(RELEASE, [refused("request 1")], CONFIG).writes()))
+    assert isinstance(first, Apply)
+    after = {**chart(), "status": first.wanted["status"]}
+    seen = replace(RELEASE, claim=Claim(after, PLACE, "p-a"))
+    second = next(iter(report_release(seen, [refused("request 2")], CONFIG).writes()))
+    assert isinstance(second, Apply)
+    assert second.wanted["status"] == first.wanted["status"]
+
+
+def test_a_condition_is_taken_back() -> None:
+    """From the holder when all is well, and from one that is no holder any more; never one that we do not own."""
+    entry = {"manager": MANAGER, "operation": "Apply", "subresource": "status", "fieldsV1": {}}
+    status = {"conditions": [{"type": ROLES_BOUND_CONDITION, "status": "False", "reason": "X", "message": ""}]}
+    ours = {**chart(), "status": status}
+    ours["metadata"]["managedFields"] = [entry]
+    assert told(replace(RELEASE, claim=Claim(ours, PLACE, "p-a"), charts=(ours,))) == [("", "demo")]
+    assert told(replace(RELEASE, claim=None, charts=(ours,))) == [("", "demo")]
+    assert told(replace(RELEASE, claim=None, charts=({**chart(), "status": status},))) == []
+
+
+def test_names_tell_places() -> None:
+    """A ProjectHelmChart's key tells its place, a release's name who may ask for it, an owner its place."""
+    assert places_of(HOME, "demo", CONFIG) == [PLACE]
+    assert places_of("default", "demo", CONFIG) == []
+    assert places_of(HOME, "x" * 60, CONFIG) == []
+    assert askers(PLACE, CONFIG) == [("", "demo")]
+    assert askers(Place("x", "x"), CONFIG) == []
+    assert place_of_owner("release/demo-dummy/demo-dummy") == PLACE
+    assert [place_of_owner(text) for text in ("release/x", "release/../x", "project/a", "release/a/B")] == [None] * 4
+
+
+def test_the_oldest_wins() -> None:
+    """Then the first by namespace and name; claims of other releases do not count."""
+    claims = [
+        Claim(chart(namespace="cattle-project-b", created="2026-01-02T00:00:00Z"), PLACE, "b"),
+        Claim(chart(namespace="cattle-project-d"), PLACE, "d"),
+        Claim(chart(namespace="cattle-project-c"), PLACE, "c"),
+        Claim(chart(created="2020-01-01T00:00:00Z"), Place("x", "x"), "x"),
+        None,
+    ]
+    found = winner(PLACE.release, claims)
+    assert found is not None
+    assert found.project == "c"
+    assert winner("other", claims) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "gone"),
+    [
+        (None, True),
+        (chart(), False),
+        (chart(**{CLEANUP: "true"}), True),
+        (chart("other"), True),
+        ({**chart("other"), "spec": {"helmApiVersion": "foreign/v1"}}, False),
+    ],
+)
+def test_what_is_certain(found: Object | None, gone: bool) -> None:
+    """Gone, asked to clean up, or elsewhere by now; one that does not count any more is no evidence."""
+    home = {"metadata": {"name": HOME, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
+    assert has_given_up(found, home, PLACE, CONFIG) == gone

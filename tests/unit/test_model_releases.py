@@ -1,0 +1,236 @@
+"""Names, targets, values and dashboard values of releases, without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenantry.model.config import Chart, Config
+from tenantry.model.kinds import Object
+from tenantry.model.releases import (
+    ChartKey,
+    by_age,
+    chart_for,
+    claimants,
+    composed_values,
+    dashboards_of,
+    possible_names,
+    release_name,
+    release_name_problem,
+    release_namespace,
+    selected_namespaces,
+    target_namespaces,
+    values_content,
+    values_problem,
+)
+from tenantry.model.values import as_yaml, is_deeper, merged
+
+PLAIN = Chart(helmApiVersion="dummy.cattle.io/v1alpha1", releaseName="dummy")
+SINGLE = Chart(helmApiVersion="monitoring.cattle.io/v1alpha1", releaseName="monitoring", singleton=True)
+LABEL = "field.cattle.io/projectId"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def config(label: str = LABEL, system: str = "p-system", **operator: Any) -> Config:
+    cattle = {"projectLabel": label, "clusterId": "c-test", "systemProjectId": system, "url": "u", "systemDefaultRegistry": "r"}
+    charts = [chart.model_dump(by_alias=True) for chart in (PLAIN, SINGLE)]
+    return Config.model_validate({"global": {"cattle": cattle}, "helmProjectOperator": {"charts": charts, **operator}})
+
+
+def asked(name: str = "demo", namespace: str = "cattle-project-p-a", created: str = "0", **spec: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": f"2026-01-01T00:00:0{created}Z"}
+    return {"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart", "metadata": metadata, "spec": spec}
+
+
+def namespace(name: str, project: str = "p-a", **metadata: Any) -> Object:
+    labels = {LABEL: project, "team": name}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels, **metadata}}
+
+
+def test_names_are_made_and_found_again() -> None:
+    """A release is named after its ProjectHelmChart or, for a singleton, after the namespace; the name says where to look."""
+    key = ChartKey("cattle-project-p-a", "demo")
+
+    assert release_name(key, PLAIN) == "demo-dummy"
+    assert release_name(key, SINGLE) == "cattle-project-p-a-monitoring"
+    assert possible_names(key, config()) == ["demo-dummy", "cattle-project-p-a-monitoring"]
+    assert claimants("demo-dummy", config()) == [("", "demo")]
+    assert claimants("cattle-project-p-a-monitoring", config()) == [("cattle-project-p-a", "")]
+    assert claimants("-dummy", config()) == claimants("other", config()) == []
+    assert claimants("demo-dummy", config(label="")) == [("cattle-helm-system", "demo")]
+    assert claimants("cattle-project-p-a-monitoring", config(label="")) == []
+
+
+def test_a_chart_is_chosen_by_its_exact_version() -> None:
+    """Only an exactly equal helmApiVersion chooses a chart; null and missing specs choose none."""
+    assert chart_for(asked(helmApiVersion="dummy.cattle.io/v1alpha1"), config()) == PLAIN
+    assert chart_for(asked(helmApiVersion="dummy.cattle.io/v1"), config()) is None
+    assert chart_for({**asked(), "spec": None}, config()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dedicated", "words"),
+    [
+        ("x" * 50, True, ""),
+        ("x" * 51, True, "at most 50"),
+        ("a.b-dummy", True, "cannot name a namespace"),
+        ("a.b-dummy", False, ""),
+        ("a..b", False, "cannot name"),
+    ],
+)
+def test_names_that_cannot_be(name: str, dedicated: bool, words: str) -> None:
+    """50 characters fit into the name of a Job; where releases have namespaces of their own, a name is a DNS label."""
+    problem = release_name_problem(name, config(system="p-system" if dedicated else ""))
+
+    assert words in problem if words else problem == ""
+
+
+def test_the_oldest_comes_first_and_then_the_name() -> None:
+    """Age decides, and within a second the namespace and name."""
+    old, young = asked("z"), asked("a", created="1")
+    same = asked("a", namespace="b")
+
+    assert by_age([young, old, same]) == [same, old, young]
+
+
+def test_targets_are_the_living_members_and_the_release_itself() -> None:
+    """Terminating, foreign and system namespaces are none; without members the release's own does not count either."""
+    found = [namespace("b"), namespace("a"), namespace("c", deletionTimestamp="x"), namespace("kube-system"), namespace("d", "q")]
+
+    assert target_namespaces(found, "p-a", "r", config()) == ("a", "b", "r")
+    assert target_namespaces(found, "p-a", "r", config(system="")) == ("a", "b")
+    assert target_namespaces(found, "none", "r", config()) == ()
+    assert release_namespace(ChartKey("n", "x"), "r", config()) == "r"
+    assert release_namespace(ChartKey("n", "x"), "r", config(system="")) == "n"
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        (None, ()),
+        ({}, ("a", "b")),
+        ({"matchLabels": {"team": "a"}}, ("a",)),
+        ({"matchLabels": {"team": None}}, ()),
+        ({"matchExpressions": [{"key": "team", "operator": "In", "values": ["b"]}]}, ("b",)),
+        ({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["b"]}]}, ("a",)),
+        ({"matchExpressions": [{"key": "none", "operator": "NotIn", "values": ["b"]}]}, ("a", "b")),
+        ({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, ("a", "b")),
+        ({"matchExpressions": [{"key": "team", "operator": "DoesNotExist", "values": None}]}, ()),
+    ],
+)
+def test_selectors(selector: Object | None, names: tuple[str, ...]) -> None:
+    """A selector chooses as the API's label selectors do; none chooses nothing, an empty one everything but the system."""
+    found = [namespace("b"), namespace("a"), namespace("kube-system"), namespace("gone", deletionTimestamp="x")]
+
+    assert selected_namespaces(found, selector, config(label="")) == names
+
+
+def test_an_unknown_operator_is_an_error() -> None:
+    """An operator that nobody knows is told with its field, even when other parts match nothing."""
+    selector = {"matchLabels": {"team": "none"}, "matchExpressions": [{"key": "team", "operator": "Like"}]}
+
+    with pytest.raises(ValueError, match="matchExpressions: 'Like' is no operator"):
+        selected_namespaces([namespace("a")], selector, config(label=""))
+
+
+def test_layers_win_in_their_order() -> None:
+    """Installation defaults, the owner, the installation, the chart, the project; lists are replaced, maps merged."""
+    chart = Chart(helmApiVersion="a.b/v1", releaseName="x", valuesOverride={"b": "chart"})
+    values = {"a": "owner", "b": "owner", "l": [1, 2], "m": {"x": 1}, "global": {"cattle": {"projectID": "evil", "url": "owner"}}}
+    made = composed_values(
+        asked(values=values), chart, "p-a", ["a1"], config(valuesOverride={"a": "op", "b": "op", "l": [3], "m": {"y": None}})
+    )
+
+    assert (made["a"], made["b"], made["l"], made["m"]) == ("op", "chart", [3], {"x": 1, "y": None})
+    assert made["global"]["cattle"] == {
+        "systemDefaultRegistry": "r",
+        "url": "owner",
+        "clusterId": "c-test",
+        "projectID": "p-a",
+        "releaseProjectID": "p-system",
+        "projectNamespaces": ["a1"],
+        "projectNamespaceSelector": {"matchLabels": {"helm.cattle.io/projectId": "p-a"}},
+    }
+
+
+@pytest.mark.parametrize("broken", [{"global": "x"}, {"global": None}, {"global": {"cattle": [1]}}, {}])
+def test_forced_values_stand_on_anything(broken: Object) -> None:
+    """Whatever the owner puts where a map is needed, what the project is gets there whole, and nothing is merged into it."""
+    given_selector = {"global": {"cattle": {"projectNamespaceSelector": {"matchLabels": {"evil": "1"}}}}}
+    for values in (broken, given_selector):
+        cattle = composed_values(asked(values=values), PLAIN, "p-a", [], config())["global"]["cattle"]
+
+        assert cattle["projectID"] == "p-a"
+        assert cattle["projectNamespaceSelector"] == {"matchLabels": {"helm.cattle.io/projectId": "p-a"}}
+
+
+@given(JSON, JSON)
+def test_merging_never_mixes(base: Any, over: Any) -> None:
+    """Merging a value with itself or with nothing changes nothing, and everything of the later layer is in the result."""
+    assert merged(base, base) == base
+    whole = merged({"k": base}, {"k": over})
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        assert whole == {"k": over}
+    else:
+        assert set(whole["k"]) == set(base) | set(over)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5))
+def test_the_text_of_values_reads_as_the_values(values: Object) -> None:
+    """Reading the text gives the values again, and the order in which they were written does not matter."""
+    turned = dict(reversed(list(values.items())))
+
+    assert yaml.safe_load(values_content(values)) == values
+    assert as_yaml(turned) == as_yaml(values)
+
+
+@pytest.mark.parametrize("text", ["1e3", "y", "0o7", "on", "null", "~", "1_000", "0x1F", "2024-01-01", "=", "<<", "", ".inf"])
+def test_strings_that_another_parser_reads_as_something_else_are_quoted(text: str) -> None:
+    """What a Go parser could take for a number, a boolean or a date is quoted."""
+    assert as_yaml({"k": text}) == f'k: "{text}"\n'
+
+
+def test_depth() -> None:
+    """A hundred levels are values, more are told."""
+    deep: Object = {}
+    for _ in range(101):
+        deep = {"a": [deep]}
+
+    assert not is_deeper({"a": [{"b": 1}]}, 2)
+    assert is_deeper({"a": [{"b": 1}]}, 1)
+    assert values_problem(asked(values={"a": 1})) == values_problem(asked()) == ""
+    assert "more than 100 levels" in values_problem(asked(values=deep))
+
+
+def dashboard(name: str, **data: str) -> Object:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def test_dashboards_are_merged_by_name_and_key() -> None:
+    """ConfigMaps by name, keys by name; lists at the top are joined, the last scalar wins, what is no JSON is left out."""
+    first = dashboard("a", **{"1.json": '{"l": [1], "k": 1, "m": {"l": [1]}}', "x.txt": "{}", "bad.json": "{"})
+    second = dashboard("b", **{"1.json": '{"l": [2], "k": 2, "m": {"l": [2]}}', "list.json": "[1]"})
+
+    found = dashboards_of([second, first])
+
+    assert found.values == {"l": [1, 2], "k": 2, "m": {"l": [2]}}
+    assert [each.partition(" ")[0] for each in found.left_out] == ["a/bad.json", "a/x.txt", "b/list.json"]
+    assert dashboards_of([{"metadata": {"name": "empty"}}]).values == {}
+
+
+def test_dashboards_that_do_not_fit_are_left_out() -> None:
+    """Too large and too deep values are left out, and the rest is shown."""
+    large, deep = '{"x": "' + "y" * 300_000 + '"}', '{"a":' * 120 + "1" + "}" * 120
+    found = dashboards_of([dashboard("a", **{"1.json": '{"k": 1}', "2.json": large, "3.json": deep})])
+
+    assert found.values == {"k": 1}
+    assert found.left_out[0] == "a/2.json is too large"
+    assert len(found.left_out) == 2

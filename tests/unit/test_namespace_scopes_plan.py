@@ -1,0 +1,226 @@
+"""Plans of NamespaceScopes, where a cluster would need long waits or rare moments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scope_binding.namespace_scopes import plan
+from scope_binding.namespace_scopes.declared import declared
+from scope_binding.namespace_scopes.names import (
+    FINALIZER,
+    FROM_LABEL,
+    HASH,
+    MANAGER,
+    PENDING,
+    label_value,
+    managed_role_name,
+    own_role_name,
+    ownership_labels,
+    value_hash,
+)
+from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
+from scope_binding.namespace_scopes.seen import Seen
+from scope_binding.namespace_scopes.unit import NamespaceScopes
+from tenantry.model.config import Config, NamespaceScopeSettings
+from tenantry.model.consent import consent_objects
+from tenantry.model.kinds import Object
+from tenantry.model.plan import Delete
+
+SETTINGS = NamespaceScopeSettings()
+NOW = "2026-01-01T00:00:00Z"
+
+
+def scope(name: str = "s", *, spec: dict[str, Any] | None = None, **metadata: Any) -> Object:
+    """A NamespaceScope in ``ops`` with the member ``t1``."""
+    identity = {"name": name, "namespace": "ops", "uid": name, "resourceVersion": "1", "generation": 1, "creationTimestamp": NOW}
+    given = {"namespaceMembers": ["t1"]} if spec is None else spec
+    return {"apiVersion": "operator.ibm.com/v1", "kind": "NamespaceScope", "metadata": {**identity, **metadata}, "spec": given}
+
+
+def namespace(name: str, **metadata: Any) -> Object:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **metadata}}
+
+
+def pod(name: str = "p", created: str = NOW, **annotations: str) -> Object:
+    """A pod of ServiceAccount ``op`` that uses the list."""
+    metadata = {
+        "name": name,
+        "namespace": "ops",
+        "uid": name,
+        "resourceVersion": "1",
+        "creationTimestamp": created,
+        "labels": {"intent": "projected"},
+        "annotations": annotations,
+    }
+    containers = [{"name": "c", "envFrom": [{"configMapRef": {"name": "namespace-scope"}}]}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"serviceAccountName": "op", "containers": containers},
+    }
+
+
+def seen(*scopes: Object, **fields: Any) -> Seen:
+    """``ops`` with these NamespaceScopes, and a consenting member ``t1``."""
+    made = tuple(declared(each, "managed") for each in scopes)
+    base = Seen("ops", namespace("ops"), made, {"t1": namespace("t1")}, {"t1": consent_objects("t1", "ops")}, pods=(pod(),))
+    return replace(base, **fields)
+
+
+def changes(found: Seen) -> list[str]:
+    """What would be written, a line each."""
+    return [str(change).partition(": ")[0] for change in plan.plan(found, SETTINGS).changes(MANAGER)]
+
+
+def ours(kind: str, name: str, member: str = "t1") -> Object:
+    """A Role or RoleBinding that we made for ``ops``."""
+    entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{FROM_LABEL}": {}}}}}
+    metadata = {
+        "name": name,
+        "namespace": member,
+        "uid": name,
+        "resourceVersion": "1",
+        "labels": ownership_labels("namespace-scope", "ops"),
+        "managedFields": [entry],
+    }
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [("my-op", "my-op-e756cda126bb30"), ("my-op.v1.2.0-my-op-7f9c", "my-op-6b505447291839"), ("leader", "leader-d9bb891cabf984")],
+)
+def test_names_of_copies_are_those_of_the_operator(role: str, name: str) -> None:
+    """The names that the IBM operator gives, so that its objects are taken over."""
+    assert name == own_role_name(role, "my-op", "ops")
+
+
+def test_hashes_are_those_of_the_operator() -> None:
+    """The hashes that the IBM operator writes on pod templates."""
+    assert (value_hash("ops,tenant1"), value_hash("ops,tenant1,tenant2")) == ("6c47594befb397", "224f96eafebffc")
+
+
+def test_label_values_are_valid_where_they_are_cut() -> None:
+    """A value that would end in punctuation after the cut ends before it."""
+    assert label_value("a" * 62 + "-b") == "a" * 62
+
+
+def test_first_plan_gives_everything_at_once() -> None:
+    """Finalizer, list and rights do not wait for each other; the list says that a restart is due."""
+    found = seen(scope())
+    name = managed_role_name("s", "ops", shared=False)
+
+    assert sorted(changes(found)) == [
+        "create ConfigMap ops/namespace-scope",
+        f"create Role t1/{name}",
+        "create Role t1/nss-runtime-managed-role-from-ops",
+        f"create RoleBinding t1/{name}",
+        "update NamespaceScope ops/s",
+    ]
+
+
+def config_map(value: str, **annotations: str) -> Object:
+    """The list as we wrote it at some time."""
+    fields = {"f:metadata": {"f:annotations": {f"f:{name}": {} for name in annotations}}}
+    entry = {"manager": MANAGER, "operation": "Apply", "time": "2026-01-01T00:00:10Z", "fieldsV1": fields}
+    metadata = {
+        "name": "namespace-scope",
+        "namespace": "ops",
+        "uid": "cm",
+        "resourceVersion": "1",
+        "labels": {"managedby-namespace-scope": "true"},
+        "annotations": annotations,
+        "managedFields": [entry],
+        "ownerReferences": [{"apiVersion": "operator.ibm.com/v1", "kind": "NamespaceScope", "name": "s", "uid": "s"}],
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"namespaces": value}}
+
+
+def listed(value: str, pods: tuple[Object, ...] = (), **annotations: str) -> list[str]:
+    """The changes around an existing list."""
+    marks = {name.replace("_", "-"): text for name, text in annotations.items()}
+    marks = {f"scope-binding/{name}": text for name, text in marks.items()}
+    found = seen(scope(), config_maps={"namespace-scope": config_map(value, **marks)}, pods=(pod(), *pods), consents={})
+    return [change for change in changes(found) if "NamespaceScope" not in change]
+
+
+def test_restart_is_for_a_change_of_the_value_only() -> None:
+    """A repair of the value, another order and a list that says the same restart nothing."""
+    digest = value_hash("ops,t1")
+    assert f"{HASH} {PENDING}" == "scope-binding/namespaces-hash scope-binding/restart-pending"
+    assert listed("ops,t1", namespaces_hash=digest) == []
+    assert listed("ops", namespaces_hash=digest) == ["update ConfigMap ops/namespace-scope"]
+    old, new = pod("old", **{"olm.operatorGroup": "g"}), pod("new", "2026-01-01T00:00:11Z", **{"olm.operatorGroup": "g"})
+    assert listed("t1,ops", (old, new)) == ["update ConfigMap ops/namespace-scope"]
+    pending = listed("ops,t1", (old, new), namespaces_hash=digest, restart_pending=digest)
+    assert pending == ["delete Pod ops/old", "update ConfigMap ops/namespace-scope"]
+
+
+def test_finalizer_waits_for_the_cleaning_up_and_not_for_ever() -> None:
+    """It goes when nothing of ours is left, or when ten minutes of trying are over, with a Warning that lists the rest."""
+    gone = scope(deletionTimestamp=NOW, finalizers=[FINALIZER])
+    left = {("t1", "x"): ours("Role", "x")}
+    assert changes(seen(gone)) == ["update NamespaceScope ops/s"]
+    assert changes(seen(gone, roles=left)) == ["delete Role t1/x"]
+    overdue = seen(gone, roles=left, overdue=frozenset({"s"}))
+    assert sorted(changes(overdue)) == ["delete Role t1/x", "update NamespaceScope ops/s"]
+    notices = [write.notice for write in plan.plan(overdue, SETTINGS).writes() if write.notice is not None]
+    assert ("LeftBehind", True) in [(notice.reason, "Role t1/x" in notice.note) for notice in notices]
+
+
+def test_overdue_is_ten_minutes() -> None:
+    """A deleted NamespaceScope is overdue ten minutes after its deletion was asked for."""
+    asked = datetime(2026, 1, 1, tzinfo=UTC)
+    found = [scope(deletionTimestamp=NOW, finalizers=[FINALIZER]), scope("lives")]
+    assert _overdue(found, asked + PATIENCE) == frozenset()
+    assert _overdue(found, asked + PATIENCE + timedelta(seconds=1)) == {"s"}
+
+
+def test_nothing_is_made_in_a_namespace_that_goes() -> None:
+    """While the from namespace is deleted nothing is created or restarted; what is in members goes."""
+    leaving = declared(scope(finalizers=[FINALIZER]), "managed", home_leaves=True)
+    found = replace(seen(), scopes=(leaving,), roles={("t1", "x"): ours("Role", "x")})
+    assert changes(found) == ["delete Role t1/x"]
+
+
+def test_stale_rights_of_an_account_do_not_wait_for_other_rights() -> None:
+    """What is no longer wanted goes at once, unless another projection takes its place: then after that stands."""
+    own = seen(scope(spec={"namespaceMembers": ["t1"]}), bindings={("t1", "gone-0"): ours("RoleBinding", "gone-0")})
+    deletions = [
+        (number, write.key.name)
+        for part in plan.plan(own, SETTINGS).stages[0]
+        if hasattr(part, "stages")
+        for number, stage in enumerate(part.stages)
+        for write in stage
+        if isinstance(write, Delete)
+    ]
+    assert deletions == [(1, "gone-0")]
+
+
+def test_configuration_chooses_the_projection() -> None:
+    """Without an annotation the configured projection is in force; further accounts may stand in a consent."""
+    settings = NamespaceScopeSettings.model_validate({"projection": "own-roles", "consentAccounts": ["x/y"]})
+    assert declared(scope(), settings.projection).projection == "own-roles"
+    annotated = scope(annotations={"scope-binding/projection": "managed"})
+    assert declared(annotated, settings.projection).projection == "managed"
+    role, binding = consent_objects("t1", "ops", subject=("x", "y"))
+    found = seen(scope(), consents={"t1": (role, binding)})
+    assert "NotAuthorized" in str(plan.report(found, (), SETTINGS))
+    assert "NotAuthorized" not in str(plan.report(found, (), settings))
+
+
+def test_only_namespaces_are_owners() -> None:
+    """A request by event can name only well-formed owners."""
+    unit = NamespaceScopes(Config())
+    assert [unit.accepts(owner) for owner in ("namespace/ops", "namespace/", "namespace/A b", "role/ops")] == [
+        True,
+        False,
+        False,
+        False,
+    ]

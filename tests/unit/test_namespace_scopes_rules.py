@@ -1,0 +1,123 @@
+"""The algebra of rules behind every right that a NamespaceScope gives: never more than both sides (3.5, N-8)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scope_binding.namespace_scopes.rules import MANAGED_RULES, Rule, lacking, parse, stored, summed, within
+from tenantry.model.consent import FULL_CONSENT, VERBS
+from tenantry.model.kinds import Object
+
+EIGHT = sorted(VERBS)
+ALL = list(FULL_CONSENT)
+
+
+def rule(groups: str, resources: str, verbs: str, names: str = "") -> Object:
+    """A PolicyRule from words."""
+    made = {"apiGroups": groups.split(","), "resources": resources.split(","), "verbs": verbs.split(",")}
+    return {**made, "resourceNames": names.split(",")} if names else made
+
+
+@pytest.mark.parametrize(
+    ("source", "consent", "projected"),
+    [
+        ([rule("", "secrets", "get,impersonate", "x")], ALL, [rule("", "secrets", "get", "x")]),
+        ([rule("*", "configmaps", "get")], ALL, [rule("*", "configmaps", "get")]),
+        ([rule("apps", "*,deployments", "*")], ALL, [rule("apps", "*", ",".join(EIGHT))]),
+        ([rule("security.openshift.io", "securitycontextconstraints", "use")], ALL, []),
+        ([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}], ALL, []),
+        ([], ALL, []),
+        ([rule("", "configmaps,secrets", "get")], [rule("", "configmaps", "*")], [rule("", "configmaps", "get")]),
+        ([rule("*", "*", "*")], [rule("", "pods/*,*/scale", "get")], [rule("", "*/scale,pods/*", "get")]),
+        (
+            [rule("apps", "*/scale", "get")],
+            [rule("apps", "deployments/scale", "get")],
+            [rule("apps", "deployments/scale", "get")],
+        ),
+        ([rule("apps", "*/scale", "get")], [rule("apps", "deployments", "get")], []),
+        ([rule("", "secrets", "get", "a,b")], [rule("", "secrets", "get", "b,c")], [rule("", "secrets", "get", "b")]),
+        ([rule("", "secrets", "get", "a")], [rule("", "secrets", "get", "b")], []),
+        ([rule("", "secrets", "get")], [rule("", "secrets", "get", "b")], [rule("", "secrets", "get", "b")]),
+        ([rule("", "pods", "get"), rule("", "pods", "get,list")], ALL, [rule("", "pods", "get,list")]),
+        ([rule("", "pods", "escalate,bind,get")], ALL, [rule("", "pods", "get")]),
+        ([rule("*,apps", "*,pods", "get")], [rule("*", "*,nodes", "get")], [rule("*", "*", "get")]),
+    ],
+)
+def test_projected_is_what_both_allow(source: list[Object], consent: list[Object], projected: list[Object]) -> None:
+    """The projected rules are the intersection of source and consent, with the eight verbs."""
+    assert projected == within(source, consent)
+
+
+@pytest.mark.parametrize(
+    ("consent", "verbs"),
+    [
+        (rule("*", "*", "*"), EIGHT),
+        (rule("rbac.authorization.k8s.io", "roles", "escalate,bind"), ["bind", "escalate"]),
+        (rule("rbac.authorization.k8s.io", "roles", "bind,get"), ["bind", "get"]),
+        (rule("rbac.authorization.k8s.io", "clusterroles", "escalate,bind"), []),
+        (rule("", "serviceaccounts", "impersonate"), []),
+    ],
+)
+def test_managed_rules_grant_only_what_is_named(consent: Object, verbs: list[str]) -> None:
+    """The verb ``*`` of a consent stands for the eight; escalate and bind have to be named, and count on roles only."""
+    found = within(MANAGED_RULES, [consent], granting=True)
+
+    assert verbs == sorted({verb for each in found for verb in each["verbs"]})
+
+
+def test_lacking_is_exact() -> None:
+    """What a consent lacks is told by verb and resource."""
+    source = [rule("", "configmaps,secrets", "get,list"), rule("apps", "deployments", "patch,use")]
+    consent = [rule("", "configmaps", "*"), rule("", "secrets", "get")]
+
+    assert lacking(source, consent) == ["list secrets", "patch deployments.apps"]
+    assert lacking(source, ALL) == []
+
+
+def test_sum_has_each_rule_once() -> None:
+    """The summary of several Roles has no rule that another covers."""
+    assert [rule("", "pods", "get,list")] == summed([[rule("", "pods", "get")], [rule("", "pods", "get,list")]])
+
+
+GROUPS, RESOURCES, NAMES = ["", "apps", "*"], ["pods", "pods/log", "*", "*/log"], ["x", "y"]
+rules = st.builds(
+    lambda groups, resources, verbs, names: {
+        "apiGroups": groups,
+        "resources": resources,
+        "verbs": verbs,
+        **({"resourceNames": names} if names else {}),
+    },
+    *(st.lists(st.sampled_from(values), unique=True) for values in (GROUPS, RESOURCES, ["get", "list", "use", "*"], NAMES)),
+)
+ATOMS = [
+    Rule(*(frozenset({part}) for part in (group, resource, verb)), frozenset({name}))
+    for group, resource, verb, name in itertools.product(
+        ["", "apps", "batch"], ["pods", "pods/log", "jobs"], EIGHT[:4], ["x", "z"]
+    )
+]
+
+
+def allows(found: list[Object], atom: Rule) -> bool:
+    """Whether rules allow one verb on one named object."""
+    return any(each.covers(atom) for each in parse(found))
+
+
+@settings(deadline=None)
+@given(st.lists(rules, max_size=4), st.lists(rules, max_size=4))
+def test_intersection_means_intersection(source: list[Object], consent: list[Object]) -> None:
+    """Of every single right: it is projected exactly when the source and the consent both have it."""
+    projected = within(source, consent)
+    for atom in ATOMS:
+        assert allows(projected, atom) == (allows(source, atom) and allows(consent, atom))
+
+
+@settings(deadline=None)
+@given(st.lists(rules, max_size=5))
+def test_normal_form_changes_no_right(source: list[Object]) -> None:
+    """Leaving out covered rules takes no right away and adds none."""
+    for atom in ATOMS:
+        assert allows(stored(parse(source)), atom) == allows(source, atom)

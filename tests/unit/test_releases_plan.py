@@ -1,0 +1,227 @@
+"""What release-provisioning wants and tells for one release name, without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from release_provisioning.projects.plan import Contender, Release, held_by, plan_release
+from release_provisioning.projects.report import report_release
+from tenantry.model.conditions import find_condition
+from tenantry.model.config import Config
+from tenantry.model.kinds import Key, Object
+from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal, RemoveFinalizers
+from tenantry.model.projects import RELEASE_MANAGER
+
+VERSION, NAME, HOME, SYSTEM = "dummy.cattle.io/v1alpha1", "demo-dummy", "cattle-project-p-a", "cattle-helm-system"
+CONTENTS = {VERSION: "Y2hhcnQ="}
+UPSTREAM = "wrangler.cattle.io/on-project-helm-chart-remove"
+FINALIZER = "tenantry.dev/release"
+
+
+def config(**operator: Any) -> Config:
+    return Config.model_validate({"global": {"cattle": {"systemProjectId": "p-system"}}, "helmProjectOperator": operator})
+
+
+def asked(name: str = "demo", namespace: str = HOME, version: str = VERSION, **metadata: Any) -> Object:
+    identity = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "generation": 2, **metadata}
+    made = {"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart"}
+    return {**made, "metadata": identity, "spec": {"helmApiVersion": version}}
+
+
+def contender(obj: Object | None = None, *, project: str = "p-a", denied: bool = False, chart: bool = True) -> Contender:
+    ours = config().helm_project_operator.charts[0] if chart else None
+    return Contender(obj or asked(), ours, project, denied)
+
+
+def member(name: str = "a1") -> Object:
+    labels = {"field.cattle.io/projectId": "p-a"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def made(kind: str, *, by: str = f"{HOME}/demo", owned: bool = True, status: Object | None = None, **metadata: Any) -> Object:
+    version = "helm.cattle.io/v1" if kind == "HelmChart" else "helm.cattle.io/v1alpha1"
+    annotations = {"tenantry.dev/project-helm-chart": by} if by else {}
+    entry = {"manager": RELEASE_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {}}}
+    identity = {
+        "name": NAME,
+        "namespace": SYSTEM,
+        "uid": "u",
+        "resourceVersion": "1",
+        "generation": 3,
+        "annotations": annotations,
+    }
+    whole = {**identity, "managedFields": [entry] if owned else [], **metadata}
+    return {"apiVersion": version, "kind": kind, "metadata": whole, "spec": {}, "status": status or {}}
+
+
+def seen(*contenders: Contender, **found: Any) -> Release:
+    return Release(NAME, contenders or (contender(),), members=(member(),), **found)
+
+
+def verbs(plan: Plan) -> list[str]:
+    return [f"{type(write).__name__} {write.key.kind}" for write in plan.writes()]
+
+
+def told(plan: Plan) -> Object:
+    (write,) = plan.writes()
+    assert isinstance(write, Apply)
+    status: Object = write.wanted["status"]
+    return status
+
+
+def stalled(plan: Plan) -> str:
+    (write,) = plan.writes()
+    assert isinstance(write, Apply)
+    found = find_condition(write.wanted, "Stalled") or {}
+    return str(found["reason"]) if found["status"] == "True" else ""
+
+
+def test_a_release_is_made_in_order() -> None:
+    """Finalizer and namespace come before what needs them."""
+    plan = plan_release(seen(), CONTENTS, config())
+
+    assert [[write.key.kind for write in stage] for stage in plan.stages] == [
+        [],
+        ["ProjectHelmChart", "Namespace"],
+        ["HelmChart", "HelmRelease"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("controller", "name", "image"),
+    [
+        ({}, "helm-project-operator", None),
+        ({"enabled": False}, "helm-controller", None),
+        ({"enabled": False, "externalControllerName": "k3s", "jobImage": "i"}, "k3s", "i"),
+    ],
+)
+def test_who_runs_helm_is_named(controller: Object, name: str, image: str | None) -> None:
+    """The managed-by annotation names our controller, or the external one when ours is off."""
+    plan = plan_release(seen(), CONTENTS, config(helmController=controller))
+    chart = next(write.wanted for write in plan.writes() if isinstance(write, Apply) and write.key.kind == "HelmChart")
+
+    assert chart["metadata"]["annotations"]["helmcharts.cattle.io/managed-by"] == name
+    assert chart["spec"].get("jobImage") == image
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        contender(chart=False),
+        contender(denied=True),
+        contender(project=""),
+        contender(asked("other-name")),
+    ],
+)
+def test_who_is_not_served_any_more_keeps_its_release(holder: Contender) -> None:
+    """Nothing is touched, and nobody else gets the name, while the one that it was made for is there."""
+    kept = Release(
+        NAME,
+        (holder, contender(asked("demo", "cattle-project-q"), project="q")),
+        helm_chart=made("HelmChart", by=str(holder.key)),
+        members=(member(),),
+    )
+
+    assert kept.holder is None
+    assert verbs(plan_release(kept, CONTENTS, config())) == []
+
+
+def test_a_foreign_helm_chart_is_left_alone() -> None:
+    """Neither changed nor deleted, whatever becomes of the ProjectHelmChart."""
+    foreign = made("HelmChart", by="", owned=False)
+    other = made("HelmChart", by="", owned=False, labels={"helm.cattle.io/helm-project-operated": "true"})
+    other["metadata"]["annotations"] = {"helmcharts.cattle.io/managed-by": "somebody"}
+    for obj in (foreign, other):
+        assert verbs(plan_release(seen(helm_chart=obj), CONTENTS, config())) == []
+        assert stalled(report_release(seen(helm_chart=obj), (), config())) == "NotOurs"
+        without = Release(NAME, (contender(),), helm_chart=obj)
+        assert "Delete HelmChart" not in verbs(plan_release(without, CONTENTS, config()))
+
+
+def test_upstreams_marks_say_whose_it_was() -> None:
+    """What the Helm Project Operator made names its ProjectHelmChart in annotations of its own."""
+    old = made("HelmChart", by="", labels={"helm.cattle.io/helm-project-operated": "true"})
+    old["metadata"]["annotations"] = {
+        "objectset.rio.cattle.io/owner-namespace": HOME,
+        "objectset.rio.cattle.io/owner-name": "demo",
+    }
+
+    assert held_by(old) == f"{HOME}/demo"
+    assert verbs(plan_release(Release(NAME, (), old, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())) == [
+        "Delete HelmChart"
+    ]
+
+
+@pytest.mark.parametrize(("ours", "left"), [(True, (FINALIZER, UPSTREAM)), (False, (FINALIZER,))])
+def test_finalizers_go_with_their_chart(ours: bool, left: tuple[str, ...]) -> None:
+    """Ours always; upstream's only on what is ours. What was made goes first."""
+    leaving = asked(deletionTimestamp="x", finalizers=[FINALIZER, UPSTREAM, "other/one"])
+    plan = plan_release(seen(contender(leaving, chart=ours), helm_chart=made("HelmChart")), CONTENTS, config())
+    first, second = (list(stage) for stage in plan.stages)
+
+    assert [type(write) for write in first] == [Delete]
+    assert isinstance(second[0], RemoveFinalizers)
+    assert second[0].finalizers == left
+
+
+def test_the_finalizer_of_another_release_is_not_ours_to_take() -> None:
+    """A run for one name does not let go of a ProjectHelmChart that asks for another."""
+    leaving = asked("other", deletionTimestamp="x", finalizers=[FINALIZER])
+
+    assert verbs(plan_release(seen(contender(leaving)), CONTENTS, config())) == []
+
+
+@pytest.mark.parametrize("cause", ["quota", "admission", "rights", "invalid"])
+def test_refusals_are_told_first(cause: Cause) -> None:
+    """Whatever else holds, a refusal is told, on a ProjectHelmChart that is deleted too, and its words stay while it lasts."""
+    refusal = Refusal(Key("helm.cattle.io/v1", "HelmChart", SYSTEM, NAME), cause, "no: 1 of 1")
+    status = told(report_release(seen(), (refusal,), config()))
+    leaving = asked(deletionTimestamp="x", finalizers=[FINALIZER])
+    again = {**asked(), "status": status}
+    later = Refusal(refusal.key, cause, "no: 2 of 1")
+
+    assert "HelmChart cattle-helm-system/demo-dummy was refused: no: 1 of 1. To fix it" in status["statusMessage"]
+    assert "remove the finalizer" in told(report_release(seen(contender(leaving)), (refusal,), config()))["statusMessage"]
+    assert told(report_release(seen(contender(again)), (later,), config()))["statusMessage"] == status["statusMessage"]
+
+
+@pytest.mark.parametrize(
+    ("chart", "lock", "ready", "words"),
+    [
+        ({}, {}, "WaitingForHelm", "waiting for Helm"),
+        ({"jobName": "j"}, {"state": "Transitioning"}, "WaitingForHelm", "waiting for Job j to deploy demo-dummy; its lock says"),
+        ({"conditions": [{"type": "Failed", "status": "True", "message": "boom"}]}, {}, "HelmFailed", "boom"),
+        (
+            {"conditions": [{"type": "Failed", "status": "False", "reason": "Retrying", "message": "again"}]},
+            {},
+            "WaitingForHelm",
+            "again",
+        ),
+        ({"conditions": [{"type": "Failed", "status": "False", "reason": "Complete"}]}, {}, "Deployed", "is deployed"),
+        ({"observedGeneration": 2}, {"state": "Deployed"}, "WaitingForHelm", "about to run"),
+        ({"observedGeneration": 3}, {"state": "Deployed"}, "Deployed", "its lock says Deployed"),
+        ({}, {"state": "Failed", "description": "it broke"}, "HelmFailed", "it broke"),
+    ],
+)
+def test_what_helm_and_the_lock_say(chart: Object, lock: Object, ready: str, words: str) -> None:
+    """Conditions carry the controller's and the lock's words, and only those of what is asked for now."""
+    found = seen(helm_chart=made("HelmChart", status=chart), helm_release=made("HelmRelease", status=lock))
+    condition = find_condition({"status": told(report_release(found, (), config()))}, "Ready") or {}
+
+    assert condition["reason"] == ready
+    assert words in condition["message"]
+    assert condition["observedGeneration"] == 2
+
+
+def test_who_was_never_served_is_told_nothing() -> None:
+    """No status on what is not ours; the end of being ours is told once for a generation."""
+    never = contender(chart=False)
+    once = asked(finalizers=[FINALIZER])
+    status = told(report_release(seen(contender(once, chart=False)), (), config()))
+
+    assert verbs(report_release(seen(never), (), config())) == []
+    assert status["status"] == "UnableToCreateHelmRelease"
+    again = {**once, "status": status}
+    assert verbs(report_release(seen(contender(again, chart=False)), (), config())) == []

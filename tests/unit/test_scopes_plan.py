@@ -1,0 +1,215 @@
+"""Scopes as pure functions: what is declared, what is wanted, and in which order it is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scope_binding.scopes.declared import reach_of, roles_of, subject_problem
+from scope_binding.scopes.names import INSTANCE_UID, MAIN, TEMPLATE_UID, as_label, binding_name, cluster_role_name
+from scope_binding.scopes.plan import (
+    InstanceSeen,
+    TemplateSeen,
+    plan_instance,
+    plan_template,
+    report_instance,
+    wanted_binding,
+    wanted_cluster_role,
+)
+from tenantry.model.difference import difference
+from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Object, labels_of
+from tenantry.model.plan import Apply, Delete, Plan, Refusal
+
+RULE: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+
+
+def declared(kind: Any, name: str, **spec: Any) -> Object:
+    metadata = {"name": name, "uid": f"uid-of-{name}", "generation": 1, "resourceVersion": "1"}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def template(*names: str, subject: Object = OP) -> Object:
+    roles = [{"generateName": name, "rules": [RULE], "subjects": [subject]} for name in names]
+    return declared(SCOPE_TEMPLATE, "st", clusterRoles=roles)
+
+
+def instance(**spec: Any) -> Object:
+    return declared(SCOPE_INSTANCE, "si", scopeTemplateName="st", **spec)
+
+
+def stored(body: Object) -> Object:
+    return {**body, "metadata": {"uid": "u", "resourceVersion": "1", **body["metadata"]}}
+
+
+def live_roles(of: Object) -> dict[str, Object | None]:
+    return {role.name: stored(wanted_cluster_role(MAIN, role, of, None)) for role in roles_of(of)}
+
+
+def bound(of: Object, where: Object, *places: str) -> tuple[Object, ...]:
+    return tuple(stored(wanted_binding(MAIN, role, place, where, of)) for role in roles_of(of) for place in places)
+
+
+def seen(of: Object, where: Object, *namespaces: str, bindings: tuple[Object, ...] = (), **more: Any) -> InstanceSeen:
+    return InstanceSeen(MAIN, "si", where, of, live_roles(of), frozenset(namespaces), bindings=bindings, **more)
+
+
+def steps(plan: Plan) -> list[list[str]]:
+    """Stages as verb and place: ``+a`` made, ``~a`` changed, ``-a`` deleted; the whole cluster is ``*``."""
+    signs = []
+    for stage in plan.stages:
+        found = []
+        for write in stage:
+            place = write.key.namespace or "*"
+            sign = "-" if isinstance(write, Delete) else "+" if isinstance(write, Apply) and write.live is None else "~"
+            found.append(sign + place)
+        signs.append(sorted(found))
+    return [stage for stage in signs if stage]
+
+
+def test_names_are_computed_and_fit() -> None:
+    """A name that ends in punctuation is completed, stably; binding names and labels fit whatever the name is."""
+    assert cluster_role_name("test", "u") == "test"
+    assert cluster_role_name("foo-", "u").startswith("foo-")
+    assert cluster_role_name("foo-", "u") == cluster_role_name("foo-", "u") != cluster_role_name("foo-", "v")
+    assert len(binding_name("u", "x" * 63, "n")) == 63
+    assert (
+        len({binding_name("u", "a", "n"), binding_name("v", "a", "n"), binding_name("u", "b", "n"), binding_name("u", "a", "")})
+        == 4
+    )
+    assert as_label("x" * 253) != as_label("x" * 252 + "y")
+    assert len(as_label("x" * 253)) <= 63
+    assert as_label("foo-") == "foo"
+
+
+@pytest.mark.parametrize(
+    ("spec", "cluster", "problem"),
+    [
+        ({}, True, False),
+        ({"namespaces": []}, True, False),
+        ({"namespaces": ["a"]}, False, False),
+        ({"namespaces": [""]}, False, True),
+        ({"namespaces": None}, True, True),
+        ({"namespaceSelector": {}}, False, False),
+        ({"namespaceSelector": None}, True, True),
+        ({"namespaceSelector": {"env": "prod"}}, False, False),
+        ({"namespaceSelector": {"env": 1}}, False, True),
+        ({"namespaceSelector": {"matchLabels": {"env": "prod"}, "env": "prod"}}, False, True),
+    ],
+)
+def test_only_nothing_means_the_whole_cluster(spec: Object, cluster: bool, problem: bool) -> None:
+    """The whole cluster is meant where nothing is said; a mistake means nothing, since nothing is planned for it (O-4)."""
+    reach = reach_of(instance(**spec))
+
+    assert (reach.cluster, bool(reach.problem)) == (cluster, problem)
+    if problem:
+        assert steps(plan_instance(seen(template("t"), instance(**spec)))) == []
+
+
+def test_a_switch_binds_before_it_takes_away() -> None:
+    """Old bindings go in a later stage while the new ones do not stand, and at once when they do (sb-9)."""
+    of = template("t")
+    whole, one = instance(), instance(namespaces=["a"])
+    assert steps(plan_instance(seen(of, one, "a", bindings=bound(of, whole, "")))) == [["+a"], ["-*"]]
+    assert steps(plan_instance(seen(of, whole, bindings=bound(of, one, "a")))) == [["+*"], ["-a"]]
+    both = (*bound(of, whole, ""), *bound(of, one, "a"))
+    assert steps(plan_instance(seen(of, one, "a", bindings=both))) == [["-*"]]
+    assert steps(plan_instance(seen(of, one, "a", bindings=bound(of, instance(), "a", "b")))) == [["-b"]]
+    assert steps(plan_instance(seen(of, one, "a", bindings=bound(of, one, "a")))) == []
+
+
+def test_a_refusing_namespace_does_not_keep_a_wider_right() -> None:
+    """What was told not to take its binding is not waited for."""
+    of, where = template("t"), instance(namespaces=["a", "b"])
+    told = {"type": "Scoped", "status": "False", "reason": "ScopingFailed", "message": "", "observedGeneration": 1}
+    where["status"] = {"conditions": [told], "unboundNamespaces": ["b"]}
+    bindings = (*bound(of, where, "a"), *bound(of, instance(), ""))
+    assert steps(plan_instance(seen(of, where, "a", "b", bindings=bindings))) == [["+b", "-*"]]
+
+
+def test_nothing_is_bound_to_a_role_that_is_not_the_templates() -> None:
+    """Foreign, drifted or missing: no binding is made; to a foreign one none is left (O-10)."""
+    of, where = template("t"), instance(namespaces=["a"])
+    ours = live_roles(of)["t"]
+    assert ours is not None
+    foreign = {**ours, "metadata": {"name": "t", "uid": "f", "resourceVersion": "1"}}
+    for live in (None, foreign, {**ours, "rules": []}, {**ours, "aggregationRule": {}}):
+        there = InstanceSeen(MAIN, "si", where, of, {"t": live}, frozenset({"a"}))
+        assert (live is not None and live.get("aggregationRule") == {}) or steps(plan_instance(there)) == []
+    there = InstanceSeen(MAIN, "si", where, of, {"t": foreign}, frozenset({"a"}), bindings=bound(of, where, "a"))
+    assert steps(plan_instance(there)) == [["-a"]]
+    there = InstanceSeen(MAIN, "si", where, of, {"t": None}, frozenset({"a"}), bindings=bound(of, where, "a"))
+    assert steps(plan_instance(there)) == []
+
+
+def test_roles_of_a_template_go_last() -> None:
+    """A role that the template does not want any more stays while somebody is bound to it (O-7)."""
+    of = template("new")
+    old = live_roles(template("old"))["old"]
+    assert old is not None
+    there = TemplateSeen(MAIN, "st", of, True, {"new": None}, (old,), frozenset({"old"}))
+    assert [str(write.key) for write in plan_template(there).writes()] == ["ClusterRole new"]
+    there = TemplateSeen(MAIN, "st", of, True, live_roles(of), (old,))
+    assert [str(write.key) for write in plan_template(there).writes()] == ["ClusterRole old"]
+    there = TemplateSeen(MAIN, "st", of, False, live_roles(of))
+    assert [type(write) for write in plan_template(there).writes()] == [Delete]
+
+
+def test_the_stored_form_is_not_a_difference() -> None:
+    """Empty lists and the default group of users are written as the API server stores them (B-18)."""
+    rule = {**RULE, "resourceNames": [], "nonResourceURLs": None}
+    of = declared(
+        SCOPE_TEMPLATE, "st", clusterRoles=[{"generateName": "t", "rules": [rule], "subjects": [{"kind": "User", "name": "u"}]}]
+    )
+    (role,) = roles_of(of)
+    assert role.rules == (RULE,)
+    assert role.subjects == ({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "u"},)
+    (empty,) = roles_of(declared(SCOPE_TEMPLATE, "st", clusterRoles=[{"generateName": "t", "rules": []}]))
+    live = stored({**wanted_cluster_role(MAIN, empty, of, None), "rules": None})
+    assert difference(wanted_cluster_role(MAIN, empty, of, live), live, manager="tenantry-scope-binding") is None
+
+
+@pytest.mark.parametrize(
+    ("subject", "cluster", "words"),
+    [
+        (OP, True, ""),
+        ({"kind": "ServiceAccount", "name": "op"}, False, ""),
+        ({"kind": "ServiceAccount", "name": "op"}, True, "namespace: Required value"),
+        ({"kind": "ServiceAccount", "name": "Op"}, False, "Invalid value"),
+        ({"kind": "Robot", "name": "r"}, False, "Unsupported value"),
+        ({"kind": "User"}, False, "name: Required value"),
+        ({"kind": "User", "name": "u", "apiGroup": "example.com"}, False, "apiGroup: Unsupported value"),
+    ],
+)
+def test_impossible_subjects_are_found_without_asking(subject: Object, cluster: bool, words: str) -> None:
+    """What the API server would refuse for every namespace is said once."""
+    (role,) = roles_of(template("t", subject=subject))
+    problem = subject_problem(role, cluster=cluster)
+    assert bool(problem) == bool(words)
+    assert words in problem
+
+
+def test_the_report_names_every_place() -> None:
+    """Missing, terminating and refusing namespaces, sorted; a part of an instance only adds what was not told."""
+    of, where = template("t"), instance(namespaces=["a", "b", "c", "d"])
+    there = seen(of, where, "a", missing=frozenset({"c"}), terminating=frozenset({"b"}))
+    (key,) = {write.key for write in plan_instance(there).writes()}
+    (write,) = report_instance(there, [Refusal(key, "quota", "no room")]).writes()
+    assert isinstance(write, Apply)
+    (told,) = write.wanted["status"]["conditions"]
+    assert told["message"] == 'a: no room; b: the namespace is being terminated; c: namespaces "c" not found'
+    assert write.wanted["status"]["unboundNamespaces"] == ["a", "b", "c"]
+    part = seen(of, where, "a", part="a")
+    assert report_instance(part, []).stages == ()
+
+
+def test_labels_say_whose_it_is() -> None:
+    """Roles and bindings carry the marks of both, by uid and by name."""
+    of, where = template("t"), instance()
+    role = live_roles(of)["t"]
+    (binding,) = bound(of, where, "a")
+    assert labels_of(role)[TEMPLATE_UID] == "uid-of-st"
+    assert labels_of(binding)[INSTANCE_UID] == "uid-of-si"
+    assert labels_of(binding)["tenantry.dev/scope-instance"] == "si"
+    assert labels_of(role)["tenantry.dev/scope-template"] == labels_of(binding)["tenantry.dev/scope-template"] == "st"
