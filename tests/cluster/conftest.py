@@ -11,13 +11,14 @@ import pytest
 import pytest_asyncio
 from operators import Operators
 from people import C1, FUNCTION, People
-from releases import CONFIG, FUNCTIONS
+from releases import CONFIG, FUNCTIONS, SYSTEM
 from scoping import SCOPES, Scoping
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, is_terminating
+from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing.settling import settle
 
 
@@ -29,6 +30,7 @@ async def people(admin: Api) -> AsyncIterator[People]:
     their configuration differs.
     """
     kept = {namespace["metadata"]["name"] for namespace in (await admin.list(NAMESPACE)).items}
+    kept |= {SYSTEM_NAMESPACE, SYSTEM}  # there as soon as a function is installed
     yield People(admin)
     for namespace in (await admin.list(NAMESPACE)).items:
         if namespace["metadata"]["name"] not in kept and not is_terminating(namespace):
