@@ -213,7 +213,9 @@ async def test_a_release_namespace_is_hardened(owners: Owners, demo: tuple[str, 
     _, _, release = demo
     account, policy = (SERVICE_ACCOUNT, "default", release), (NETWORK_POLICY, HARDENING_POLICY, release)
     deny = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
-    await owners.until(*account, lambda found: found.get("automountServiceAccountToken") is False and OPERATED in labels_of(found))
+    await owners.until(
+        *account, lambda found: found.get("automountServiceAccountToken") is False and OPERATED in labels_of(found)
+    )
     await owners.until(*policy, lambda found: found["spec"] == deny and labels_of(found) == {OPERATED: "true"})
 
     await owners.edit(*account, ("replace", "/automountServiceAccountToken", True))

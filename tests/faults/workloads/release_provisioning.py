@@ -22,10 +22,12 @@ def ask(where: str, **spec: object) -> Step:
 
 HOME, OTHER = (namespace(f"cattle-project-{p}", {OPERATED: "true", PROJECT_ID: p, PROJECT: p}) for p in ("p-@", "q-@"))
 JOIN, JOIN_TOO, MOVE, THEIRS = (member(*each) for each in (("a-@", "p-@"), ("b-@", "p-@"), ("b-@", "q-@", "p-@"), ("c-@", "q-@")))
-LEAVE = namespace("a-@", {PROJECT_ID: "p-@"})
+LEAVE, UNLABEL = (
+    namespace("a-@", {PROJECT_ID: "p-@"}),
+    edit("Namespace", RELEASE, "", "/metadata/labels/helm.cattle.io~1projectId"),
+)
 FOREIGN, GIVEN = namespace(RELEASE, {"foreign.example/owner": "them"}), ask(P, values={"data": {"hello": "you"}})
 READY, UNWANTED = [HOME, JOIN, ask(P)], delete("ProjectHelmChart", "demo-@", P, gone=True)
-UNLABEL = edit("Namespace", RELEASE, "", "/metadata/labels/helm.cattle.io~1projectId")
 DASHBOARD = apply("ConfigMap", "dash", RELEASE, labels={DASHBOARD_VALUES: RELEASE}, data={"a.json": '{"k": 1}'})
 
 
@@ -45,7 +47,15 @@ workload = Workload(
     tells=lambda obj: (find_condition(obj, "Stalled") or {}).get("status") == "True",
     leftover=lambda obj: ORPHANED in kinds.labels_of(obj),
     safe=[takes_away_with_a_reason],
-    watched=(*HARDENED, kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE, kinds.EVENT),
+    watched=(
+        *HARDENED,
+        kinds.NAMESPACE,
+        kinds.CONFIG_MAP,
+        kinds.PROJECT_HELM_CHART,
+        kinds.HELM_CHART,
+        kinds.HELM_RELEASE,
+        kinds.EVENT,
+    ),
 )
 workload.scenario("provision", ask(P), JOIN_TOO, before=[HOME, JOIN])
 workload.scenario("values", GIVEN, DASHBOARD, before=READY, other=[HOME, JOIN, GIVEN, DASHBOARD])
