@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
+from tenantry.model.hardening import harden, restored
 from tenantry.model.kinds import (
     CONFIG_MAP,
     NAMESPACE,
-    NETWORK_POLICY,
-    SERVICE_ACCOUNT,
     Object,
     is_terminating,
     labels_of,
 )
 from tenantry.model.names import (
-    DEFAULT_SERVICE_ACCOUNT,
-    HARDENING_POLICY,
     NAMESPACE_NAME,
     OPERATED,
     ORPHANED,

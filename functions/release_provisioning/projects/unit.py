@@ -157,7 +157,7 @@ class Releases:
     # -- the sweep -----------------------------------------------------------------------------------------
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """All ProjectHelmCharts and namespaces, the HelmCharts and HelmReleases of the system namespace, dashboards, hardening."""
+        """All ProjectHelmCharts and namespaces, HelmCharts and HelmReleases, dashboards, hardening."""
         ours = ((OPERATED, "true"),)
         hardened = self._dedicated and self._config.helm_project_operator.hardened_namespaces.enabled
         hardening = [Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT), Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY)]
