@@ -30,8 +30,8 @@ The broker takes CloudEvents at {broker}
 Ctrl-C ends everything.
 """
 _STORY = """  kubectl create -f - <<'END'
-{{"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart", "metadata": {{"name": "demo", "namespace": "cattle-project-p-a"}},
- "spec": {{"helmApiVersion": "{version}"}}}}
+{{"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart",
+ "metadata": {{"name": "demo", "namespace": "cattle-project-p-a"}}, "spec": {{"helmApiVersion": "{version}"}}}}
 END
   kubectl create rolebinding alice --clusterrole=view --user=alice -n cattle-project-p-a
   kubectl get projecthelmcharts,helmcharts,rolebindings -A
