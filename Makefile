@@ -31,7 +31,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $(STAMP)
 
 run: setup ## run everything here: a Kubernetes control plane, sources, broker and functions (Ctrl-C ends it)
-	@$(BIN)/tenantry up
+	@TENANTRY_CONFIG="$${TENANTRY_CONFIG-docs/examples/tenantry.yaml}" $(BIN)/tenantry up
 
 test: setup ## run all tests against a real control plane (built once, about 10 minutes on two cores)
 	@$(BIN)/tenantry cluster build

@@ -5,25 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 import pytest_asyncio
 import yaml
 from one_function import ready, serving
-from people import C1, CHART_CONFIG_MAP, FUNCTION, LABEL, People, look, marks, marks_of, post, registration, token
+from people import C1, CHART_CONFIG_MAP, FUNCTION, People, look, marks, marks_of, post, registration, token
 
 import namespace_registration
-from tenantry.api import Api
-from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
 from tenantry.model.config import Config
 from tenantry.model.kinds import NAMESPACE
-from tenantry.testing import eventually
 
 COMMAND = (sys.executable, "-m", "tenantry.cli")
 
@@ -148,83 +142,3 @@ async def test_functions_framework_serves_the_function(kubeconfig: Path, people:
 
         assert await post(url, *look(NAMESPACE, f"a1-{project}")) == (204, "")
     assert marks_of(project) == marks(await people.get(NAMESPACE, registration(project)))
-
-
-# -- everything on one machine -----------------------------------------------------------------------------------
-
-
-class Up:
-    """``tenantry up`` as a process, and the lines it printed so far."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.lines: list[str] = []
-        self._reading = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            self.lines.append(line.decode().rstrip())
-
-    async def says(self, text: str, within: float = 40) -> str:
-        """Wait for a line that has the text."""
-
-        async def said() -> str:
-            found = next((line for line in self.lines if text in line), "")
-            assert found or self.process.returncode is None, "\n".join(self.lines)
-            return found
-
-        return await eventually(said, within=within, what=text)
-
-    async def ends(self) -> int:
-        """Wait for the end and the last line."""
-        code = await asyncio.wait_for(self.process.wait(), 30)
-        await self._reading
-        return code
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def up(control_plane: ControlPlane, config: Path, tmp_path: Path) -> AsyncIterator[Up]:
-    """``tenantry up`` with a home of its own and the programs that are there."""
-    del control_plane  # only so that the programs exist
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    found = ensure_binaries(modules=ALL_MODULES)
-    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "helm"):
-        (programs / name).symlink_to(found.path(name))
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
-        "TENANTRY_HOME": str(tmp_path / "home"),
-        "TENANTRY_CONTROL_PLANE": str(programs),
-        "TENANTRY_CONFIG": str(config),
-    }
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, "up", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env=environment
-    )
-    running = Up(process)
-    yield running
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-
-
-async def test_up_serves_and_ends_cleanly(up: Up) -> None:
-    """One command runs everything; a labelled namespace shows up in its output; SIGTERM ends it with nothing left."""
-    await up.says("Ready.")
-    kubeconfig = (await up.says("export KUBECONFIG=")).partition("=")[2]
-    await up.says(f"kubectl label namespace team-a {LABEL}=p-a")
-    processes = psutil.Process(up.process.pid).children(recursive=True)
-    assert len(processes) >= 4, "etcd, API server, controller manager, and the function"
-
-    metadata = {"name": "team-a", "labels": {LABEL: "p-a"}}
-    body: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    async with await Api.connect(field_manager="tests-admin", kubeconfig=Path(kubeconfig)) as api:
-        await api.create(NAMESPACE, body)
-        await up.says("create Namespace cattle-project-p-a")
-
-    up.process.send_signal(signal.SIGTERM)
-    assert await up.ends() == 0, "\n".join(up.lines)
-    assert up.lines[-1].endswith("ended")
-    assert not [line for line in up.lines if "Traceback" in line]
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert alive == []

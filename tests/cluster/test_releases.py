@@ -16,13 +16,16 @@ from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
+    NETWORK_POLICY,
     PROJECT_HELM_CHART,
     ROLE_BINDING,
+    SERVICE_ACCOUNT,
     Kind,
     Object,
     annotations_of,
     labels_of,
 )
+from tenantry.model.names import HARDENING_POLICY
 from tenantry.testing import eventually
 
 A_DASHBOARD = '{"k": 1, "graphs": ["a"], "deep": {"x": 1}}'
@@ -201,6 +204,27 @@ async def test_what_was_made_is_put_back(
 
     assert again["spec"] == chart["spec"]
     await calm(releasing)
+
+
+@pytest.mark.check("hpo-22")
+@pytest.mark.check("hpo-23")
+async def test_a_release_namespace_is_hardened(owners: Owners, demo: tuple[str, str, str]) -> None:
+    """Pods of a release get no token and no traffic unless its chart says so; an edit or a deletion is put back."""
+    _, _, release = demo
+    account, policy = (SERVICE_ACCOUNT, "default", release), (NETWORK_POLICY, HARDENING_POLICY, release)
+    deny = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    await owners.until(
+        *account, lambda found: found.get("automountServiceAccountToken") is False and OPERATED in labels_of(found)
+    )
+    await owners.until(*policy, lambda found: found["spec"] == deny and labels_of(found) == {OPERATED: "true"})
+
+    await owners.edit(*account, ("replace", "/automountServiceAccountToken", True))
+    await owners.edit(*policy, ("add", "/spec/ingress", [{}]))
+    await owners.until(*account, lambda found: found.get("automountServiceAccountToken") is False)
+    await owners.until(*policy, lambda found: found["spec"] == deny)
+
+    await owners.delete(*policy)
+    await owners.until(*policy, lambda found: found["spec"] == deny)
 
 
 @pytest.mark.check("hpo-39")

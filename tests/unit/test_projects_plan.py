@@ -17,9 +17,9 @@ from namespace_registration.projects.plan import (
     report_member,
     report_project,
     report_system,
-    with_policy_defaults,
 )
 from tenantry.model.config import Config
+from tenantry.model.hardening import with_policy_defaults
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
 from tenantry.model.plan import NOTHING, Apply, Cause, Delete, Plan, Refusal, RemoveLabel, Write

@@ -85,8 +85,26 @@ def test_a_release_is_made_in_order() -> None:
     assert [[write.key.kind for write in stage] for stage in plan.stages] == [
         [],
         ["ProjectHelmChart", "Namespace"],
+        ["ServiceAccount", "NetworkPolicy"],
         ["HelmChart", "HelmRelease"],
     ]
+
+
+@pytest.mark.check("hpo-24")
+@pytest.mark.parametrize(
+    "off",
+    [
+        config(hardenedNamespaces={"enabled": False}),
+        Config.model_validate({"global": {"cattle": {"systemProjectId": ""}}}),
+    ],
+    ids=["switched off", "no release namespaces"],
+)
+def test_a_release_namespace_is_hardened_where_there_is_one(off: Config) -> None:
+    """Switched off, or in a namespace that is not the release's own, nothing is hardened."""
+    kinds = {write.key.kind for write in plan_release(seen(), CONTENTS, off).writes()}
+
+    assert kinds.isdisjoint({"ServiceAccount", "NetworkPolicy"})
+    assert "HelmChart" in kinds
 
 
 @pytest.mark.parametrize(

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
+from tenantry.model.hardening import harden, restored
 from tenantry.model.kinds import (
     CONFIG_MAP,
     NAMESPACE,
-    NETWORK_POLICY,
-    SERVICE_ACCOUNT,
     Object,
     is_terminating,
     labels_of,
 )
 from tenantry.model.names import (
-    DEFAULT_SERVICE_ACCOUNT,
-    HARDENING_POLICY,
     NAMESPACE_NAME,
     OPERATED,
     ORPHANED,
@@ -162,8 +158,7 @@ def _contents(seen: Project, charts: tuple[ChartFiles, ...], config: Config) -> 
     for chart in charts:
         yield from _config_map(chart, namespace, labels, seen.config_maps.get(chart.config_map_name))
     if config.helm_project_operator.hardened_namespaces.enabled:
-        yield _service_account(namespace, seen.service_account, config)
-        yield _network_policy(namespace, seen.network_policy, config)
+        yield from harden(namespace, seen.service_account, seen.network_policy, config)
 
 
 def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live: Object | None) -> Iterable[Write]:
@@ -180,73 +175,7 @@ def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live:
         note = f"ConfigMap {chart.config_map_name} was immutable and is made anew"
         yield Delete(CONFIG_MAP, live, Notice(live, "Restored", note, "Recreate"))
         return
-    yield Apply(CONFIG_MAP, wanted, live, notice=_restored(live))
-
-
-def _restored(live: Object | None) -> Notice | None:
-    if live is None:
-        return None
-    return Notice(live, "Restored", f"{live['kind']} {live['metadata']['name']} was put back as configured", "Restore")
-
-
-def _service_account(namespace: str, live: Object | None, config: Config) -> Apply:
-    spec = config.helm_project_operator.hardened_namespaces.configuration.service_account_spec
-    wanted: Object = {
-        "apiVersion": SERVICE_ACCOUNT.api_version,
-        "kind": SERVICE_ACCOUNT.kind,
-        "metadata": {"name": DEFAULT_SERVICE_ACCOUNT, "namespace": namespace, "labels": {OPERATED: "true"}},
-        "automountServiceAccountToken": spec.automount_service_account_token,
-    }
-    if spec.secrets:
-        wanted["secrets"] = [{"name": secret.name} for secret in spec.secrets]
-    if spec.image_pull_secrets:
-        wanted["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
-    hardened_before = live is not None and OPERATED in labels_of(live)
-    return Apply(SERVICE_ACCOUNT, wanted, live, notice=_restored(live) if hardened_before else None)
-
-
-def _network_policy(namespace: str, live: Object | None, config: Config) -> Apply:
-    spec = config.helm_project_operator.hardened_namespaces.configuration.network_policy_spec
-    wanted: Object = {
-        "apiVersion": NETWORK_POLICY.api_version,
-        "kind": NETWORK_POLICY.kind,
-        "metadata": {"name": HARDENING_POLICY, "namespace": namespace, "labels": {OPERATED: "true"}},
-        "spec": with_policy_defaults(spec),
-    }
-    return Apply(NETWORK_POLICY, wanted, live, notice=_restored(live))
-
-
-def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:
-    """A NetworkPolicy spec with the API server's defaults filled in, so that it equals what is stored.
-
-    Nulls and empty lists, which the server drops, are left out.  Only a direction without rules is written out,
-    as an empty list: left out, rules that somebody adds would not differ.
-    """
-
-    def with_protocol(rule: Any) -> Any:
-        if not isinstance(rule, dict) or not isinstance(rule.get("ports"), list):
-            return rule
-        ports = [{"protocol": "TCP", **port} if isinstance(port, dict) else port for port in rule["ports"]]
-        return {**rule, "ports": ports}
-
-    given = {name: _as_stored(value) for name, value in spec.items() if value is not None}
-    made: dict[str, Any] = {"podSelector": {}, "ingress": [], "egress": [], **given}
-    for direction in ("ingress", "egress"):
-        if isinstance(made.get(direction), list):
-            made[direction] = [with_protocol(rule) for rule in made[direction]]
-    if not made.get("policyTypes"):
-        made["policyTypes"] = ["Ingress", "Egress"] if made.get("egress") else ["Ingress"]
-    return made
-
-
-def _as_stored(value: Any) -> Any:
-    """A value without the nulls, empty lists and empty ``matchLabels`` that the API server does not store."""
-    if isinstance(value, list):
-        return [_as_stored(entry) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {name: _as_stored(below) for name, below in value.items() if below is not None and below != []}
-    return {name: below for name, below in kept.items() if name != "matchLabels" or below}
+    yield Apply(CONFIG_MAP, wanted, live, notice=restored(live))
 
 
 def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
+from dataclasses import replace
 
 from release_provisioning.projects.plan import Contender, Release, held_by
 from tenantry.engine.reader import Reader
@@ -13,13 +14,14 @@ from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
+    NETWORK_POLICY,
     PROJECT_HELM_CHART,
     SERVICE_ACCOUNT,
     Object,
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, SYSTEM_NAMESPACE
+from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, SYSTEM_NAMESPACE
 from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
 from tenantry.model.releases import ChartKey, by_age, chart_for, chart_key, claimants
 
@@ -42,13 +44,23 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
     if holder is None:
         return seen
     where = name if dedicated else holder.key.namespace
-    members, dashboards, installation = await asyncio.gather(
+    hardened = namespace is not None and config.helm_project_operator.hardened_namespaces.enabled
+    members, dashboards, installation, account, policy = await asyncio.gather(
         _namespaces(holder, config, reader),
         _dashboards(where, name, reader) if namespace is not None or not dedicated else _no_objects(),
         _installation(reader) if CLEANUP in labels_of(holder.object) else _no_text(),
+        reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _nothing(),
+        reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _nothing(),
     )
     _depend_on(name, claimed, holder, members, config, reader)
-    return Release(name, contenders, helm_chart, helm_release, namespace, members, dashboards, gone, installation)
+    return replace(
+        seen,
+        members=members,
+        dashboards=dashboards,
+        installation=installation,
+        service_account=account,
+        network_policy=policy,
+    )
 
 
 async def _nothing() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, is_sole_owner, owns
+from tenantry.model.hardening import harden
 from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,
@@ -108,7 +109,8 @@ class Release:
 
     ``members`` are the namespaces with the project's label (all of them in single-namespace mode); ``gone`` are the
     ProjectHelmCharts that something was made for and that exist no more; ``installation`` identifies this one, and is
-    only read when the cleanup label asks for it.
+    only read when the cleanup label asks for it.  ``service_account`` and ``network_policy`` are those that harden its
+    namespace.
     """
 
     name: str
@@ -120,6 +122,8 @@ class Release:
     dashboards: tuple[Object, ...] = ()
     gone: frozenset[str] = frozenset()
     installation: str = ""
+    service_account: Object | None = None
+    network_policy: Object | None = None
 
     @property
     def keeper(self) -> Contender | None:
@@ -305,8 +309,10 @@ def _provision(holder: Contender, seen: Release, targets: Sequence[str], content
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
         return Plan((tuple(first),))  # it is being uninstalled: when that has ended is an event
+    hardened = config.release_project_id and config.helm_project_operator.hardened_namespaces.enabled
+    safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
-    return Plan((tuple(_taken_over(holder)), tuple(first), made))
+    return Plan((tuple(_taken_over(holder)), tuple(first), safe, made))
 
 
 def _taken_over(holder: Contender) -> Iterable[Write]:

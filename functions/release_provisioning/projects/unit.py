@@ -20,13 +20,23 @@ from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
+    NETWORK_POLICY,
     PROJECT_HELM_CHART,
+    SERVICE_ACCOUNT,
     Key,
     Object,
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import DASHBOARD_VALUES, OPERATED, PROJECT_CHART, PROJECT_ID, RELEASE_FINALIZER
+from tenantry.model.names import (
+    DASHBOARD_VALUES,
+    DEFAULT_SERVICE_ACCOUNT,
+    HARDENING_POLICY,
+    OPERATED,
+    PROJECT_CHART,
+    PROJECT_ID,
+    RELEASE_FINALIZER,
+)
 from tenantry.model.plan import Plan, Refusal
 from tenantry.model.projects import place_of, project_id_problem, project_of_registration_name, registration_name
 from tenantry.model.releases import ChartKey, chart_for, chart_key, claimants, is_release_name, possible_names, release_name
@@ -41,7 +51,7 @@ class Releases:
     """
 
     name = "projects"
-    kinds = frozenset({PROJECT_HELM_CHART, NAMESPACE, HELM_CHART, HELM_RELEASE, CONFIG_MAP})
+    kinds = frozenset({PROJECT_HELM_CHART, NAMESPACE, HELM_CHART, HELM_RELEASE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY})
 
     def __init__(self, config: Config, contents: Mapping[str, str]) -> None:
         self._config = config
@@ -58,6 +68,9 @@ class Releases:
             return _stage(self._names_of(ChartKey(key.namespace, key.name), found))
         if key.kind in (HELM_CHART.kind, HELM_RELEASE.kind):
             return _stage([key.name]) if key.namespace == self._system else []
+        if key.kind in (SERVICE_ACCOUNT.kind, NETWORK_POLICY.kind):
+            hardening = self._dedicated and key.name in (DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY)
+            return _stage([key.namespace]) if hardening and claimants(key.namespace, self._config) else []
         if key.kind == CONFIG_MAP.kind:
             return _stage(await self._showing(key.namespace, reader))
         return _stage(await self._around(key.name, hint, reader))
@@ -144,8 +157,12 @@ class Releases:
     # -- the sweep -----------------------------------------------------------------------------------------
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """All ProjectHelmCharts and namespaces, the HelmCharts and HelmReleases of the system namespace, and dashboards."""
+        """All ProjectHelmCharts and namespaces, HelmCharts and HelmReleases, dashboards, hardening."""
+        ours = ((OPERATED, "true"),)
+        hardened = self._dedicated and self._config.helm_project_operator.hardened_namespaces.enabled
+        hardening = [Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT), Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY)]
         return [
+            *(hardening if hardened else ()),
             Prefetch(PROJECT_HELM_CHART),
             Prefetch(NAMESPACE),
             Prefetch(HELM_CHART, namespace=self._system),

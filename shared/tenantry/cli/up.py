@@ -9,9 +9,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from tenantry.model.config import Config
 
 _COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
 _NEXT = """
@@ -21,10 +24,17 @@ Ready. In another terminal:
   kubectl create namespace team-a
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
-
+{story}
 Events that no function could handle go to {dead_letters}
 The broker takes CloudEvents at {broker}
 Ctrl-C ends everything.
+"""
+_STORY = """  kubectl create -f - <<'END'
+{{"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart",
+ "metadata": {{"name": "demo", "namespace": "cattle-project-p-a"}}, "spec": {{"helmApiVersion": "{version}"}}}}
+END
+  kubectl create rolebinding alice --clusterrole=view --user=alice -n cattle-project-p-a
+  kubectl get projecthelmcharts,helmcharts,rolebindings -A
 """
 
 
@@ -100,13 +110,13 @@ async def _run(kubeconfig: Path, helm: Path | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
         letters = home() / "dead-letters.jsonl"
         knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery, dead_letters=letters, helm=helm)
-        starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config().project_label))
+        starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config()))
         await starting
     click.echo("ended")
     return 0
 
 
-async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, label: str) -> None:
+async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config) -> None:
     entering = asyncio.create_task(knative.__aenter__())
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,10 +126,12 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, la
         return
     entering.result()
     try:
+        story = _STORY.format(version=config.helm_project_operator.charts[0].helm_api_version) if config.project_label else ""
         click.echo(
             _NEXT.format(
                 kubeconfig=kubeconfig,
-                label=label or "team",
+                label=config.project_label or "team",
+                story=story,
                 dead_letters=knative.dead_letters,
                 broker=knative.broker_url,
             )

@@ -7,11 +7,11 @@ from tenantry.testing.workload import Step, Workload, apply, delete, edit, names
 from tenantry.testing.world import Moment
 
 PROJECT, P, Q, SYSTEM = "field.cattle.io/projectId", "cattle-project-p-@", "cattle-project-q-@", "cattle-helm-system"
-RELEASE, DUMMY = "demo-@-dummy", "dummy.cattle.io/v1alpha1"
+RELEASE, DUMMY, ALSO = "demo-@-dummy", "dummy.cattle.io/v1alpha1", (kinds.SERVICE_ACCOUNT, kinds.NETWORK_POLICY, kinds.EVENT)
 
 
 def member(name: str, project: str, before: str = "") -> Step:
-    """A namespace of a project, with the memory that namespace-registration keeps on it."""
+    """A namespace of a project, with its memory of it."""
     return namespace(name, {PROJECT: project, PROJECT_ID: before or project})
 
 
@@ -22,7 +22,7 @@ def ask(where: str, **spec: object) -> Step:
 
 HOME, OTHER = (namespace(f"cattle-project-{p}", {OPERATED: "true", PROJECT_ID: p, PROJECT: p}) for p in ("p-@", "q-@"))
 JOIN, JOIN_TOO, MOVE, THEIRS = (member(*each) for each in (("a-@", "p-@"), ("b-@", "p-@"), ("b-@", "q-@", "p-@"), ("c-@", "q-@")))
-LEAVE = namespace("a-@", {PROJECT_ID: "p-@"})
+LEAVE, OFF = namespace("a-@", {PROJECT_ID: "p-@"}), edit("Namespace", RELEASE, "", "/metadata/labels/helm.cattle.io~1projectId")
 FOREIGN, GIVEN = namespace(RELEASE, {"foreign.example/owner": "them"}), ask(P, values={"data": {"hello": "you"}})
 READY, UNWANTED = [HOME, JOIN, ask(P)], delete("ProjectHelmChart", "demo-@", P, gone=True)
 DASHBOARD = apply("ConfigMap", "dash", RELEASE, labels={DASHBOARD_VALUES: RELEASE}, data={"a.json": '{"k": 1}'})
@@ -44,7 +44,7 @@ workload = Workload(
     tells=lambda obj: (find_condition(obj, "Stalled") or {}).get("status") == "True",
     leftover=lambda obj: ORPHANED in kinds.labels_of(obj),
     safe=[takes_away_with_a_reason],
-    watched=(kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE, kinds.EVENT),
+    watched=(*ALSO, kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE),
 )
 workload.scenario("provision", ask(P), JOIN_TOO, before=[HOME, JOIN])
 workload.scenario("values", GIVEN, DASHBOARD, before=READY, other=[HOME, JOIN, GIVEN, DASHBOARD])
@@ -54,6 +54,6 @@ workload.scenario("no-targets", LEAVE, JOIN, before=READY)
 workload.scenario("unwanted", UNWANTED, before=READY, other=[*READY, LEAVE, JOIN, UNWANTED])
 workload.scenario("drift-chart", edit("HelmChart", RELEASE, SYSTEM, "/spec/valuesContent", "x: 1"), before=READY)
 workload.scenario("drift-made", delete("HelmChart", RELEASE, SYSTEM), delete("HelmRelease", RELEASE, SYSTEM), before=READY)
-workload.scenario("drift-labels", edit("Namespace", RELEASE, "", "/metadata/labels/helm.cattle.io~1projectId"), before=READY)
+workload.scenario("drift-home", OFF, delete("NetworkPolicy", "hpo-generated-default", RELEASE), before=READY)
 workload.scenario("rebuild", delete("Namespace", RELEASE, gone=True), before=READY)
 workload.scenario("foreign", ask(P), before=[FOREIGN, HOME, JOIN])
