@@ -11,39 +11,28 @@ import pytest
 import pytest_asyncio
 from operators import Operators
 from people import C1, FUNCTION, People
-from releases import CONFIG, FUNCTIONS, SYSTEM
+from releases import CONFIG, FUNCTIONS
 from scoping import SCOPES, Scoping
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, is_terminating
-from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.kinds import NAMESPACE_SCOPE
 from tenantry.testing.settling import settle
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def people(admin: Api) -> AsyncIterator[People]:
-    """The users and administrators of the cluster.
-
-    A module leaves no namespace of theirs: the next module's functions would look at them all, and rewrite them where
-    their configuration differs.
-    """
-    kept = {namespace["metadata"]["name"] for namespace in (await admin.list(NAMESPACE)).items}
-    kept |= {SYSTEM_NAMESPACE, SYSTEM}  # there as soon as a function is installed
-    yield People(admin)
-    for namespace in (await admin.list(NAMESPACE)).items:
-        if namespace["metadata"]["name"] not in kept and not is_terminating(namespace):
-            await admin.delete(NAMESPACE, namespace["metadata"]["name"])
+@pytest.fixture(scope="module")
+def people(admin: Api) -> People:
+    """The users and administrators of the cluster."""
+    return People(admin)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def c1(people: People, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def c1(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """The system under the reference configuration, fed by the real source and broker, until the module ends.
 
     Whatever a module does to it: 500 would be a bug, and a dead letter an event that nobody reflected.
     """
-    del people
     running = await knative(C1, functions=[FUNCTION])
     await running.drain()  # what was there before is looked at
     statuses: Counter[int] = Counter()
@@ -95,7 +84,7 @@ def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
     return calm_down
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scoping(admin: Api) -> Scoping:
     """The administrators who scope operators."""
     return Scoping(admin)

@@ -27,9 +27,9 @@ class ControlPlane(Protocol):
     kubeconfig: Path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def entry(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entry]:
-    """Serve the function on a free port until the session ends."""
+    """Serve the function on a free port until the module ends."""
     port = free_port()
     log = tmp_path_factory.mktemp("entry") / "serve.log"
     command = [str(Path(sys.executable).with_name("tenantry")), "serve", FUNCTION]

@@ -1,6 +1,7 @@
 """pytest fixtures: ``control_plane``, ``admin``, ``identity``, ``knative``; ``fault_proxy``, ``fault_arena``, ``fault_matrix``.
 
-One control plane serves a whole test run; tests keep apart by the names of their projects and namespaces.
+Modules share a control plane for as long as it is as good as new; their tests keep apart by the names of their projects and
+namespaces.
 Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
 installed.
 """
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tenantry.local.knative import Knative
     from tenantry.testing.arena import Arena
     from tenantry.testing.audit import AuditLog
+    from tenantry.testing.planes import ControlPlanes
     from tenantry.testing.proxy import FaultProxy
     from tenantry.testing.report import Report
     from tenantry.testing.workload import Workload
@@ -38,16 +40,22 @@ def audit_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 
 
 @pytest.fixture(scope="session")
-def control_plane(audit_log: AuditLog) -> Iterator[ControlPlane]:
-    """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder."""
-    from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
+def control_planes(audit_log: AuditLog) -> Iterator[ControlPlanes]:
+    """Where ``control_plane`` comes from."""
+    from tenantry.testing.planes import ControlPlanes
 
-    ensure_binaries(Lines())
-    with ControlPlane(ephemeral=True, api_server_args=audit_log.api_server_args) as running:
-        yield running
+    with ControlPlanes(audit_log.api_server_args) as planes:
+        yield planes
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest.fixture(scope="module")
+def control_plane(control_planes: ControlPlanes) -> Iterator[ControlPlane]:
+    """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder, without namespaces of another module."""
+    yield control_planes.take()
+    control_planes.give_back()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def admin(control_plane: ControlPlane) -> AsyncIterator[Api]:
     """A client with all rights: it plays the people, never a function."""
     from tenantry.api import Api
@@ -56,7 +64,7 @@ async def admin(control_plane: ControlPlane) -> AsyncIterator[Api]:
         yield client
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def identity(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Callable[..., Awaitable[Path]]]:
