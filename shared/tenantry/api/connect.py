@@ -93,7 +93,7 @@ def current_namespace(kubeconfig: Path | None = None) -> str:
     try:
         if path is None:
             return (SERVICE_ACCOUNT_DIR / "namespace").read_text().strip()
-        document = yaml.safe_load(path.read_text())
+        document = yaml.load(path.read_text(), yaml.CSafeLoader)
         contexts = {each["name"]: each.get("context") or {} for each in document.get("contexts") or ()}
         return contexts.get(document.get("current-context"), {}).get("namespace") or "default"
     except (OSError, yaml.YAMLError, AttributeError, TypeError, KeyError):
@@ -115,7 +115,7 @@ async def load_configuration(kubeconfig: Path | None = None) -> tuple[Any, Token
     if path is None:
         return configuration, _in_cluster(configuration)
     try:
-        document = yaml.safe_load(path.read_text())
+        document = yaml.load(path.read_text(), yaml.CSafeLoader)
     except (OSError, yaml.YAMLError) as error:
         raise ConnectError(f"cannot read the kubeconfig {path}: {error}") from error
     if not isinstance(document, dict):

@@ -35,7 +35,9 @@ def documents(*paths: Path) -> list[Object]:
         files = sorted(path.rglob("*.yaml")) if path.is_dir() else [path]
         for file in files:
             if file.name != "kustomization.yaml":
-                found += [document for document in yaml.safe_load_all(file.read_text()) if isinstance(document, dict)]
+                found += [
+                    document for document in yaml.load_all(file.read_text(), yaml.CSafeLoader) if isinstance(document, dict)
+                ]
     return found
 
 

@@ -133,7 +133,7 @@ def _files(paths: Iterable[Path], findings: list[str]) -> Iterator[Path]:
 
 def _documents(path: Path, findings: list[str]) -> Iterator[tuple[str, Any]]:
     try:
-        documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        documents = list(yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         findings.append(f"{path}: not valid YAML: {' '.join(str(error).split())}")
         return

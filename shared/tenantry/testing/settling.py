@@ -1,10 +1,10 @@
 """Knowing that nothing goes on any more, without waiting for a time; and comparing the states that were reached.
 
 A watch is ordered, so when the event of a marker has been delivered, so has every event of its kind before it.  A round
-touches one marker of every watched kind, waits for those deliveries, and drains source and broker.  When no object of the
-watched collections differs between the start and the end of a round, then everything that happened before the round has
-been handled, and the handling wrote nothing: the system is at rest and stays there.  Objects on their way out are left out
-of the comparison, since only the controller manager writes to them.
+touches one marker of every watched kind, waits for those deliveries, and drains source and broker.  When nothing was written
+meanwhile, then everything that happened before the round has been handled, and the handling wrote nothing: the system is at
+rest and stays there.  That nothing was written at all shows in the numbers that etcd gives its writes.  Where something was,
+the watched collections are compared, without objects on their way out, since only the controller manager writes to those.
 
 `snapshot` and `normalised` are for comparing: the first tells whether anything was written, the second whether two runs
 with different names, times and uids ended in the same state.
@@ -26,7 +26,7 @@ from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
-from tenantry.model.kinds import NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
 
 ROUNDS = 20
 _TOUCHED = "tenantry.dev/touched"
@@ -86,8 +86,8 @@ class Markers:
         if name in self._seen and self._watched[name].kind == event.extensions.get("kind"):
             self._seen[name].set()
 
-    async def touch(self, within: float = 60.0) -> None:
-        """Change every marker and wait until that was observed for each of them.
+    async def touch(self, within: float = 60.0) -> int:
+        """Change every marker and wait until that was observed for each of them; returns the number of the last write.
 
         Raises:
             AssertionError: an event did not arrive in time; the message names its kind.
@@ -98,7 +98,8 @@ class Markers:
         self._count += 1
         for seen in self._seen.values():
             seen.clear()
-        await asyncio.gather(*(self._touch(name, watched) for name, watched in list(self._watched.items())))
+        touches = (self._touch(name, watched) for name, watched in list(self._watched.items()))
+        newest = max(await asyncio.gather(*touches), default=0)
         try:
             async with asyncio.timeout(within):
                 for seen in self._seen.values():
@@ -106,24 +107,37 @@ class Markers:
         except TimeoutError:
             missing = ", ".join(self._watched[name].kind for name, seen in self._seen.items() if not seen.is_set())
             raise AssertionError(f"no event of a touched marker within {within:g} s: {missing}") from None
+        return newest
 
-    async def _touch(self, name: str, watched: Watched) -> None:
+    async def _touch(self, name: str, watched: Watched) -> int:
         try:
-            await self._admin.apply(watched.served_as[0], self._body(name, watched))
+            applied = await self._admin.apply(watched.served_as[0], self._body(name, watched))
         except KindNotServed:
             del self._watched[name], self._seen[name]
+            return 0
+        return int(applied["metadata"]["resourceVersion"])
+
+    async def _next_write(self) -> int:
+        """The number that etcd gives to a write of now."""
+        self._count += 1
+        metadata = {"name": "pulse", "namespace": self._namespace, "annotations": {_TOUCHED: str(self._count)}}
+        applied = await self._admin.apply(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        return int(applied["metadata"]["resourceVersion"])
 
     async def settle(self, drain: Callable[[], Awaitable[None]], *, rounds: int = ROUNDS) -> None:
         """Touch and drain until one round brought no other write; see the module."""
+        before: dict[Key, str] = {}
         changed: list[str] = []
         for _ in range(rounds):
-            before = await self._versions()
-            await self.touch()
+            newest = await self.touch()
             await drain()
+            if await self._next_write() == newest + 1:
+                return
             after = await self._versions()
             changed = sorted(str(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-            if not changed:
+            if before and not changed:
                 return
+            before = after
         raise AssertionError(f"not at rest after {rounds} rounds; written in the last one: {', '.join(changed[:20])}")
 
     async def _versions(self) -> dict[Key, str]:
