@@ -208,10 +208,21 @@ def test_all_of_one_file_belongs_to_one_function(documents: list[Document]) -> N
             assert document.name.startswith(f"{document.path.stem}-")
 
 
+def _selector(selector: dict[str, Any]) -> str:
+    """A label selector as the API server's query parameter has it."""
+    signs = {"Exists": "{key}", "DoesNotExist": "!{key}"}
+    parts = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
+    parts += [signs[each["operator"]].format(key=each["key"]) for each in selector.get("matchExpressions", ())]
+    return ",".join(parts)
+
+
 def test_container_source_watches_what_it_replaces(documents: list[Document]) -> None:
     """The constant configuration of the ContainerSource watches what the ApiServerSource of the same name watches."""
     sources = {d.name: d for d in of_kind(documents, "ApiServerSource")}
-    for replacement in of_kind(documents, "ContainerSource"):
+    replacements = of_kind(documents, "ContainerSource")
+
+    assert {each.name for each in replacements} == {name for name, each in sources.items() if "namespaceSelector" in each.spec}
+    for replacement in replacements:
         original = sources[replacement.name].spec
         env = {e["name"]: e["value"] for e in replacement.spec["template"]["spec"]["containers"][0]["env"]}
         config = json.loads(env["K_SOURCE_CONFIG"])
@@ -219,8 +230,8 @@ def test_container_source_watches_what_it_replaces(documents: list[Document]) ->
         for resource in original["resources"]:
             group, _, version = resource["apiVersion"].rpartition("/")
             gvr = {"Group": group, "Version": version, "Resource": guessed_plural(resource["kind"])}
-            labels = resource["selector"]["matchLabels"].items()
-            wanted.append({"gvr": gvr, "selector": ",".join(f"{key}={value}" for key, value in labels)})
+            text = _selector(resource.get("selector") or {})
+            wanted.append({"gvr": gvr, "selector": text} if text else {"gvr": gvr})
 
         assert config["resources"] == wanted
         assert config["mode"] == original["mode"]
