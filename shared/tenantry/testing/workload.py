@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ from tenantry.model.kinds import (
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import PLACE
 from tenantry.testing.world import Moment, version_of
+
+GONE_S = 10.0
 
 Step = Callable[["Run"], Awaitable[Any]]
 Predicate = Callable[[Moment], str]
@@ -162,18 +165,22 @@ class Run:
         return self._note(served, await self._api.json_patch(served, self.named(name), self.named(namespace), patch))
 
     async def delete(self, kind: str, name: str, namespace: str = "", *, gone: bool = False) -> None:
-        """Delete an object, and its declaration if there was one; with ``gone`` wait until it is away."""
+        """Delete an object, and its declaration if there was one; with ``gone`` wait until it is away.
+
+        Not for ever: when the event is lost that would take its finalizer off, only the sweep at the end does it.
+        """
         served = KINDS[kind]
         key = Key(served.api_version, kind, self.named(namespace), self.named(name))
         self.declared.pop(key, None)
         before = await self._api.get(served, key.name, key.namespace)
         await self._api.delete(served, key.name, key.namespace)
+        give_up_at = time.monotonic() + GONE_S
         while True:
             live = await self._api.get(served, key.name, key.namespace)
             if live is None or before is None or live["metadata"]["uid"] != before["metadata"]["uid"]:
                 return
             self._note(served, live)
-            if is_terminating(live) and not gone:
+            if is_terminating(live) and (not gone or time.monotonic() > give_up_at):
                 return
             await asyncio.sleep(POLL_S)
 
