@@ -273,7 +273,7 @@ async def test_a_chart_of_the_former_operator_is_taken_over(owners: Owners) -> N
         {
             "apiVersion": HELM_CHART.api_version,
             "kind": "HelmChart",
-            "metadata": {"name": release, "namespace": SYSTEM, "labels": labels, "annotations": objectset},
+            "metadata": {"name": release, "namespace": SYSTEM},
             "spec": {"chart": release, "targetNamespace": release, "valuesContent": "old: 1"},
         },
     )
@@ -284,6 +284,9 @@ async def test_a_chart_of_the_former_operator_is_taken_over(owners: Owners) -> N
         "spec": {"helmApiVersion": DUMMY},
     }
     await owners.admin.create(PROJECT_HELM_CHART, asked)
+    # Marked last: a HelmChart that was made for a ProjectHelmChart that is not there is taken away.
+    marks = (("add", "/metadata/labels", labels), ("add", "/metadata/annotations", objectset))
+    await owners.edit(HELM_CHART, release, SYSTEM, *marks)
 
     chart = await owners.provisioned(release, holds=lambda found: "projectNamespaces" in found["spec"]["valuesContent"])
     told = await owners.told(name, project, "WaitingForDashboardValues")
