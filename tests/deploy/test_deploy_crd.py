@@ -1,7 +1,7 @@
-"""The CRD of ProjectHelmChart at a real API server: what applied before still applies, what helps nobody is refused.
+"""CRDs at a real API server: what applied before still applies, what helps nobody is refused.
 
-The CRD is tried in an API group of the test's own, first without its schema, so that objects exist which the
-schema would not take.
+A CRD is tried in an API group of the test's own; that of ProjectHelmChart first without its schema, so that objects exist
+which the schema would not take.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ async def charts(admin: Api) -> AsyncIterator[Kind]:
     await admin.delete(CUSTOM_RESOURCE_DEFINITION, definition["metadata"]["name"])
 
 
-def in_group(group: str) -> Body:
-    (ours,) = [d.body for d in manifests.documents() if d.name == "projecthelmcharts.helm.cattle.io"]
+def in_group(group: str, plural: str = "projecthelmcharts") -> Body:
+    (ours,) = [d.body for d in manifests.documents() if d.name == f"{plural}.helm.cattle.io"]
     definition = copy.deepcopy(ours)
-    definition["metadata"]["name"] = f"projecthelmcharts.{group}"
+    definition["metadata"]["name"] = f"{plural}.{group}"
     definition["spec"]["group"] = group
     return definition
 
@@ -156,3 +156,19 @@ async def test_status_keeps_what_it_had_and_what_is_new(admin: Api, checked: Kin
     stored = await admin.apply(checked, chart(checked, system, "status", status=status), subresource="status")
 
     assert stored["status"] == status
+
+
+async def test_null_in_a_config_is_as_if_it_were_not_there(admin: Api, system: str) -> None:
+    """A HelmChartConfig whose enumerated fields are null is taken, and says nothing about them."""
+    group = f"{secrets.token_hex(4)}.example.com"
+    definition = in_group(group, "helmchartconfigs")
+    kind = Kind(f"{group}/v1", "HelmChartConfig", "helmchartconfigs")
+    await admin.apply(CUSTOM_RESOURCE_DEFINITION, definition)
+    await served(admin, kind)
+
+    stored = await admin.create(
+        kind, chart(kind, system, spec={"failurePolicy": None, "serverSide": None, "valuesContent": "a: b"})
+    )
+
+    assert stored["spec"] == {"valuesContent": "a: b"}
+    await admin.delete(CUSTOM_RESOURCE_DEFINITION, definition["metadata"]["name"])
