@@ -129,7 +129,7 @@ def test_job_keeps_the_contract_of_the_usual_image() -> None:
         takeOwnership=True,
         repo="https://charts.example",
         version="1.2.3",
-        set={"a": 1, "b": "true", "c": "x,y", "d": "x\\,y"},
+        set={"a": 1, "b": "true", "c": "x,y", "d": "x\\,y", "e": None, "f": True},
         timeout="90s",
         values={"k": 1},
         valuesContent="a: 1",
@@ -142,6 +142,7 @@ def test_job_keeps_the_contract_of_the_usual_image() -> None:
     assert container["args"] == [
         "install", "--namespace", "there", "--create-namespace", "--take-ownership", "--version", "1.2.3",
         "--set", "a=1", "--set", "b=true", "--set-string", "c=x\\,y", "--set-string", "d=x\\,y",
+        "--set", "e=null", "--set", "f=true",
     ]  # fmt: skip
     found = environment(job)
     assert found.pop("CONFIG_HASH")

@@ -213,8 +213,9 @@ def _arguments(spec: Object) -> list[str]:
     if version := spec.get("version"):
         arguments += ["--version", version]
     for path, value in sorted((spec.get("set") or {}).items()):
-        typed = isinstance(value, int) or str(value).lower() in ("true", "false", "null")
-        text = str(value) if typed else _COMMAS.sub(_escaped, str(value))
+        plain = value if isinstance(value, str) else json.dumps(value)
+        typed = isinstance(value, int) or plain.lower() in ("true", "false", "null")
+        text = plain if typed else _COMMAS.sub(_escaped, plain)
         arguments += ["--set" if typed else "--set-string", f"{path}={text}"]
     return arguments
 
