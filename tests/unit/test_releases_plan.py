@@ -243,3 +243,14 @@ def test_who_was_never_served_is_told_nothing() -> None:
     assert status["status"] == "UnableToCreateHelmRelease"
     again = {**once, "status": status}
     assert verbs(report_release(seen(contender(again, chart=False)), (), config())) == []
+
+
+def test_what_lost_its_mark_is_taken_away_when_nobody_can_want_it() -> None:
+    """A HelmChart of ours whose annotation was removed by hand goes with the last ProjectHelmChart that can have asked for it."""
+    leaving = contender(asked(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[FINALIZER]))
+    unmarked = made("HelmChart", by="")
+
+    assert "Delete HelmChart" in verbs(plan_release(seen(leaving, helm_chart=unmarked), CONTENTS, config()))
+    assert "Delete HelmChart" not in verbs(plan_release(seen(helm_chart=unmarked), CONTENTS, config()))
+    foreign = made("HelmChart", by="", owned=False)
+    assert "Delete HelmChart" not in verbs(plan_release(seen(leaving, helm_chart=foreign), CONTENTS, config()))

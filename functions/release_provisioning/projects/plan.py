@@ -46,6 +46,7 @@ from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_ma
 from tenantry.model.releases import (
     ChartKey,
     chart_key,
+    claimants,
     composed_values,
     release_name,
     release_name_problem,
@@ -236,10 +237,16 @@ def _over(seen: Release, config: Config) -> Iterable[Write]:
     """What was made for a ProjectHelmChart that goes or is gone (hpo-47)."""
     left = seen.gone | {str(each.key) for each in seen.contenders if is_terminating(each.object)}
     marked = {held_by(seen.helm_chart), held_by(seen.helm_release)} - {""}
-    if marked and marked <= left:
+    if (marked and marked <= left) or (not marked and is_left_over(seen, config)):
         yield from _taken_away(seen, config, "its ProjectHelmChart is gone")
     if seen.holder is None and seen.keeper is None and held_by(seen.namespace) in left:
         yield from _orphaned(seen, config)
+
+
+def is_left_over(seen: Release, config: Config) -> bool:
+    """Whether what we made lost its mark by hand, and every ProjectHelmChart that can have asked for it goes or is gone."""
+    made = any(live is not None and owns(live, RELEASE_MANAGER, "spec") for live in (seen.helm_chart, seen.helm_release))
+    return made and bool(claimants(seen.name, config)) and all(is_terminating(each.object) for each in seen.contenders)
 
 
 def _released(seen: Release) -> Iterable[Write]:

@@ -15,6 +15,7 @@ from release_provisioning.projects.plan import Release, held_by, plan_release
 from release_provisioning.projects.report import report_release
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model.config import Config
+from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -38,7 +39,7 @@ from tenantry.model.names import (
     RELEASE_FINALIZER,
 )
 from tenantry.model.plan import Plan, Refusal
-from tenantry.model.projects import place_of, project_id_problem, project_of_registration_name, registration_name
+from tenantry.model.projects import RELEASE_MANAGER, place_of, project_id_problem, project_of_registration_name, registration_name
 from tenantry.model.releases import ChartKey, chart_for, chart_key, claimants, is_release_name, possible_names, release_name
 
 RELEASE_PAUSE_S = 0.25
@@ -177,7 +178,7 @@ class Releases:
             names += self._names_of(chart_key(found), found)
         for kind in (HELM_CHART, HELM_RELEASE):
             made = await reader.list(kind, self._system)
-            names += [found["metadata"]["name"] for found in made if held_by(found)]
+            names += [found["metadata"]["name"] for found in made if held_by(found) or owns(found, RELEASE_MANAGER, "spec")]
         if self._dedicated:
             namespaces = await reader.list(NAMESPACE)
             names += [

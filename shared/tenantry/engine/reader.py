@@ -84,6 +84,8 @@ class Shared:
 class Reader:
     """Memoised live reads of one attempt of one run."""
 
+    _live = True
+
     def __init__(
         self,
         api: Api,
@@ -97,19 +99,25 @@ class Reader:
         self.known: dict[Key, Object | None] = dict(known or {})
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
-    async def get(self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None) -> Object | None:
-        """The live object or None; with ``verify`` its fingerprint is an input of the decision."""
+    async def get(
+        self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None, again: bool = False
+    ) -> Object | None:
+        """The live object or None; with ``verify`` its fingerprint is an input of the decision.
+
+        With ``again`` it is read now, whatever was read before: what is concluded from two objects depends on the order of
+        their reads.
+        """
         key = _key(kind, name, namespace)
-        if key not in self.known:
+        if key not in self.known or (again and self._live):
             self.known[key] = await self._fetch(kind, name, namespace)
         found = self.known[key]
         if verify is not None:
             fingerprint = verify
 
-            async def again(reader: Reader) -> Hashable:
+            async def compute(reader: Reader) -> Hashable:
                 return fingerprint(await reader.get(kind, name, namespace))
 
-            self._inputs.append((again, fingerprint(found)))
+            self._inputs.append((compute, fingerprint(found)))
         return found
 
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
@@ -217,6 +225,8 @@ class _Table:
 
 class Snapshot(Reader):
     """A reader that answers from prefetched lists where they cover the question, and live where not."""
+
+    _live = False
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)

@@ -211,7 +211,8 @@ class Vanish(Perturbation):
         live = scene.world.of(scene.run.tag).get(key)
         await scene.run.delete(key.kind, key.name, key.namespace)
         if self.again and live is not None:
-            metadata = {name: live["metadata"][name] for name in ("name", "namespace", "labels") if name in live["metadata"]}
+            kept = ("name", "namespace", "labels", "annotations")
+            metadata = {name: live["metadata"][name] for name in kept if name in live["metadata"]}
             body = {name: value for name, value in live.items() if name not in ("metadata", "status")}
             with contextlib.suppress(ApiError):  # a controller may have been faster
                 await scene.run.create({**body, "metadata": metadata})

@@ -22,13 +22,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tenantry.model.kinds import EVENT, NAMESPACE, Key, Object
+from tenantry.model.kinds import EVENT, NAMESPACE, Key, Object, key_of
 from tenantry.testing.masks import Mask, State
 from tenantry.testing.naming import TAG, role_of
 from tenantry.testing.player import Lane
 from tenantry.testing.recording import Exchange
 from tenantry.testing.workload import KINDS, Workload
-from tenantry.testing.world import Change, World, version_of
+from tenantry.testing.world import Change, World, is_held, version_of
 
 RECOVERY_S = 10.0
 PARTS = ("equal", "path-free", "quiet", "frugal", "safe", "accounted", "told", "bounded")
@@ -73,6 +73,10 @@ class Evidence:
     changes: list[Change] = field(default_factory=list)
     told: bool | None = None
     """Whether it was told while it could not heal; None where nothing is to be told."""
+    unhealed: State = field(default_factory=dict)
+    """The state at that time."""
+    held: bool = False
+    """Whether a finalizer of ours held an object at that time."""
     error: str = ""
     logs: list[str] = field(default_factory=list)
     retries_heal: bool = False
@@ -159,12 +163,15 @@ def judge(run: Evidence, reference: Reference, mask: Mask, workload: Workload, w
     found = [Failure("bounded", run.error)] if run.error else []
     found += _equal(run, reference, mask)
     objects = list(world.of(run.tag).values())
+    held = sorted(str(key_of(obj)) for obj in world.every(run.tag) if is_held(obj))
+    found += [Failure("equal", f"{role_of(key)} is being deleted, and our finalizer holds it") for key in held]
     found += [Failure("equal", f"{ends.__name__}: {problem}") for ends in workload.ends if (problem := ends(objects))]
     found += [Failure("quiet", f"wrote again: {_said(each)}") for each in run.again if each.is_write]
     found += _frugal(run, reference)
     found += _safe(run, workload, world)
     found += _accounted(run)
-    if run.told is False:
+    # What was refused may not be wanted any more: who is where he should be has nothing to tell.
+    if run.told is False and (run.held or mask.differences(reference.end, run.unhealed)):
         found.append(Failure("told", "nothing told people what could not heal"))
     if run.recovery_s > RECOVERY_S:
         found.append(Failure("bounded", f"recovered after {run.recovery_s:.1f} s"))
@@ -200,8 +207,12 @@ def _safe(run: Evidence, workload: Workload, world: World) -> Iterable[Failure]:
 
 
 def _observed_only(run: Evidence) -> Iterable[Failure]:
-    """The last read of an object must have shown what is deleted, and must not have shown what an apply then makes."""
+    """What is deleted was read, in exactly that version; and the last read must not have shown what an apply then makes.
+
+    Not the last read: replies overtake one another, and another replica may see that it is gone before this one hears of it.
+    """
     seen: dict[Key, tuple[str, int] | None] = {}
+    shown: set[tuple[str, int]] = set()
     for exchange in run.exchanges:
         key = key_of_exchange(exchange)
         if key is None:
@@ -211,14 +222,16 @@ def _observed_only(run: Evidence) -> Iterable[Failure]:
                 metadata = item["metadata"]
                 listed = Key(key.api_version, key.kind, metadata.get("namespace") or "", metadata["name"])
                 seen[listed] = metadata["uid"], version_of(item)
+                shown.add((metadata["uid"], version_of(item)))
         elif exchange.verb == "get":
             stored = exchange.response or {}
             seen[key] = (stored["metadata"]["uid"], version_of(stored)) if exchange.status == 200 else None
+            shown |= {found for found in (seen[key],) if found is not None}
         elif exchange.verb == "delete" and exchange.changed:
             preconditions = (exchange.request or {}).get("preconditions") or {}
             if not preconditions.get("uid"):
                 yield Failure("safe", f"deleted without a precondition: {_said(exchange)}")
-            elif seen.get(key) is None or seen[key] != (preconditions["uid"], int(preconditions.get("resourceVersion") or 0)):
+            elif (preconditions["uid"], int(preconditions.get("resourceVersion") or 0)) not in shown:
                 yield Failure("safe", f"deleted what it had not read: {_said(exchange)}")
             seen.pop(key, None)
         elif exchange.verb == "create" and exchange.status == 201 and key.kind == NAMESPACE.kind:

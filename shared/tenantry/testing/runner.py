@@ -22,6 +22,7 @@ from tenantry.testing.oracle import RECOVERY_S, Evidence, Failure, Reference, ju
 from tenantry.testing.perturbations import Perturbation, Scene
 from tenantry.testing.replicas import Replica
 from tenantry.testing.workload import Run, Scenario, play
+from tenantry.testing.world import is_held
 
 LASTING_S = 0.7
 """A state that lasted so long counts as reached, where the expected one is not known yet."""
@@ -206,7 +207,10 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
         await _steps(arena, scenario, perturbation, scene, evidence)
         evidence.disturbed = arena.exchanges(run.tag)[mark:]
         if perturbation.tells and scene.reached and not tells_itself(plan.target):
-            evidence.told = any(arena.workload.tells(obj) for obj in arena.world.of(run.tag).values())
+            present = arena.world.every(run.tag)
+            evidence.told = any(arena.workload.tells(obj) for obj in present)
+            evidence.unhealed = state_of(arena.world.of(run.tag), run.tag)
+            evidence.held = any(is_held(obj) for obj in present)
         await perturbation.lift(scene)
         lane.calm()
         await run.settle()

@@ -51,6 +51,12 @@ def version_of(obj: Mapping[str, Any]) -> int:
     return int((obj.get("metadata") or {}).get("resourceVersion") or 0)
 
 
+def is_held(obj: Object) -> bool:
+    """Whether an object is on its way out and waits for a finalizer of ours."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return is_terminating(obj) and any(name.startswith("tenantry.dev/") for name in finalizers)
+
+
 class World:
     """The present and the past of the objects of some kinds.  Runs between ``async with`` and its end."""
 
@@ -117,6 +123,10 @@ class World:
             for key, obj in found.items()
             if not is_terminating(obj) and key.namespace not in leaving and (not tag_of(key.namespace) or key.namespace in gone)
         }
+
+    def every(self, tag: str) -> list[Object]:
+        """The objects of a run that are there, those on their way out included."""
+        return list(self._present.get(tag, {}).values())
 
     def moments(self, tag: str, writers: Mapping[tuple[Key, int], str]) -> Iterator[Moment]:
         """The history of a run; ``writers`` tells who made which resource version (negative for a deletion)."""

@@ -2,6 +2,7 @@
 
 from tenantry.model import kinds
 from tenantry.model.conditions import find_condition
+from tenantry.model.difference import owns
 from tenantry.model.names import DASHBOARD_VALUES, OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
 from tenantry.testing.world import Moment
@@ -16,7 +17,6 @@ def member(name: str, project: str, before: str = "") -> Step:
 
 
 def ask(where: str, **spec: object) -> Step:
-    """A ProjectHelmChart."""
     return apply("ProjectHelmChart", "demo-@", where, spec={"helmApiVersion": DUMMY, **spec})
 
 
@@ -32,8 +32,8 @@ def takes_away_with_a_reason(moment: Moment) -> str:
     """The function deletes HelmCharts and HelmReleases that were made for somebody, no namespace, and touches no foreign one."""
     if not moment.by or (before := moment.change.before) is None:
         return ""
-    ours = before["kind"] in ("HelmChart", "HelmRelease") and PROJECT_CHART in kinds.annotations_of(before)
-    if moment.change.after is None and not ours and before["kind"] != "ProjectHelmChart":
+    ours = PROJECT_CHART in kinds.annotations_of(before) or owns(before, "tenantry-release-provisioning", "spec")
+    if moment.change.after is None and before["kind"] != "ProjectHelmChart" and not (ours and before["kind"] != "Namespace"):
         return f"deleted a {before['kind']}"
     return "changed a foreign namespace" if "foreign.example/owner" in kinds.labels_of(before) else ""
 
