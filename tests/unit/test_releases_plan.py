@@ -251,6 +251,7 @@ def test_what_lost_its_mark_is_taken_away_when_nobody_can_want_it() -> None:
     unmarked = made("HelmChart", by="")
 
     assert "Delete HelmChart" in verbs(plan_release(seen(leaving, helm_chart=unmarked), CONTENTS, config()))
-    assert "Delete HelmChart" not in verbs(plan_release(seen(helm_chart=unmarked), CONTENTS, config()))
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}}
+    assert "Delete HelmChart" not in verbs(plan_release(seen(helm_chart=unmarked, namespace=home), CONTENTS, config()))
     foreign = made("HelmChart", by="", owned=False)
     assert "Delete HelmChart" not in verbs(plan_release(seen(leaving, helm_chart=foreign), CONTENTS, config()))
