@@ -63,6 +63,18 @@ def test_exact_rights_are_left_alone() -> None:
     assert rewritten(FILE, ALL) == FILE
 
 
+def test_a_right_to_bind_goes_with_the_bindings() -> None:
+    """The API server asks for bind without a trace: a rule of nothing else stays while bindings are written."""
+    rbac, rules = "rbac.authorization.k8s.io", "  # Accounted.\n"
+    bindings = f"  - apiGroups: [{rbac}]\n    resources: [clusterrolebindings]\n    verbs: [create]\n"
+    binds = f"  - apiGroups: [{rbac}]\n    resources: [clusterroles]\n    verbs: [bind]\n    resourceNames: [cluster-admin]\n"
+    both, alone = FILE.replace(rules, bindings + binds + rules), FILE.replace(rules, binds + rules)
+    made = Use("demo", rbac, "clusterrolebindings", "create", "helm")
+
+    assert judge(both, [*ALL, made]) == []
+    assert [finding.change for finding in judge(alone, ALL)] == [""]
+
+
 def test_an_unused_verb_is_named_with_its_line() -> None:
     """A verb that no test used is found, with the line as it should be; writing it changes that value alone."""
     (finding,) = judge(FILE, without(("namespaces", "list")))

@@ -24,7 +24,10 @@ from tenantry.testing.audit import Use, Used
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 TRACELESS = frozenset({"bind", "escalate"})
-"""What the API server asks for while it judges another request: it leaves no trace in an audit log, so it goes with its rule."""
+"""What the API server asks for while it judges another request: it leaves no trace in an audit log, so it goes with its rule.
+A rule of nothing else goes with the writing of bindings.
+"""
+_BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
 STORE = Path(".pytest_cache") / "v" / "tenantry" / "rights"
 _UNEXPLAINED = "The tests used this; say here which promise needs it."
 _ROLES = frozenset({"ClusterRole", "Role"})
@@ -134,6 +137,12 @@ def _rule(node: yaml.MappingNode, text: str) -> _Rule:
 def _cover(rules: Sequence[_Rule], allowed: Iterable[Use], denied: Iterable[Use]) -> dict[tuple[str, str], set[str]]:
     """Note each use at the rule that covers it; returns what no rule covers."""
     missing: dict[tuple[str, str], set[str]] = {}
+    allowed = list(allowed)
+    if any(use.resource in _BINDINGS and use.verb in ("create", "patch") for use in allowed):
+        for rule in rules:
+            if TRACELESS.issuperset(rule.verbs):
+                rule.used |= {pair: set(rule.verbs) for pair in rule.pairs()}
+                rule.used_names |= set(rule.names)
     for use, refused in [*((use, False) for use in allowed), *((use, True) for use in denied)]:
         exact = [rule for rule in rules if rule.covers(use, adapted=False)]
         adapted = [rule for rule in rules if rule.covers(use, adapted=True)]
