@@ -139,10 +139,10 @@ def _cover(rules: Sequence[_Rule], allowed: Iterable[Use], denied: Iterable[Use]
     missing: dict[tuple[str, str], set[str]] = {}
     allowed = list(allowed)
     if any(use.resource in _BINDINGS and use.verb in ("create", "patch") for use in allowed):
-        for rule in rules:
-            if TRACELESS.issuperset(rule.verbs):
-                rule.used |= {pair: set(rule.verbs) for pair in rule.pairs()}
-                rule.used_names |= set(rule.names)
+        for each in rules:
+            if TRACELESS.issuperset(each.verbs):
+                each.used |= {pair: set(each.verbs) for pair in each.pairs()}
+                each.used_names |= set(each.names)
     for use, refused in [*((use, False) for use in allowed), *((use, True) for use in denied)]:
         exact = [rule for rule in rules if rule.covers(use, adapted=False)]
         adapted = [rule for rule in rules if rule.covers(use, adapted=True)]
