@@ -24,7 +24,7 @@ from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Known, SingleFlight
 from tenantry.engine.reader import Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import EVERY, Owner, Unit
+from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
@@ -69,6 +69,7 @@ class Engine:
         for unit in self._units.values():
             for kind in unit.kinds:
                 self._by_kind.setdefault((kind.group, kind.kind), []).append(unit)
+        self._of_any_kind = [unit for unit in self._units.values() if ANY_KIND in unit.kinds]
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
@@ -114,7 +115,7 @@ class Engine:
         key = request.key
         group = key.api_version.rpartition("/")[0]
         verdicts = []
-        for unit in self._by_kind.get((group, key.kind), ()):
+        for unit in self._by_kind.get((group, key.kind), self._of_any_kind):
             reader = Reader(self._api, (key,), shared=self._shared)
             stages = await unit.owners(key, request.hint, reader)
             if stages is EVERY:

@@ -40,6 +40,12 @@ def matches(obj: Object, labels: Mapping[str, str]) -> bool:
     return all(name in found and (not value or found[name] == value) for name, value in labels.items())
 
 
+async def versions_of(api: Api, kind: Kind, namespace: str, labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """(uid, resourceVersion) of all objects with these labels, read live and without their contents."""
+    listing = await api.list(kind, namespace, label_selector=selector(labels), metadata_only=True)
+    return frozenset((item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in listing.items)
+
+
 def _key(kind: Kind, name: str, namespace: str) -> Key:
     return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
 
@@ -115,11 +121,40 @@ class Reader:
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         return await self._api.get(kind, name, namespace)
 
+    async def served(self, api_version: str, kind: str) -> Kind | None:
+        """How the API server serves a kind, or None when it does not."""
+        return await self._api.served(api_version, kind)
+
+    async def try_apply(self, kind: Kind, body: Object) -> Object | None:
+        """The object as an apply of ``body`` would make it, which nothing becomes of; None when nobody may ask (a sweep)."""
+        return await self._api.apply(kind, body, dry_run=True)
+
+    async def try_create(self, kind: Kind, body: Object) -> None:
+        """Ask whether an object could be made, without making it.
+
+        Raises:
+            AlreadyExists: it could, but for one that is there.
+            RefusedError: it could not.
+        """
+        await self._api.create(kind, body, dry_run=True)
+
+    async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
+        """A reader that answers from these lists, read now; a snapshot answers with itself."""
+        return await Snapshot.take(self._api, lists)
+
+    async def headers(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str]) -> builtins.list[Object]:
+        """The metadata of all objects with these labels, without their contents."""
+        listing = await self._api.list(kind, namespace, label_selector=selector(labels), metadata_only=True)
+        return listing.items
+
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
     ) -> builtins.list[Object]:
-        """All objects with these labels, and with this name if one is given, read consistently."""
-        field = f"metadata.name={name}" if name else ""
+        """All objects with these labels, and with this name if one is given, read consistently.
+
+        ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.
+        """
+        field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
         listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}), field_selector=field)
         return listing.items
 
@@ -169,6 +204,8 @@ class Prefetch:
     name: str = ""
     namespace: str = ""
     optional: bool = False
+    headers: bool = False
+    """Only metadata; it answers `Reader.headers`, and nothing else."""
 
     def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
         """Whether every object that is asked for would be in this list."""
@@ -221,6 +258,8 @@ class Snapshot(Reader):
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._tables: dict[Kind, builtins.list[_Table]] = {}
+        self._headers: dict[Kind, builtins.list[_Table]] = {}
+        self._listed: dict[Hashable, builtins.list[Object]] = {}
 
     @classmethod
     async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
@@ -231,12 +270,19 @@ class Snapshot(Reader):
             field = f"metadata.name={wanted.name}" if wanted.name else ""
             try:
                 listing = await api.list(
-                    wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
+                    wanted.kind,
+                    wanted.namespace,
+                    label_selector=selector(dict(wanted.labels)),
+                    field_selector=field,
+                    metadata_only=wanted.headers,
                 )
             except KindNotServed:
                 if not wanted.optional:
                     raise
                 listing = Listing([], "")
+            if wanted.headers:
+                snapshot._headers.setdefault(wanted.kind, []).append(_Table(wanted, listing.items))
+                return
             for item in listing.items:
                 metadata = item["metadata"]
                 snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
@@ -263,10 +309,30 @@ class Snapshot(Reader):
         return await super()._fetch(kind, name, namespace)
 
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
     ) -> builtins.list[Object]:
-        """From a prefetched list that covers the question, else live."""
+        """From a prefetched list that covers the question, else live, once for all who ask the same."""
         table = self._table(kind, namespace, labels or {}, name)
-        if table is None:
-            return await super().list(kind, namespace, labels=labels, name=name)
+        if table is None or fields:
+            asked = (kind, namespace, tuple(sorted((labels or {}).items())), name, fields)
+            if asked not in self._listed:
+                self._listed[asked] = await super().list(kind, namespace, labels=labels, name=name, fields=fields)
+            return self._listed[asked]
         return table.find(namespace, labels or {}, name)
+
+    async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
+        """Itself: what a sweep reads is of one moment."""
+        del lists
+        return self
+
+    async def try_apply(self, kind: Kind, body: Object) -> Object | None:
+        """None: a snapshot only tells whether a live run is needed."""
+        del kind, body
+        return None
+
+    async def headers(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str]) -> builtins.list[Object]:
+        """From a prefetched list that covers the question, else live."""
+        for table in self._headers.get(kind, ()):
+            if table.wanted.covers(namespace, labels, ""):
+                return table.find(namespace, labels, "")
+        return await super().headers(kind, namespace, labels=labels)

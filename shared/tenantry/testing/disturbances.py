@@ -211,7 +211,11 @@ class Vanish(Perturbation):
         live = scene.world.of(scene.run.tag).get(key)
         await scene.run.delete(key.kind, key.name, key.namespace)
         if self.again and live is not None:
-            metadata = {name: live["metadata"][name] for name in ("name", "namespace", "labels") if name in live["metadata"]}
+            metadata = {
+                name: live["metadata"][name]
+                for name in ("name", "namespace", "labels", "annotations")
+                if name in live["metadata"]
+            }
             body = {name: value for name, value in live.items() if name not in ("metadata", "status")}
             with contextlib.suppress(ApiError):  # a controller may have been faster
                 await scene.run.create({**body, "metadata": metadata})

@@ -109,6 +109,12 @@ class Workload:
     destroys: Callable[[Object], bool] = never
     safe: Sequence[Predicate] = ()
     ends: Sequence[Ending] = ()
+    sources: Sequence[Mapping[str, Any]] = ()
+    """ApiServerSources, as documents, that play from the start: those of other functions, or that the function itself makes."""
+    common: Sequence[str] = ()
+    """Plurals of what the function keeps in its own namespace for all runs together."""
+    installed: Sequence[Object] = ()
+    """What an administrator has made before: ClusterRoles."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
     scenarios: dict[str, Scenario] = field(default_factory=dict)
 

@@ -1,0 +1,70 @@
+"""The wiring of sources: whatever changes what is locked concerns the one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lock_enforcement.index import Index
+from lock_enforcement.sources.observe import observe_sources
+from lock_enforcement.sources.plan import Watched, plan_sources, report_sources
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.config import Config
+from tenantry.model.helm import is_record_name
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
+from tenantry.model.plan import Plan, Refusal
+
+OWNER = "sources/locked"
+PAUSE_S = 0.5
+
+
+class Sources:
+    """The unit ``sources`` of lock-enforcement."""
+
+    name = "sources"
+    kinds = frozenset({HELM_RELEASE, SECRET, CONFIG_MAP})
+
+    def __init__(self, config: Config, index: Index) -> None:
+        self._config = config
+        self._index = index
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The one owner, for what may change which kinds are locked."""
+        del hint, reader
+        system = self._config.helm_project_operator.system_namespace
+        ours = key.namespace == system if key.kind == HELM_RELEASE.kind else is_record_name(key.name)
+        return [[OWNER]] if ours else []
+
+    def accepts(self, owner: str) -> bool:
+        """Whether it is the one owner."""
+        return owner == OWNER
+
+    def pause_s(self, owner: str) -> float:
+        """Many releases that come at once are few changes of what is watched."""
+        del owner
+        return PAUSE_S
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Nothing is kept."""
+        del owner, succeeded
+
+    async def observe(self, owner: str, reader: Reader) -> Watched:
+        """Read what is locked and watched."""
+        del owner
+        return await observe_sources(self._index, reader)
+
+    def plan(self, observed: Watched) -> Plan:
+        """The sources that watch what is locked."""
+        return plan_sources(observed)
+
+    def report(self, observed: Watched, refusals: Sequence[Refusal]) -> Plan:
+        """Nothing."""
+        return report_sources(observed, refusals)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """What the index is made from."""
+        return self._index.lists()
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """The one owner."""
+        del reader
+        return [OWNER]
