@@ -453,7 +453,7 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
         async def create(self, kind: Kind, body: Object) -> Object:
             return body
 
-        async def apply(self, kind: Kind, body: Object, subresource: str = "") -> Object:
+        async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:
             return body
 
     unit = Busy((("o/1", "o/2", "o/3"),))

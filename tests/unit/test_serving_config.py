@@ -84,7 +84,8 @@ def test_the_names_of_the_documents() -> None:
         ("global: {cattle: {zzz: x}}", "global.cattle.zzz: unknown key (allowed here: " + CATTLE),
         (
             "helmProjectOperator: {helmLocker: {enable: true}}",
-            "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: enabled)",
+            "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? "
+            "(allowed here: enabled, failedGraceSeconds, interruptedGraceSeconds)",
         ),
         ("global_: {}", "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding)"),
         ("global: {cattle: {url: x, 7: x}}", "global.cattle[7]: Keys should be strings (given: 7)"),
