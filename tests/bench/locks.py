@@ -119,6 +119,7 @@ async def measure(plane: ControlPlane, folder: Path, *, releases: int, each: int
         role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": "bench", "labels": labels}}
         await api.create(CLUSTER_ROLE, {**role, "rules": rules})
         gate = asyncio.Semaphore(8)
+        stack.say(f"locks: making {releases} releases of {found.objects} objects")
 
         async def make(number: int) -> None:
             objects = [_object(kind, f"{kind.kind.lower()}-{index}", number) for kind in KINDS for index in range(each)]
@@ -127,9 +128,11 @@ async def measure(plane: ControlPlane, folder: Path, *, releases: int, each: int
                 await _release(api, f"bench-{number}", objects)
 
         await asyncio.gather(*(make(number) for number in range(releases)))
+        stack.say("locks: HelmReleases are claimed")
         async with Knative(plane.kubeconfig, folder / "claim", functions=[FUNCTION], watch=False) as claiming:
             await claiming.broker.drain()
             await claiming.sweep(FUNCTION)
+        stack.say("locks: a cold sweep")
         await asyncio.sleep(3)  # the controller manager is done with what was made
         before, began = await _counts(plane), time.perf_counter()
         async with Knative(plane.kubeconfig, folder / "cold", functions=[FUNCTION], watch=False) as cold:
@@ -143,10 +146,13 @@ async def measure(plane: ControlPlane, folder: Path, *, releases: int, each: int
             found.warm_s = time.perf_counter() - began
             found.warm_requests = (await _counts(plane))[0] - after[0]
             found.memory_mb = _memory_mb()
+        stack.say("locks: the sources start")
         async with Knative(plane.kubeconfig, folder / "live", functions=[FUNCTION]) as live:
             await live.drain()
+            stack.say(f"locks: {repairs} repairs")
             await _repairs(api, found, repairs)
             await live.drain()
+            stack.say(f"locks: {updates} status updates")
             await _status_updates(plane, api, live, found, updates)
             found.memory_mb = max(found.memory_mb, _memory_mb())
     return found

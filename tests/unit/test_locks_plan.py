@@ -241,7 +241,8 @@ def test_sources_follow_what_is_locked() -> None:
     specs = {write.key.name: write.wanted["spec"] for write in both if isinstance(write, Apply)}
     first = specs["lock-enforcement-locked"]
     assert first["namespaceSelector"]["matchExpressions"][0]["values"] == ["a", "b"]
-    assert (first["mode"], first["resources"]) == ("Reference", [{"apiVersion": "v1", "kind": "ConfigMap"}])
+    records = {"matchExpressions": [{"key": "owner", "operator": "NotIn", "values": ["helm"]}]}  # they are watched anyway
+    assert (first["mode"], first["resources"]) == ("Reference", [{"apiVersion": "v1", "kind": "ConfigMap", "selector": records}])
     assert specs["lock-enforcement-locked-cluster"]["resources"][0]["kind"] == "PriorityClass"
 
     live = {"apiVersion": API_SERVER_SOURCE.api_version, "kind": "ApiServerSource", "metadata": {"name": "x", "namespace": "y"}}

@@ -54,7 +54,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.locks import age_of, annotation_problems, has_pause, ignored, is_ours, release_named, resumed
 
-LIST_ABOVE = 10
+LIST_ABOVE = 4
 LIST_ABOVE_IN_SWEEP = 2
 """Objects of one kind in one namespace that are read one by one; more are listed.  A sweep lists once for all releases."""
 JUDGED = 20_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tenantry.model.helm import RECORD_LABELS, STORAGES
 from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, NAMESPACE_NAME, SYSTEM_NAMESPACE
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, Write
@@ -58,6 +59,15 @@ def report_sources(seen: Watched, refusals: Sequence[Refusal]) -> Plan:
     return NOTHING
 
 
+def _resource(kind: Kind) -> Object:
+    """A kind to watch; Helm's records are watched already, whatever is locked."""
+    watched: Object = {"apiVersion": kind.api_version, "kind": kind.kind}
+    if kind in STORAGES:
+        others = [{"key": name, "operator": "NotIn", "values": [value]} for name, value in RECORD_LABELS.items()]
+        watched["selector"] = {"matchExpressions": others}
+    return watched
+
+
 def _source(name: str, kinds: Sequence[Kind], selector: Object, live: Object | None) -> Iterable[Write]:
     if not kinds:
         if live is not None and not live["metadata"].get("deletionTimestamp"):
@@ -71,10 +81,7 @@ def _source(name: str, kinds: Sequence[Kind], selector: Object, live: Object | N
             "serviceAccountName": SOURCE_ACCOUNT,
             "mode": "Reference",
             **selector,
-            "resources": [
-                {"apiVersion": kind.api_version, "kind": kind.kind}
-                for kind in sorted(kinds, key=lambda each: (each.api_version, each.kind))
-            ],
+            "resources": [_resource(kind) for kind in sorted(kinds, key=lambda each: (each.api_version, each.kind))],
             "ceOverrides": {"extensions": MARK},
             "sink": {
                 "ref": {
