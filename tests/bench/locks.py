@@ -7,9 +7,6 @@ with the function beside it; requests are counted by the API server (nobody else
 from __future__ import annotations
 
 import asyncio
-import base64
-import gzip
-import json
 import re
 import time
 from contextlib import suppress
@@ -25,6 +22,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.helm import Mark, marked
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, HELM_RELEASE, NAMESPACE, SECRET, SERVICE_ACCOUNT, Kind, Object
+from tenantry.testing.helm import lockable, record
 
 FUNCTION, SYSTEM = "lock-enforcement", "cattle-helm-system"
 SERVICE, DEPLOYMENT = Kind("v1", "Service", "services"), Kind("apps/v1", "Deployment", "deployments")
@@ -74,22 +72,13 @@ def _object(kind: Kind, name: str, number: int) -> Object:
     return body
 
 
-def _record(name: str, objects: list[Object]) -> Object:
-    manifest = "".join(f"---\n{json.dumps(each)}\n" for each in objects)
-    release = {"name": name, "version": 1, "info": {"status": "deployed"}, "manifest": manifest}
-    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release).encode()))).decode()
-    labels = {"owner": "helm", "name": name, "status": "deployed", "version": "1"}
-    metadata = {"name": f"sh.helm.release.v1.{name}.v1", "namespace": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": metadata, "data": {"release": packed}}
-
-
 async def _release(api: Api, name: str, objects: list[Object]) -> None:
     await api.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     kinds = {kind.kind: kind for kind in (*KINDS, DEPLOYMENT)}
     for each in objects:
         made = marked(each, Mark(name, name))
         await api.create(kinds[each["kind"]], {**made, "metadata": {**made["metadata"], "namespace": name}})
-    await api.create(SECRET, _record(name, objects))
+    await api.create(SECRET, record(name, name, 1, "deployed", *objects))
     body = {"apiVersion": HELM_RELEASE.api_version, "kind": HELM_RELEASE.kind, "metadata": {"name": name, "namespace": SYSTEM}}
     await api.create(HELM_RELEASE, {**body, "spec": {"release": {"name": name, "namespace": name}}})
 
@@ -113,11 +102,8 @@ async def measure(plane: ControlPlane, folder: Path, *, releases: int, each: int
     async with await Api.connect(field_manager="bench", kubeconfig=plane.kubeconfig) as api:
         async with Knative(plane.kubeconfig, folder / "first", functions=[FUNCTION], watch=False):
             pass  # installs
-        verbs = ["get", "list", "watch", "create", "patch", "delete"]
-        rules = [{"apiGroups": [kind.group], "resources": [kind.plural], "verbs": verbs} for kind in (*KINDS, DEPLOYMENT)]
-        labels = {"tenantry.dev/aggregate-to-locks": "true", "tenantry.dev/aggregate-to-lock-source": "true"}
-        role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": "bench", "labels": labels}}
-        await api.create(CLUSTER_ROLE, {**role, "rules": rules})
+        for role in lockable("bench", *KINDS, DEPLOYMENT):
+            await api.create(CLUSTER_ROLE, role)
         gate = asyncio.Semaphore(8)
         stack.say(f"locks: making {releases} releases of {found.objects} objects")
 

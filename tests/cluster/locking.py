@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import gzip
-import json
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -18,6 +15,7 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, Kind, Object
 from tenantry.testing import eventually
+from tenantry.testing.helm import lockable, packed, unpacked
 
 FUNCTION = "lock-enforcement"
 SYSTEM = "cattle-helm-system"
@@ -100,27 +98,17 @@ class Locks:
 
     async def lockable(self, *kinds: Kind) -> None:
         """Let locks keep these kinds, as an administrator does."""
-        for label, verbs in (
-            ("tenantry.dev/aggregate-to-locks", ["get", "list", "create", "patch", "delete"]),
-            ("tenantry.dev/aggregate-to-lock-source", ["get", "list", "watch"]),
-        ):
-            rules = [{"apiGroups": [kind.group], "resources": [kind.plural], "verbs": verbs} for kind in kinds]
-            name = f"lockable-{token()}"
-            body = {
-                "apiVersion": CLUSTER_ROLE.api_version,
-                "kind": "ClusterRole",
-                "metadata": {"name": name, "labels": {label: "true"}},
-                "rules": rules,
-            }
-            await self.admin.create(CLUSTER_ROLE, body)
+        for role in lockable(f"lockable-{token()}", *kinds):
+            await self.admin.create(CLUSTER_ROLE, role)
+            (label,) = role["metadata"]["labels"]
             target = "tenantry-lock-enforcement-kinds" if label.endswith("locks") else "tenantry-lock-source-kinds"
 
-            async def aggregated(role: str = target, wanted: list[Object] = rules) -> bool:
-                found = await self.admin.get(CLUSTER_ROLE, role)
+            async def aggregated(name: str = target, wanted: list[Object] = role["rules"]) -> bool:
+                found = await self.admin.get(CLUSTER_ROLE, name)
                 resources = {each for rule in (found or {}).get("rules") or () for each in rule["resources"]}
                 return all(rule["resources"][0] in resources for rule in wanted)
 
-            await eventually(aggregated, within=30, what=f"rules of {name} in {target}")
+            await eventually(aggregated, within=30, what=f"rules of {role['metadata']['name']} in {target}")
 
     async def namespace(self, name: str) -> None:
         """Create a namespace."""
@@ -190,17 +178,6 @@ def condition(status: Object, type_: str) -> Object:
 def true(status: Object, type_: str) -> bool:
     """Whether a condition is True."""
     return condition(status, type_).get("status") == "True"
-
-
-def unpacked(record: Object) -> dict[str, Any]:
-    """What a Secret with a record says."""
-    decoded: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(record["data"]["release"]))))
-    return decoded
-
-
-def packed(release: Mapping[str, Any]) -> str:
-    """The data of a Secret with this record."""
-    return base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release).encode()))).decode()
 
 
 def copy_of(record: Object, release: str, manifest: str, namespace: str = "") -> Object:

@@ -22,9 +22,7 @@ from locking import (
     condition,
     config_map,
     locking,
-    packed,
     token,
-    unpacked,
 )
 
 from tenantry.api import Api
@@ -44,6 +42,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.helm import packed, unpacked
 
 NAME = f"table-{token()}"
 GROUP = f"{NAME}.example"

@@ -48,6 +48,11 @@ def apply(kind: str, name: str, namespace: str = "", **fields: Any) -> Step:
     return lambda run: run.apply(kind, name, namespace, **fields)
 
 
+def declare(*manifests: Object) -> Step:
+    """A step that declares whole objects."""
+    return lambda run: run.declare(manifests)
+
+
 def namespace(name: str, labels: Mapping[str, str] | None = None, **fields: Any) -> Step:
     """A step that declares a namespace with exactly these labels."""
     return lambda run: run.apply("Namespace", name, labels=dict(labels or {}), **fields)
