@@ -21,6 +21,7 @@ FUNCTION = "lock-enforcement"
 SYSTEM = "cattle-helm-system"
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 SERVICE = Kind("v1", "Service", "services")
+POD = Kind("v1", "Pod", "pods")
 JOB = Kind("batch/v1", "Job", "jobs")
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 
@@ -42,6 +43,16 @@ def locking(**settings: Any) -> dict[str, Any]:
     return {"helmProjectOperator": {"helmLocker": settings}}
 
 
+def pod_hook(event: str) -> Object:
+    """A hook that Helm waits for until somebody ends the pod: so a Helm operation is under way for as long as a test likes."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"hook-{event}", "annotations": {"helm.sh/hook": event}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "hook"}]},
+    }
+
+
 class Helm:
     """The real ``helm`` for one cluster; charts are written as it is asked."""
 
@@ -50,8 +61,8 @@ class Helm:
         self._folder = folder
         self.program = program or ensure_helm()
 
-    def chart(self, name: str, *documents: Object | str) -> Path:
-        """A chart whose templates are these documents, as they are."""
+    def chart(self, name: str, *documents: Object | str, notes: str = "") -> Path:
+        """A chart whose templates are these documents, as they are, and these notes."""
         folder = self._folder / f"{name}-{token()}"
         templates = folder / "templates"
         templates.mkdir(parents=True)
@@ -59,10 +70,12 @@ class Helm:
         for number, document in enumerate(documents):
             text = document if isinstance(document, str) else yaml.safe_dump(document, sort_keys=False)
             (templates / f"{number:03}.yaml").write_text(text)
+        if notes:
+            (templates / "NOTES.txt").write_text(notes)
         return folder
 
     async def run(self, *arguments: str | Path, check: bool = True, driver: str = "secret") -> tuple[int, str]:
-        """Run helm; returns its exit code and what it said."""
+        """Run helm; returns its exit code and what it said.  When the caller is cancelled, it is killed."""
         environment = {
             **os.environ,
             "KUBECONFIG": str(self._kubeconfig),
@@ -76,14 +89,21 @@ class Helm:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        output = (await process.communicate())[0].decode()
+        try:
+            output = (await process.communicate())[0].decode()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
         code = process.returncode or 0
         assert code == 0 or not check, output
         return code, output
 
-    async def install(self, release: str, namespace: str, *documents: Object | str, driver: str = "secret") -> None:
+    async def install(
+        self, release: str, namespace: str, *documents: Object | str, driver: str = "secret", notes: str = ""
+    ) -> None:
         """Install a chart of these documents."""
-        await self.run("install", release, self.chart(release, *documents), "-n", namespace, driver=driver)
+        await self.run("install", release, self.chart(release, *documents, notes=notes), "-n", namespace, driver=driver)
 
     async def upgrade(self, release: str, namespace: str, *documents: Object | str, flags: tuple[str, ...] = ()) -> None:
         """Upgrade to a chart of these documents."""
@@ -95,6 +115,17 @@ class Locks:
 
     def __init__(self, admin: Api) -> None:
         self.admin = admin
+        self._made: list[tuple[str, str]] = []
+        self._namespaces: list[str] = []
+
+    async def leave(self) -> None:
+        """Take HelmReleases and namespaces away again, so that the next module's function does not look at them."""
+        for name, namespace in self._made:
+            await self.admin.delete(HELM_RELEASE, name, namespace)
+        for name, namespace in self._made:
+            await self.until_gone(HELM_RELEASE, name, namespace)
+        for name in self._namespaces:
+            await self.admin.delete(NAMESPACE, name)
 
     async def lockable(self, *kinds: Kind) -> None:
         """Let locks keep these kinds, as an administrator does."""
@@ -113,6 +144,7 @@ class Locks:
     async def namespace(self, name: str) -> None:
         """Create a namespace."""
         await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self._namespaces.append(name)
 
     async def lock(self, name: str, release: str, namespace: str, system: str = SYSTEM, **spec: Any) -> Object:
         """Make a HelmRelease."""
@@ -122,6 +154,7 @@ class Locks:
             "metadata": {"name": name, "namespace": system},
             "spec": {"release": {"name": release, "namespace": namespace}, **spec},
         }
+        self._made.append((name, system))
         return await self.admin.create(HELM_RELEASE, body)
 
     async def until(self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], within: float = 30) -> Object:

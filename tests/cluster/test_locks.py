@@ -13,23 +13,43 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 import yaml
-from locking import DEPLOYMENT, FUNCTION, JOB, SERVICE, SYSTEM, Helm, Locks, condition, config_map, locking, token
+from locking import (
+    DEPLOYMENT,
+    FUNCTION,
+    JOB,
+    POD,
+    SERVICE,
+    SYSTEM,
+    Helm,
+    Locks,
+    condition,
+    config_map,
+    locking,
+    pod_hook,
+    token,
+)
 from people import pointer
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
-from tenantry.local.control_plane import ControlPlane
+from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm4
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CONFIG_MAP, EVENT, HELM_RELEASE, SECRET, SERVICE_ACCOUNT, Kind
-from tenantry.model.names import RELEASE_MANAGED_BY
-
-POD = Kind("v1", "Pod", "pods")
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, EVENT, HELM_RELEASE, SECRET, SERVICE_ACCOUNT
+from tenantry.model.names import LOCKED_SOURCE, RELEASE_MANAGED_BY, SYSTEM_NAMESPACE
+from tenantry.testing import eventually
+from tenantry.testing.helm import unpacked
 
 
 @pytest.fixture(scope="module")
 def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """The real helm."""
     return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="module")
+def helm4(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real helm, version 4."""
+    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm4"), ensure_helm4(Lines()))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -40,24 +60,27 @@ async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def locks(admin: Api, knative_: Knative) -> Locks:
+async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
     made = Locks(admin)
     await made.lockable(CONFIG_MAP, DEPLOYMENT, JOB, SERVICE)
-    return made
+    yield made
+    await made.leave()
 
 
 @pytest.mark.check("hpo-69")
 @pytest.mark.check("hpo-70")
 @pytest.mark.check("hpo-73")
-async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin: Api) -> None:
+async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
     """Locked with state, version, finalizer and Event; drift and deletion are put right, extras stay; unlocked, edits stay."""
     name = f"demo-{token()}"
     await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1", "b": "2"}))
+    await helm.install(name, name, config_map("c1", {"a": "1", "b": "2"}), notes="Have a look at c1.")
     await locks.lock(name, name, name)
     status = await locks.locked(name)
 
     assert (status["state"], status["version"]) == ("Deployed", 1)
+    assert (status["description"], status["notes"]) == ("Install complete", "Have a look at c1.")
+    assert condition(status, "Locked")["reason"] == "Enforced"
     live = await admin.get(HELM_RELEASE, name, SYSTEM)
     assert live is not None
     assert live["metadata"]["finalizers"] == ["tenantry.dev/lock"]
@@ -79,20 +102,25 @@ async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin:
 
     await admin.delete(CONFIG_MAP, "c1", name)
     await locks.data("c1", name, {"a": "1", "b": "2"})
+    await watched(admin, name, True)
 
     await admin.delete(HELM_RELEASE, name, SYSTEM)
-    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "free"))
-    assert condition(status, "Locked")["reason"] == "Enforced"
+    await locks.until_gone(HELM_RELEASE, name, SYSTEM)
+    edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "free"))
+    await watched(admin, name, False)
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    assert await admin.get(CONFIG_MAP, "c1", name) == edited
 
 
-def pod_hook(event: str) -> dict[str, object]:
-    """A hook that Helm waits for until somebody ends the pod: so a Helm operation is under way for as long as a test likes."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"hook-{event}", "annotations": {"helm.sh/hook": event}},
-        "spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "hook"}]},
-    }
+async def watched(admin: Api, namespace: str, wanted: bool) -> None:
+    """Wait until the source that lock-enforcement makes looks at a namespace, or does not."""
+
+    async def is_so() -> bool:
+        source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
+        return (source is not None and namespace in str(source["spec"]["namespaceSelector"])) is wanted
+
+    await eventually(is_so, within=30, what=f"{namespace} watched: {wanted}")
 
 
 async def end_hook(admin: Api, event: str, namespace: str, phase: str) -> None:
@@ -324,29 +352,38 @@ async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> 
 
 
 @pytest.mark.check("hpo-82")
-async def test_helm_never_meets_the_lock_in_a_conflict(helm: Helm, locks: Locks, admin: Api, control_plane: ControlPlane) -> None:
-    """After drift was put right Helm owns the fields again: its apply without force changes them, and prunes what it drops."""
-    name = f"ssa-{token()}"
-    await locks.namespace(name)
-    manifest = config_map("c1", {"a": "1", "b": "1"})
-    await helm.install(name, name, manifest)
-    await admin.delete(CONFIG_MAP, "c1", name)
-    async with await Api.connect(field_manager="helm", kubeconfig=control_plane.kubeconfig) as as_helm:
-        marks = {"annotations": {"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": name}}
-        wanted = {**manifest, "metadata": {"name": "c1", "namespace": name, **marks}}
-        await as_helm.apply(CONFIG_MAP, wanted)
-        await locks.lock(name, name, name)
-        await locks.locked(name)
-        for value in ("x", "y"):
-            await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", value))
-            await locks.data("c1", name, {"a": "1", "b": "1"})
-        live = await locks.until(CONFIG_MAP, "c1", name, lambda found: not owners(found, "tenantry-lock-enforcement"))
-        assert owners(live, "helm") == {"a", "b"}
+async def test_the_lock_is_never_in_the_way_of_helm_4(helm4: Helm, locks: Locks, admin: Api) -> None:
+    """After drift was put right Helm owns the fields again: its server-side apply without force changes and prunes them.
 
-        await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/suspend", True))
-        await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
-        upgraded = await as_helm.apply(CONFIG_MAP, {**wanted, "data": {"a": "2"}}, force=False)
-        assert upgraded["data"] == {"a": "2"}
+    What it does meet in a conflict is a field that somebody else took.
+    """
+    name = f"four-{token()}"
+    await locks.namespace(name)
+    await helm4.install(name, name, config_map("c1", {"a": "1", "b": "1"}), config_map("c2", {"a": "1"}))
+    record = await locks.until(SECRET, f"sh.helm.release.v1.{name}.v1", name, bool)
+    assert unpacked(record)["apply_method"] == "ssa"
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    for value in ("x", "y"):
+        await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", value))
+        await locks.data("c1", name, {"a": "1", "b": "1"})
+    await admin.delete(CONFIG_MAP, "c2", name)
+    for each, keys in (("c1", {"a", "b"}), ("c2", {"a"})):
+        live = await locks.until(CONFIG_MAP, each, name, lambda found: not owners(found, "tenantry-lock-enforcement"))
+        assert owners(live, "helm") == keys
+
+    await helm4.upgrade(name, name, config_map("c1", {"a": "2"}), config_map("c2", {"a": "2"}))
+    await locks.locked(name, 2)
+    for each in ("c1", "c2"):
+        await locks.data(each, name, {"a": "2"})
+
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/suspend", True))
+    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
+    await admin.apply(CONFIG_MAP, config_map("c1", {"a": "taken"}, namespace=name))
+    chart = helm4.chart(name, config_map("c1", {"a": "3"}))
+    code, said = await helm4.run("upgrade", name, chart, "-n", name, check=False)
+    assert code != 0
+    assert "conflict" in said
 
 
 def owners(obj: dict[str, object], manager: str) -> set[str]:

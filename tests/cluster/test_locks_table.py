@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from locking import (
     DEPLOYMENT,
     FUNCTION,
     JOB,
+    POD,
     PRIORITY_CLASS,
     SERVICE,
     SYSTEM,
@@ -22,6 +23,7 @@ from locking import (
     condition,
     config_map,
     locking,
+    pod_hook,
     token,
 )
 
@@ -38,12 +40,16 @@ from tenantry.model.kinds import (
     ROLE,
     ROLE_BINDING,
     SECRET,
+    SERVICE_ACCOUNT,
     Kind,
     Object,
 )
 from tenantry.testing import eventually
 from tenantry.testing.helm import packed, unpacked
 
+ADMISSION = "admissionregistration.k8s.io/v1"
+MUTATING_POLICY = Kind(ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False)
+MUTATING_BINDING = Kind(ADMISSION, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", namespaced=False)
 NAME = f"table-{token()}"
 GROUP = f"{NAME}.example"
 
@@ -74,7 +80,7 @@ def row(kind: Kind, path: str, changed: Any, name: str = NAME, **fields: Any) ->
     return Row(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}, path, changed)
 
 
-POD = {
+PODS = {
     "metadata": {"labels": {"app": NAME}},
     "spec": {
         "restartPolicy": "Always",
@@ -92,7 +98,7 @@ ROWS = [
         DEPLOYMENT,
         "/spec/template/spec/containers/0/env/0/value",
         "2",
-        spec={"replicas": 1, "selector": {"matchLabels": {"app": NAME}}, "template": POD},
+        spec={"replicas": 1, "selector": {"matchLabels": {"app": NAME}}, "template": PODS},
     ),
     row(SERVICE, "/spec/ports/0/targetPort", 81, spec={"selector": {"app": NAME}, "ports": [{"port": 80, "targetPort": 80}]}),
     row(CONFIG_MAP, "/data/a", "2", data={"a": "1"}),
@@ -124,15 +130,22 @@ def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def locks(admin: Api, helm: Helm, knative: Callable[..., Awaitable[Knative]]) -> Locks:
-    await knative(locking(), functions=[FUNCTION])
+async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    running = await knative(locking(interruptedGraceSeconds=2), functions=[FUNCTION])
+    yield running
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def locks(admin: Api, helm: Helm, knative_: Knative) -> AsyncIterator[Locks]:
     made = Locks(admin)
     await made.lockable(*(each.kind for each in ROWS))
     await made.namespace(NAME)
     await helm.install(NAME, NAME, *(each.manifest for each in ROWS))
     await made.lock(NAME, NAME, NAME)
     await made.locked(NAME)
-    return made
+    yield made
+    await made.leave()
 
 
 async def edit(locks: Locks, each: Row) -> str:
@@ -247,3 +260,82 @@ async def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(helm: Helm, lock
     await locks.edit(SECRET, record["metadata"]["name"], name, ("replace", "/data/release", packed(healed)))
     await locks.locked(name)
     assert shown(("data", "a")) == "data[a]"
+
+
+@pytest.mark.check("hpo-79")
+async def test_an_interrupted_upgrade_leaves_the_deployed_revision_kept(helm: Helm, locks: Locks, knative_: Knative) -> None:
+    """Helm that was killed in the middle says for ever that it is at work; after the grace period that counts no more."""
+    name = f"cut-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"rev": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    await locks.until(SERVICE_ACCOUNT, "default", name, bool)
+    upgrade = asyncio.create_task(helm.upgrade(name, name, config_map("c1", {"rev": "2"}), pod_hook("pre-upgrade")))
+    await locks.until(POD, "hook-pre-upgrade", name, bool)
+    upgrade.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await upgrade
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/rev", "by hand"))
+
+    async def kept() -> bool:
+        await knative_.sweep(FUNCTION)
+        return ((await locks.admin.get(CONFIG_MAP, "c1", name)) or {})["data"] == {"rev": "1"}
+
+    await eventually(kept, within=30)
+    status = await locks.status(name, lambda status: status.get("lockedVersion") == 1)
+    assert (status["state"], status["version"]) == ("Transitioning", 2)
+
+
+async def test_what_admission_makes_of_an_object_is_no_drift(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """A policy that changes what Helm wrote has its way: the lock sees that it cannot win, and does not write."""
+    name = f"policy-{token()}"
+    await locks.namespace(name)
+    await admin.create(MUTATING_POLICY, policy(name))
+    await admin.create(MUTATING_BINDING, binding(name))
+    probe = {**config_map("probe", {"a": "1"}), "metadata": {"name": "probe", "namespace": name}}
+
+    async def works() -> bool:
+        return (await admin.create(CONFIG_MAP, probe, dry_run=True))["data"] == {"a": "policy"}
+
+    await eventually(works, within=30)
+    await helm.install(name, name, config_map("c1", {"a": "1", "b": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    touched = await locks.edit(CONFIG_MAP, "c1", name, ("add", "/metadata/labels/touched", "yes"))
+    assert touched["data"] == {"a": "policy", "b": "1"}
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    assert await admin.get(CONFIG_MAP, "c1", name) == touched
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/b", "drift"))
+    await locks.data("c1", name, {"a": "policy", "b": "1"})
+    status = await locks.status(name, lambda status: "lastDrift" in status)
+    assert status["lastDrift"]["fields"] == ["data[b]"]
+
+
+def policy(name: str) -> Object:
+    """A policy that sets a field of every ConfigMap in a namespace."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
+    where = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [name]}]}
+    change = {"expression": 'Object{data: {"a": "policy"}}'}
+    return {
+        "apiVersion": MUTATING_POLICY.api_version,
+        "kind": MUTATING_POLICY.kind,
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"namespaceSelector": where, "resourceRules": [rule]},
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": change}],
+        },
+    }
+
+
+def binding(name: str) -> Object:
+    """What puts a policy to work."""
+    return {
+        "apiVersion": MUTATING_BINDING.api_version,
+        "kind": MUTATING_BINDING.kind,
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }

@@ -130,7 +130,7 @@ class Observer:
         if causes is not None and not (kept(lock, self._config) and _is_settled(lock, history)):
             causes = None
         if causes is None:  # one that is settled was the oldest when it said so, and no older one can come
-            everyone = await reader.list_shared(HELM_RELEASE)
+            everyone = await reader.list_shared(HELM_RELEASE, system)
             lock = replace(lock, older=_older(helm_release, release, everyone, self._config))
         if not kept(lock, self._config) or history.deployed is None:
             return lock

@@ -15,7 +15,7 @@ from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import ANY_KIND
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.helm import is_record_name, release_in_name
-from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object
 from tenantry.model.locks import release_named
 from tenantry.model.plan import Delete, Plan, Refusal
 
@@ -51,7 +51,7 @@ class Releases:
 
     async def _with_same_release(self, key: Key, reader: Reader) -> list[str]:
         """A HelmRelease, and those that claim the same release or the same objects: who keeps them may have changed."""
-        everyone = await reader.list(HELM_RELEASE, key.namespace)
+        everyone = await self._everyone(reader)
         live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
         names = {key.name}
         claim = self._index.locked.claims.get(key.name)
@@ -64,10 +64,12 @@ class Releases:
             names.update(self._index.locked.by_object.get(name, ()))
         return [f"release/{name}" for name in sorted(names)]
 
+    async def _everyone(self, reader: Reader) -> list[Object]:
+        return await reader.list_shared(HELM_RELEASE, self._config.helm_project_operator.system_namespace)
+
     async def _of_release(self, release: str, namespace: str, reader: Reader) -> list[str]:
-        system = self._config.helm_project_operator.system_namespace
         owners = []
-        for found in await reader.list(HELM_RELEASE, system):
+        for found in await self._everyone(reader):
             named = release_named(found)
             if named is not None and (named.name, named.namespace) == (release, namespace):
                 owners.append(f"release/{found['metadata']['name']}")

@@ -280,13 +280,14 @@ class Engine:
         snapshot = await Snapshot.take(self._api, unit.prefetch())
         owners = list(await unit.sweep(snapshot))
         due: list[Owner] = []
-        for count, owner in enumerate(owners):
-            if count % 100 == 99:
-                await asyncio.sleep(0)  # planning from a snapshot never waits: let events through
-            observed = await unit.observe(owner, snapshot)
-            plans = (unit.plan(observed), unit.report(observed, ()))
-            if f"{unit.name}:{owner}" in busy or any(plan.changes(self._api.field_manager) for plan in plans):
-                due.append(owner)
+        for start in range(0, len(owners), PARALLEL):
+            some = owners[start : start + PARALLEL]
+            await asyncio.sleep(0)  # planning from a snapshot mostly never waits: let events through
+            seen = await asyncio.gather(*(unit.observe(owner, snapshot) for owner in some))
+            for owner, observed in zip(some, seen, strict=True):
+                plans = (unit.plan(observed), unit.report(observed, ()))
+                if f"{unit.name}:{owner}" in busy or any(plan.changes(self._api.field_manager) for plan in plans):
+                    due.append(owner)
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
         return due
 

@@ -50,6 +50,13 @@ def _key(kind: Kind, name: str, namespace: str) -> Key:
     return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
 
 
+def started(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """A task whose failure is nobody's when nobody waits for it any more."""
+    task = asyncio.create_task(run)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
 class Shared:
     """Reads that many runs want at the same time: who asks while one is under way shares the next one.
 
@@ -63,18 +70,12 @@ class Shared:
     async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a ``fetch`` that begins after this call."""
         if name not in self._under_way:
-            task = self._under_way[name] = self._start(self._run(name, fetch, None))
+            task = self._under_way[name] = started(self._run(name, fetch, None))
         elif name not in self._next:
-            task = self._next[name] = self._start(self._run(name, fetch, self._under_way[name]))
+            task = self._next[name] = started(self._run(name, fetch, self._under_way[name]))
         else:
             task = self._next[name]
         return await asyncio.shield(task)
-
-    @staticmethod
-    def _start(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.create_task(run)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # also when nobody waits any more
-        return task
 
     async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], before: asyncio.Task[Any] | None) -> Any:
         if before is not None:
@@ -165,9 +166,9 @@ class Reader:
             self.known[key] = await self._shared.read(key, lambda: self._fetch(kind, name, ""))
         return self.known[key]
 
-    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+    async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
         """All objects of a kind, read together with the other runs that want them now; not to be changed."""
-        found: builtins.list[Object] = await self._shared.read(kind, lambda: self.list(kind))
+        found: builtins.list[Object] = await self._shared.read((kind, namespace), lambda: self.list(kind, namespace))
         return found
 
     async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
@@ -259,7 +260,7 @@ class Snapshot(Reader):
         super().__init__(api)
         self._tables: dict[Kind, builtins.list[_Table]] = {}
         self._headers: dict[Kind, builtins.list[_Table]] = {}
-        self._listed: dict[Hashable, builtins.list[Object]] = {}
+        self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
 
     @classmethod
     async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
@@ -295,9 +296,9 @@ class Snapshot(Reader):
         """The same as `get`: a snapshot asks once."""
         return await self.get(kind, name)
 
-    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+    async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
         """The same as `list`."""
-        return await self.list(kind)
+        return await self.list(kind, namespace)
 
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())
@@ -316,8 +317,8 @@ class Snapshot(Reader):
         if table is None or fields:
             asked = (kind, namespace, tuple(sorted((labels or {}).items())), name, fields)
             if asked not in self._listed:
-                self._listed[asked] = await super().list(kind, namespace, labels=labels, name=name, fields=fields)
-            return self._listed[asked]
+                self._listed[asked] = started(super().list(kind, namespace, labels=labels, name=name, fields=fields))
+            return await asyncio.shield(self._listed[asked])
         return table.find(namespace, labels or {}, name)
 
     async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
