@@ -7,18 +7,27 @@ next one, so that nobody gets an index that was begun before he asked, and a sto
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
-from lock_enforcement.records import Records
-from tenantry.engine.reader import Prefetch, Reader
+from lock_enforcement.records import Part, Records
+from tenantry.api.errors import ApiError
+from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model.config import Config
 from tenantry.model.helm import RECORD_LABELS, STORAGES, Mark
-from tenantry.model.kinds import HELM_RELEASE, Key, Kind, is_terminating
+from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, annotations_of, is_terminating
 from tenantry.model.locks import is_ours, release_named
+from tenantry.model.names import RELEASE_MANAGED_BY
 
 Name = tuple[str, str, str, str]
 """Group, kind, namespace and name: objects by what they are, whatever version they are asked for in."""
+
+
+PARALLEL = 16
+"""Releases whose records are read at once: a process that has just started knows none."""
+
+Declaration = tuple[str, int, str | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,8 @@ class Claim:
     created: str
     release: Mark
     objects: frozenset[Name]
+    kinds: frozenset[Kind]
+    namespaces: frozenset[str]
 
     @property
     def age(self) -> tuple[str, str]:
@@ -38,16 +49,38 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The claims of one moment, and the kinds and namespaces of what they lock."""
+    """The claims of one moment, and the kinds and namespaces of what they lock.
+
+    ``declared`` has every HelmRelease of the system namespace, at the state of its declaration: see `declaration_of`.  ``failed``
+    is why some release could not be read: then an object that nobody claims here may be claimed all the same.
+    """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     by_object: dict[Name, tuple[str, ...]] = field(default_factory=dict)
-    kinds: frozenset[Kind] = frozenset()
-    namespaces: frozenset[str] = frozenset()
+    declared: dict[str, Declaration] = field(default_factory=dict)
+    failed: ApiError | None = None
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of what is locked."""
+        return frozenset[Kind]().union(*(claim.kinds for claim in self.claims.values()))
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of what is locked."""
+        return frozenset[str]().union(*(claim.namespaces for claim in self.claims.values()))
 
     def holders(self, name: Name) -> Iterator[Claim]:
         """Those who claim an object, the oldest first."""
         yield from sorted((self.claims[each] for each in self.by_object.get(name, ())), key=lambda claim: claim.age)
+
+
+def declaration_of(helm_release: Object | None) -> Declaration:
+    """What of a HelmRelease decides what is locked: equal means that nothing of that has changed; None for one that goes away."""
+    if helm_release is None or is_terminating(helm_release):
+        return None
+    metadata = helm_release["metadata"]
+    return metadata["uid"], metadata.get("generation", 0), annotations_of(helm_release).get(RELEASE_MANAGED_BY)
 
 
 def name_of(key: Key) -> Name:
@@ -62,6 +95,7 @@ class Index:
         self.records = Records()
         self.locked = Locked()
         self._config = config
+        self._known: dict[str, tuple[Hashable, Claim]] = {}
         self._running: asyncio.Task[Locked] | None = None
         self._next: asyncio.Task[Locked] | None = None
 
@@ -71,7 +105,9 @@ class Index:
         return [Prefetch(HELM_RELEASE, namespace=self._config.helm_project_operator.system_namespace), *records]
 
     async def fresh(self, reader: Reader) -> Locked:
-        """An index that was begun after this call."""
+        """An index that was begun after this call; of a sweep, one of its moment, which nobody else shares."""
+        if isinstance(reader, Snapshot):
+            return await self._make(reader)
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._make(reader))
             return await asyncio.shield(self._running)
@@ -86,32 +122,59 @@ class Index:
 
     async def _make(self, reader: Reader) -> Locked:
         system = self._config.helm_project_operator.system_namespace
-        claims: dict[str, Claim] = {}
-        kinds: set[Kind] = set()
-        namespaces: set[str] = set()
         reader = await reader.snapshot(self.lists())
-        for helm_release in await reader.list(HELM_RELEASE, system):
+        gate = asyncio.Semaphore(PARALLEL)
+        claims: dict[str, Claim] = {}
+        declared: dict[str, Declaration] = {}
+        failed: list[ApiError] = []
+
+        async def look(helm_release: Object) -> None:
+            name = helm_release["metadata"]["name"]
+            declared[name] = declaration_of(helm_release)
             release = release_named(helm_release)
             if release is None or not is_ours(helm_release, self._config) or is_terminating(helm_release):
-                continue
-            history = await self.records.history(release.name, release.namespace, reader)
-            if history.deployed is None:
-                continue
-            objects: set[Name] = set()
-            for part in history.deployed.parts:
-                kind = await reader.served(part.api_version, part.kind)
-                if kind is None:
-                    continue
-                namespace = (part.namespace or release.namespace) if kind.namespaced else ""
-                objects.add((kind.group, kind.kind, namespace, part.name))
-                kinds.add(kind)
-                if namespace:
-                    namespaces.add(namespace)
-            metadata = helm_release["metadata"]
-            claims[metadata["name"]] = Claim(metadata["name"], metadata["creationTimestamp"], release, frozenset(objects))
+                return
+            async with gate:
+                try:
+                    claim = await self._claim(helm_release, release, reader)
+                except ApiError as error:  # of one release: the others are locked all the same
+                    failed.append(error)
+                    return
+            if claim is not None:
+                claims[name] = claim
+
+        await asyncio.gather(*(look(each) for each in await reader.list(HELM_RELEASE, system)))
+        self._known = {name: known for name, known in self._known.items() if name in claims}
         by_object: dict[Name, tuple[str, ...]] = {}
         for claim in claims.values():
-            for name in claim.objects:
-                by_object[name] = (*by_object.get(name, ()), claim.name)
-        self.locked = Locked(claims, by_object, frozenset(kinds), frozenset(namespaces))
+            for each in claim.objects:
+                by_object[each] = (*by_object.get(each, ()), claim.name)
+        self.locked = Locked(claims, by_object, declared, failed[0] if failed else None)
         return self.locked
+
+    async def _claim(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
+        """What one HelmRelease locks; as it was found before, if neither it nor a record of its release has changed."""
+        name = helm_release["metadata"]["name"]
+        headers = await self.records.headers(release.name, release.namespace, reader)
+        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in chain(*headers.values()))
+        state = declaration_of(helm_release), versions
+        if name in self._known and self._known[name][0] == state:
+            return self._known[name][1]
+        history = await self.records.history(release.name, release.namespace, reader)
+        if history.deployed is None:
+            return None
+        kinds: dict[Part, Kind | None] = {
+            part: await reader.served(part.api_version, part.kind) for part in history.deployed.parts
+        }
+        places = {part: (part.namespace or release.namespace) if kind.namespaced else "" for part, kind in kinds.items() if kind}
+        claim = Claim(
+            name,
+            helm_release["metadata"]["creationTimestamp"],
+            release,
+            frozenset((kind.group, kind.kind, places[part], part.name) for part, kind in kinds.items() if kind),
+            frozenset(kind for kind in kinds.values() if kind),
+            frozenset(place for place in places.values() if place),
+        )
+        if all(kinds.values()):  # else a CRD may come
+            self._known[name] = state, claim
+        return claim

@@ -76,18 +76,24 @@ class Records:
         self._known: OrderedDict[tuple[str, str], Content | str] = OrderedDict()
         self._bytes = 0
 
-    async def history(self, release: str, namespace: str, reader: Reader) -> History:
-        """Read the records of a release."""
+    @staticmethod
+    async def headers(release: str, namespace: str, reader: Reader) -> dict[Kind, list[Object]]:
+        """The metadata of the records of a release, by storage."""
         wanted = {**RECORD_LABELS, "name": release}
         lists = await asyncio.gather(*(reader.headers(kind, namespace, labels=wanted) for kind in STORAGES))
+        return dict(zip(STORAGES, lists, strict=True))
+
+    async def history(self, release: str, namespace: str, reader: Reader) -> History:
+        """Read the records of a release."""
+        lists = await self.headers(release, namespace, reader)
         found: list[tuple[int, Kind, Object]] = []
-        for kind, headers in zip(STORAGES, lists, strict=True):
+        for kind, headers in lists.items():
             for header in headers:
                 revision = revision_of(header, release)
                 if revision is not None:
                     found.append((revision, kind, header))
         found.sort(key=lambda each: (-each[0], STORAGES.index(each[1])))
-        return await self._look(found, release, namespace, dict(zip(STORAGES, lists, strict=True)), reader)
+        return await self._look(found, release, namespace, lists, reader)
 
     async def _look(
         self,

@@ -232,15 +232,17 @@ def _notice(each: Seen, seen: Lock, reason: str, what: str) -> Notice:
 def report_lock(seen: Lock, refusals: Sequence[Refusal], config: Config) -> Plan:
     """State, version, conditions and the last drift, in the status of the HelmRelease."""
     helm_release = seen.helm_release
-    if helm_release is None or is_terminating(helm_release) or not is_ours(helm_release, config):
+    if helm_release is None or not is_ours(helm_release, config):
         return NOTHING
+    if is_terminating(helm_release):
+        return _held_up(helm_release, refusals)
     if not config.helm_project_operator.helm_locker.enabled:
         return NOTHING
     metadata, before = helm_release["metadata"], helm_release.get("status") or {}
     generation = metadata.get("generation")
     revision = kept(seen, config)
     conditions = [_locked(seen, revision, config)]
-    if revision:
+    if revision or refusals:
         conditions.append(_complete(seen, refusals))
     status: Object = {
         **_helms(seen, before),
@@ -250,13 +252,31 @@ def report_lock(seen: Lock, refusals: Sequence[Refusal], config: Config) -> Plan
     }
     if drift := _last_drift(seen, revision, refusals) or before.get("lastDrift"):
         status["lastDrift"] = drift
+    return _status(helm_release, status, _told(helm_release, status))
+
+
+def _status(helm_release: Object, status: Object, notice: Notice | None) -> Plan:
     wanted: Object = {
         "apiVersion": HELM_RELEASE.api_version,
         "kind": HELM_RELEASE.kind,
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "metadata": {name: helm_release["metadata"][name] for name in ("name", "namespace")},
         "status": status,
     }
-    return Plan(((Apply(HELM_RELEASE, wanted, helm_release, subresource="status", notice=_told(helm_release, status)),),))
+    return Plan(((Apply(HELM_RELEASE, wanted, helm_release, subresource="status", notice=notice),),))
+
+
+def _held_up(helm_release: Object, refusals: Sequence[Refusal]) -> Plan:
+    """That a deleted HelmRelease cannot go."""
+    if not refusals:
+        return NOTHING
+    before = helm_release.get("status") or {}
+    problem = refused(refusals[0].key, refusals[0].cause, refusals[0].message)
+    told = find_condition(helm_release, LOCKED) or {}
+    if told.get("reason") == problem.reason:
+        return NOTHING  # the server's own words may differ each time
+    held = condition(LOCKED, "False", problem.reason, problem.text)
+    notice = Notice(helm_release, problem.reason, problem.text, "Report", "Warning")
+    return _status(helm_release, {**before, "conditions": [held]}, notice)
 
 
 def _helms(seen: Lock, before: Object) -> Object:
@@ -330,10 +350,8 @@ def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
     found = [each.problem for each in seen.objects if each.problem is not None]
     found += [Problem("BadDocument", text) for text in seen.bad_documents]
     found += [Problem("BadIgnoreRule", text) for text in ignore_problems(seen.helm_release)]
-    for refusal in sorted(refusals, key=lambda each: (each.key, each.cause, each.message)):
-        if refusal.key.kind != HELM_RELEASE.kind:
-            found.append(refused(refusal.key, refusal.cause, refusal.message))
-    return found
+    ordered = sorted(refusals, key=lambda each: (each.key, each.cause, each.message))
+    return found + [refused(each.key, each.cause, each.message) for each in ordered]
 
 
 def refused(key: Key, cause: str, message: str) -> Problem:
@@ -344,6 +362,8 @@ def refused(key: Key, cause: str, message: str) -> Problem:
         "quota": " To fix it, raise the ResourceQuota",
         "admission": " To fix it, change the admission policy, or pause the lock of this object",
     }
+    if key.kind == HELM_RELEASE.kind:
+        fixes = {**fixes, "rights": " To fix it, apply knative/lock-enforcement/rights.yaml again"}
     words = " ".join(message.replace(";", ",").split())[:300]
     return Problem(reasons.get(cause, "Refused"), f"{key} was refused: {words}.{fixes.get(cause, '')}")
 

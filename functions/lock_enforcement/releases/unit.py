@@ -46,8 +46,14 @@ class Releases:
             return [await self._of_release(release_in_name(key.name), key.namespace, reader)]
         if key.kind == "Namespace":
             return [await self._in_namespace(key, reader)]
-        found = _holders(self._index.locked, key) or _holders(await self._index.fresh(reader), key)
-        return [found] if found else []
+        if found := _holders(self._index.locked, key):
+            return [found]
+        locked = await self._index.fresh(reader)
+        if found := _holders(locked, key):
+            return [found]
+        if locked.failed is not None:
+            raise locked.failed  # it may be that release's
+        return []
 
     async def _with_same_release(self, key: Key, reader: Reader) -> list[str]:
         """A HelmRelease, and those that claim the same release or the same objects: who keeps them may have changed."""

@@ -283,13 +283,22 @@ class Engine:
         for start in range(0, len(owners), PARALLEL):
             some = owners[start : start + PARALLEL]
             await asyncio.sleep(0)  # planning from a snapshot mostly never waits: let events through
-            seen = await asyncio.gather(*(unit.observe(owner, snapshot) for owner in some))
-            for owner, observed in zip(some, seen, strict=True):
-                plans = (unit.plan(observed), unit.report(observed, ()))
-                if f"{unit.name}:{owner}" in busy or any(plan.changes(self._api.field_manager) for plan in plans):
+            for owner, is_due in zip(
+                some, await asyncio.gather(*(self._is_due(unit, each, snapshot) for each in some)), strict=True
+            ):
+                if is_due or f"{unit.name}:{owner}" in busy:
                     due.append(owner)
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
         return due
+
+    async def _is_due(self, unit: Unit[Any], owner: Owner, snapshot: Snapshot) -> bool:
+        """Whether an owner is not as declared; one that cannot be read is due, and its own run tells why."""
+        try:
+            observed = await unit.observe(owner, snapshot)
+        except ApiError:
+            return True
+        plans = (unit.plan(observed), unit.report(observed, ()))
+        return any(plan.changes(self._api.field_manager) for plan in plans)
 
     async def _run_due(self, unit: Unit[Any], due: Sequence[Owner]) -> list[Verdict]:
         gate = asyncio.Semaphore(PARALLEL)

@@ -18,6 +18,7 @@ import asyncio
 import builtins
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tenantry.api import Api
@@ -215,6 +216,10 @@ class Prefetch:
         return all(label in labels and value in ("", labels[label]) for label, value in self.labels)
 
 
+def _label(label: str, item: Object) -> str | None:
+    return labels_of(item).get(label)
+
+
 class _Table:
     """The items of one prefetched list, indexed by namespace and by label as far as somebody asks."""
 
@@ -225,15 +230,12 @@ class _Table:
 
     def find(self, namespace: str, labels: Mapping[str, str], name: str) -> builtins.list[Object]:
         """The items that match, in time that grows with the result only."""
-        found = self._items
-        if labels:
-            label, value = next(iter(labels.items()))
-            if value:
-                found = self._by(f"label {label}", lambda item: labels_of(item).get(label)).get(value, [])
-        elif namespace:
-            found = self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, [])
-        elif name:
-            found = self._by("name", lambda item: item["metadata"]["name"]).get(name, [])
+        named = [self._by(f"label {label}", partial(_label, label)).get(value, []) for label, value in labels.items() if value]
+        if namespace:
+            named.append(self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, []))
+        if name:
+            named.append(self._by("name", lambda item: item["metadata"]["name"]).get(name, []))
+        found = min(named, key=len, default=self._items)
         return [
             item
             for item in found
