@@ -214,6 +214,22 @@ def test_problems_are_told_once() -> None:
     assert noted == "Healed"
 
 
+def test_a_refused_claim_is_told() -> None:
+    """Also when nothing is locked, and when a deleted HelmRelease cannot go; once, though the server's words change."""
+    key = Key("helm.cattle.io/v1alpha1", "HelmRelease", "cattle-helm-system", "demo")
+    status, noted = told(lock(newest=None, deployed=None), Refusal(key, "rights", "cannot"))
+    assert (reason(status, LOCKED), reason(status, COMPLETE), noted) == ("ReleaseNotFound", "RightMissing", "RightMissing")
+    assert "knative/lock-enforcement/rights.yaml" in status["conditions"][1]["message"]
+    dying = helm_release()
+    dying["metadata"]["deletionTimestamp"] = "now"
+    dying["status"] = {"state": "Deployed", "version": 1}
+    status, noted = told(lock(helm_release=dying), Refusal(key, "rights", "cannot; request 1"))
+    assert (status["state"], reason(status, LOCKED), noted) == ("Deployed", "RightMissing", "RightMissing")
+    again = lock(helm_release={**dying, "status": status})
+    assert list(report_lock(again, (Refusal(key, "rights", "cannot; request 2"),), CONFIG).writes()) == []
+    assert list(report_lock(again, (), CONFIG).writes()) == []
+
+
 def test_last_drift_is_kept_and_has_no_value() -> None:
     """What was put right stays in the status; what was refused is not in it."""
     status, _ = told(lock(DRIFTED))
