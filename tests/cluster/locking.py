@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +118,16 @@ class Locks:
         self._made: list[tuple[str, str]] = []
         self._namespaces: list[str] = []
 
-    async def leave(self) -> None:
-        """Take HelmReleases and namespaces away again, so that the next module's function does not look at them."""
-        for name, namespace in self._made:
-            await self.admin.delete(HELM_RELEASE, name, namespace)
-        for name, namespace in self._made:
-            await self.until_gone(HELM_RELEASE, name, namespace)
+    async def leave(self, sweep: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Take HelmReleases and namespaces away again, so that the next module's function does not look at them.
+
+        ``sweep`` lets the function see it where it hears no events.
+        """
+        await asyncio.gather(*(self.admin.delete(HELM_RELEASE, *each) for each in self._made))
+        if sweep is not None:
+            await sweep()
+        for each in self._made:
+            await self.until_gone(HELM_RELEASE, *each)
         for name in self._namespaces:
             await self.admin.delete(NAMESPACE, name)
 

@@ -84,3 +84,4 @@ async def test_many_releases(
     after = await snapshot(admin, [CONFIG_MAP], containing=name)
     await running.sweep(FUNCTION)
     assert await snapshot(admin, [CONFIG_MAP], containing=name) == after
+    await locks.leave(lambda: running.sweep(FUNCTION))

@@ -38,6 +38,7 @@ workload = Workload(
     config={"helmProjectOperator": {"helmLocker": {"failedGraceSeconds": 0}}},
     tells=lambda obj: any(each.get("status") == "False" for each in (obj.get("status") or {}).get("conditions") or ()),
     common=["apiserversources"],
+    largest=1000,
     safe=[waits_for_helm],
     watched=(NAMESPACE, CONFIG_MAP, SECRET, HELM_RELEASE, EVENT),
     sources=[locked_source(CONFIG_MAP)],
