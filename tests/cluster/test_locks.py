@@ -7,12 +7,12 @@ import base64
 import contextlib
 import gzip
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 import yaml
+from click.testing import CliRunner, Result
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -32,6 +32,7 @@ from people import pointer
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
+from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm4
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, EVENT, HELM_RELEASE, SECRET, SERVICE_ACCOUNT
@@ -440,14 +441,12 @@ def right(found: dict[str, object]) -> bool:
 
 async def command(control_plane: ControlPlane, *arguments: str) -> tuple[int, str]:
     """Run ``tenantry lock`` as an administrator."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "tenantry.cli", "lock", *arguments, "--kubeconfig", str(control_plane.kubeconfig)),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output = (await process.communicate())[0].decode()
-    return process.returncode or 0, output
+
+    def run() -> Result:
+        return CliRunner().invoke(main, ["lock", *arguments, "--kubeconfig", str(control_plane.kubeconfig)])
+
+    result = await asyncio.to_thread(run)
+    return result.exit_code, result.output
 
 
 async def test_the_command_shows_and_pauses(helm: Helm, locks: Locks, control_plane: ControlPlane) -> None:
