@@ -13,7 +13,7 @@ from itertools import chain
 
 from lock_enforcement.records import Part, Records
 from tenantry.api.errors import ApiError
-from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot, started
 from tenantry.model.config import Config
 from tenantry.model.helm import RECORD_LABELS, STORAGES, Mark
 from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, annotations_of, is_terminating
@@ -24,7 +24,7 @@ Name = tuple[str, str, str, str]
 """Group, kind, namespace and name: objects by what they are, whatever version they are asked for in."""
 
 
-PARALLEL = 16
+PARALLEL = 32
 """Releases whose records are read at once: a process that has just started knows none."""
 
 Declaration = tuple[str, int, str | None] | None
@@ -32,7 +32,10 @@ Declaration = tuple[str, int, str | None] | None
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One HelmRelease and what it locks, paused or not; the oldest of those that claim an object keeps it."""
+    """One HelmRelease and what it locks, paused or not; the oldest of those that claim an object keeps it.
+
+    ``whole`` is False where the API server does not serve a kind, for which a CRD may come.
+    """
 
     name: str
     created: str
@@ -40,6 +43,7 @@ class Claim:
     objects: frozenset[Name]
     kinds: frozenset[Kind]
     namespaces: frozenset[str]
+    whole: bool = True
 
     @property
     def age(self) -> tuple[str, str]:
@@ -95,9 +99,10 @@ class Index:
         self.records = Records()
         self.locked = Locked()
         self._config = config
-        self._known: dict[str, tuple[Hashable, Claim]] = {}
-        self._running: asyncio.Task[Locked] | None = None
-        self._next: asyncio.Task[Locked] | None = None
+        self._shared = Shared()
+        self._gate = asyncio.Semaphore(PARALLEL)
+        self._known: dict[str, tuple[Hashable, asyncio.Task[Claim | None]]] = {}
+        self._begun, self._newest = 0, 0
 
     def lists(self) -> list[Prefetch]:
         """What an index is made from."""
@@ -105,25 +110,24 @@ class Index:
         return [Prefetch(HELM_RELEASE, namespace=self._config.helm_project_operator.system_namespace), *records]
 
     async def fresh(self, reader: Reader) -> Locked:
-        """An index that was begun after this call; of a sweep, one of its moment, which nobody else shares."""
+        """An index whose lists were begun after this call; of a sweep, one of its moment, which nobody else shares.
+
+        Who calls while lists are read shares the next ones, so a storm of events makes few; a release that is slow to
+        read holds up those who wait for it, and not whoever comes later and finds his object without it.
+        """
         if isinstance(reader, Snapshot):
             return await self._make(reader)
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._make(reader))
-            return await asyncio.shield(self._running)
-        if self._next is None or self._next.done():
-            self._next = asyncio.create_task(self._make_after(self._running, reader))
-        return await asyncio.shield(self._next)
 
-    async def _make_after(self, before: asyncio.Task[Locked], reader: Reader) -> Locked:
-        await asyncio.wait({before})
-        self._running, self._next = self._next, None
-        return await self._make(reader)
+        async def begin() -> asyncio.Task[Locked]:
+            return started(self._make(await reader.snapshot(self.lists())))
+
+        made: asyncio.Task[Locked] = await self._shared.read("lists", begin)
+        return await asyncio.shield(made)
 
     async def _make(self, reader: Reader) -> Locked:
         system = self._config.helm_project_operator.system_namespace
         reader = await reader.snapshot(self.lists())
-        gate = asyncio.Semaphore(PARALLEL)
+        self._begun = number = self._begun + 1
         claims: dict[str, Claim] = {}
         declared: dict[str, Declaration] = {}
         failed: list[ApiError] = []
@@ -134,47 +138,62 @@ class Index:
             release = release_named(helm_release)
             if release is None or not is_ours(helm_release, self._config) or is_terminating(helm_release):
                 return
-            async with gate:
-                try:
-                    claim = await self._claim(helm_release, release, reader)
-                except ApiError as error:  # of one release: the others are locked all the same
-                    failed.append(error)
-                    return
+            try:
+                claim = await self._claim(helm_release, release, reader)
+            except ApiError as error:  # of one release: the others are locked all the same
+                failed.append(error)
+                return
             if claim is not None:
                 claims[name] = claim
 
         await asyncio.gather(*(look(each) for each in await reader.list(HELM_RELEASE, system)))
-        self._known = {name: known for name, known in self._known.items() if name in claims}
+        self._known = {name: known for name, known in self._known.items() if name in declared}
         by_object: dict[Name, tuple[str, ...]] = {}
         for claim in claims.values():
             for each in claim.objects:
                 by_object[each] = (*by_object.get(each, ()), claim.name)
-        self.locked = Locked(claims, by_object, declared, failed[0] if failed else None)
-        return self.locked
+        made = Locked(claims, by_object, declared, failed[0] if failed else None)
+        if number > self._newest:
+            self._newest, self.locked = number, made
+        return made
 
     async def _claim(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
-        """What one HelmRelease locks; as it was found before, if neither it nor a record of its release has changed."""
+        """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""
         name = helm_release["metadata"]["name"]
         headers = await self.records.headers(release.name, release.namespace, reader)
         versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in chain(*headers.values()))
         state = declaration_of(helm_release), versions
-        if name in self._known and self._known[name][0] == state:
-            return self._known[name][1]
-        history = await self.records.history(release.name, release.namespace, reader)
+        known = self._known.get(name)
+        if known is None or known[0] != state:
+            known = self._known[name] = state, started(self._read(helm_release, release, reader))
+        try:
+            claim = await asyncio.shield(known[1])
+        except ApiError:
+            self._forget(name, known)
+            raise
+        if claim is None or not claim.whole:
+            self._forget(name, known)
+        return claim
+
+    def _forget(self, name: str, known: tuple[Hashable, asyncio.Task[Claim | None]]) -> None:
+        if self._known.get(name) is known:
+            del self._known[name]
+
+    async def _read(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
+        async with self._gate:
+            history = await self.records.history(release.name, release.namespace, reader)
         if history.deployed is None:
             return None
         kinds: dict[Part, Kind | None] = {
             part: await reader.served(part.api_version, part.kind) for part in history.deployed.parts
         }
         places = {part: (part.namespace or release.namespace) if kind.namespaced else "" for part, kind in kinds.items() if kind}
-        claim = Claim(
-            name,
+        return Claim(
+            helm_release["metadata"]["name"],
             helm_release["metadata"]["creationTimestamp"],
             release,
             frozenset((kind.group, kind.kind, places[part], part.name) for part, kind in kinds.items() if kind),
             frozenset(kind for kind in kinds.values() if kind),
             frozenset(place for place in places.values() if place),
+            all(kinds.values()),
         )
-        if all(kinds.values()):  # else a CRD may come
-            self._known[name] = state, claim
-        return claim

@@ -1,5 +1,6 @@
 """lock-enforcement: a release is locked, drifts in every way, is upgraded, fails, is paused and goes."""
 
+from tenantry.model.conditions import find_condition
 from tenantry.model.drift import same_object
 from tenantry.model.helm import read_record
 from tenantry.model.kinds import CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET
@@ -9,17 +10,16 @@ from tenantry.testing.world import Moment
 
 HOME, LOCK, SYSTEM = "n-@", "lock-@", "cattle-helm-system"
 MARKS = {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": HOME}
+TOLD = ("Locked", "Complete")  # and, of what goes away, a Warning
 MANAGED = {"app.kubernetes.io/managed-by": "Helm"}
 
 
 def says(revision: int, status: str, value: str = "1") -> Step:
-    """Helm's record of a revision: a ConfigMap c1 with this value."""
     content = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c1"}, "data": {"a": value}}
     return declare(record("r", HOME, revision, status, content))
 
 
 def makes(value: str) -> Step:
-    """Helm makes or changes the object."""
     return apply("ConfigMap", "c1", HOME, annotations=MARKS, labels=MANAGED, data={"a": value})
 
 
@@ -36,7 +36,9 @@ def waits_for_helm(moment: Moment) -> str:
 workload = Workload(
     "lock-enforcement",
     config={"helmProjectOperator": {"helmLocker": {"failedGraceSeconds": 0}}},
-    tells=lambda obj: any(each.get("status") == "False" for each in (obj.get("status") or {}).get("conditions") or ()),
+    tells=lambda obj: (
+        obj.get("type") == "Warning" or "False" in [(find_condition(obj, each) or {}).get("status") for each in TOLD]
+    ),
     common=["apiserversources"],
     largest=1000,
     safe=[waits_for_helm],
