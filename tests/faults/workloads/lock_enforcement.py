@@ -10,7 +10,6 @@ from tenantry.testing.world import Moment
 
 HOME, LOCK, SYSTEM = "n-@", "lock-@", "cattle-helm-system"
 MARKS = {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": HOME}
-TOLD = ("Locked", "Complete")  # and, of what goes away, a Warning
 MANAGED = {"app.kubernetes.io/managed-by": "Helm"}
 
 
@@ -36,9 +35,7 @@ def waits_for_helm(moment: Moment) -> str:
 workload = Workload(
     "lock-enforcement",
     config={"helmProjectOperator": {"helmLocker": {"failedGraceSeconds": 0}}},
-    tells=lambda obj: (
-        obj.get("type") == "Warning" or "False" in [(find_condition(obj, each) or {}).get("status") for each in TOLD]
-    ),
+    tells=lambda obj: obj.get("type") == "Warning" or (find_condition(obj, "Complete") or {}).get("status") == "False",
     common=["apiserversources"],
     largest=1000,
     safe=[waits_for_helm],
