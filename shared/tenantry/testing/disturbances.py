@@ -130,7 +130,8 @@ class Drift(Perturbation):
     async def strike(self, scene: Scene) -> None:
         """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
         manager = f"tenantry-{self.workload.function}"
-        found = [(key, path) for key, obj in sorted(scene.world.of(scene.run.tag).items()) for path in owned_paths(obj, manager)]
+        there = sorted(scene.world.of(scene.run.tag).items())
+        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] != self.workload.handover]
         if not found:
             return
         scene.reached = True

@@ -120,6 +120,8 @@ class Workload:
     """Plurals of what the function keeps in its own namespace for all runs together."""
     installed: Sequence[Object] = ()
     """What an administrator has made before: ClusterRoles."""
+    handover: str = ""
+    """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
     largest: int = 3000
     """Objects of runs in one control plane; beyond that a fresh one is taken, because sweeps and common lists read them all."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)

@@ -4,6 +4,7 @@ from tenantry.model.conditions import find_condition
 from tenantry.model.drift import same_object
 from tenantry.model.helm import read_record
 from tenantry.model.kinds import CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET
+from tenantry.model.names import RELEASE_MANAGED_BY
 from tenantry.testing.helm import lockable, locked_source, record
 from tenantry.testing.workload import Step, Workload, apply, declare, delete, edit, namespace
 from tenantry.testing.world import Moment
@@ -37,6 +38,7 @@ workload = Workload(
     config={"helmProjectOperator": {"helmLocker": {"failedGraceSeconds": 0}}},
     tells=lambda obj: obj.get("type") == "Warning" or (find_condition(obj, "Complete") or {}).get("status") == "False",
     common=["apiserversources"],
+    handover=RELEASE_MANAGED_BY,
     largest=1000,
     safe=[waits_for_helm],
     watched=(NAMESPACE, CONFIG_MAP, SECRET, HELM_RELEASE, EVENT),
