@@ -33,8 +33,8 @@ $(STAMP): requirements.lock pyproject.toml
 run: setup ## run everything here: a Kubernetes control plane, sources, broker and functions (Ctrl-C ends it)
 	@TENANTRY_CONFIG="$${TENANTRY_CONFIG-docs/examples/tenantry.yaml}" $(BIN)/tenantry up
 
-test: setup ## run all tests against a real control plane (built once, about 10 minutes on two cores)
-	@$(BIN)/tenantry cluster build
+test: setup ## run all tests against a real control plane (built once, about 12 minutes on two cores)
+	@$(BIN)/tenantry cluster build helm4
 	@GOGC=400 $(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
 check: setup ## formatting, lint, types and the import contracts

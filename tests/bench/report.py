@@ -13,6 +13,7 @@ from tests.bench.latency import quantile
 if TYPE_CHECKING:
     from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
+    from tests.bench.locks import Figures as Locks
     from tests.bench.namespace_scopes import Figures as NamespaceScopes
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
@@ -144,6 +145,17 @@ class Report:
         self._add(f"{name}: all taken back", found.withdrawn, "s")
         self._add(f"{name}: write requests at rest", found.writes_at_rest, "", f"in {found.rest_s:.0f} s, by anybody")
         self._add(f"{name}: read requests at rest", found.reads_at_rest, "", f"in {found.rest_s:.0f} s, by anybody")
+
+    def locks(self, figures: Locks) -> None:
+        name = f"{figures.releases} locked releases of {figures.objects} objects"
+        self._add(f"{name}: cold sweep", figures.cold_s, "s", f"{figures.sweep_writes:.0f} writes")
+        self._add(f"{name}: reads per release and kind, cold", figures.per_release_and_kind, "requests")
+        self._add(f"{name}: second sweep", figures.warm_s, "s", f"{figures.warm_requests:.0f} reads")
+        self._add(f"{name}: memory of the function", figures.memory_mb, "MiB", "resident, after sweeps and repairs")
+        self.latency("drift to repair", figures.repairs_ms)
+        self._add("drift to repair: floor", quantile(figures.floor_ms, 0.5), "ms", "read, apply and patch by a bare client, p50")
+        note = f"for {figures.status_updates} status updates of a locked Deployment in {figures.status_s:.0f} s"
+        self._add("status updates: writes", figures.status_writes, "requests", note)
 
     def extend(self, other: Report) -> None:
         self._rows += other._rows

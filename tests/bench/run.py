@@ -20,12 +20,12 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import aggregation, convergence, latency, namespace_scopes, process, releases, rest, scopes, stack
+from tests.bench import aggregation, convergence, latency, locks, namespace_scopes, process, releases, rest, scopes, stack
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "namespace-scopes", "process")
+SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "namespace-scopes", "locks", "process")
 
 
 @contextmanager
@@ -139,6 +139,13 @@ async def _rights(report: Report, *, quick: bool) -> None:
             report.rights(await aggregation.rights(plane, 40 if quick else 200, 2 if quick else 5, 10 if quick else 40))
 
 
+async def _locks(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        releases, repairs, updates = (20, 20, 100) if quick else (100, 60, 1000)
+        stack.say(f"locks: {releases} releases of 20 objects")
+        report.locks(await locks.measure(plane, folder, releases=releases, each=5, repairs=repairs, updates=updates))
+
+
 def _machine(version: str) -> str:
     memory = psutil.virtual_memory().total / stack.MIB / 1024
     load = psutil.getloadavg()[0]
@@ -156,7 +163,7 @@ def main() -> None:
     chosen = parser.parse_args()
     binaries = ensure_binaries(Lines())
     report = Report(_machine(binaries.version("kubernetes")))
-    wanted = [chosen.only] if chosen.only else ["small", "process"] if chosen.quick else list(SECTIONS)
+    wanted = [chosen.only] if chosen.only else ["small", "process", "locks"] if chosen.quick else list(SECTIONS)
     began = time.monotonic()
     for section in wanted:
         match section:
@@ -176,6 +183,8 @@ def main() -> None:
                 asyncio.run(_process(report, quick=chosen.quick))
             case "rights":
                 asyncio.run(_rights(report, quick=chosen.quick))
+            case "locks":
+                asyncio.run(_locks(report, quick=chosen.quick))
     stack.say(f"done in {time.monotonic() - began:.0f} s")
     print(report.json() if chosen.json else report.table())
 

@@ -151,6 +151,7 @@ def test_every_change_reaches_its_function(documents: list[Document]) -> None:
                         "apiversion": resource["apiVersion"],
                         "name": "a",
                         "namespace": "",
+                        **source.spec.get("ceOverrides", {}).get("extensions", {}),
                     }
 
                     assert receivers(documents, event).count(function) == 1, f"{source}: {event}"

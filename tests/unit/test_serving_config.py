@@ -10,6 +10,7 @@ import pytest
 from tenantry.model.config import Config, RepoChart
 from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, parse_config
 
+LOCKER = "enabled, failedGraceSeconds, interruptedGraceSeconds)"
 CATTLE = "projectLabel, clusterId, systemProjectId, systemDefaultRegistry, url)"
 CHART = "helmProjectOperator: {charts: [{helmApiVersion: a.b/v1, releaseName: r, %s}]}"
 
@@ -84,7 +85,7 @@ def test_the_names_of_the_documents() -> None:
         ("global: {cattle: {zzz: x}}", "global.cattle.zzz: unknown key (allowed here: " + CATTLE),
         (
             "helmProjectOperator: {helmLocker: {enable: true}}",
-            "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: enabled)",
+            "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: " + LOCKER,
         ),
         ("global_: {}", "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding)"),
         ("global: {cattle: {url: x, 7: x}}", "global.cattle[7]: Keys should be strings (given: 7)"),

@@ -24,6 +24,7 @@ from pydantic_core import to_json
 from tenantry import __version__
 from tenantry.api.connect import TokenFile, load_configuration
 from tenantry.api.depth import decoded
+from tenantry.api.discovery import Discovery
 from tenantry.api.errors import (
     ApiError,
     ConflictError,
@@ -50,6 +51,7 @@ PAGE_SIZE = 500
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
 _JSON = "application/json"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Api:
         self._rest = RESTClientObject(configuration)
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        self._discovery = Discovery(self.request)
         self._headers = {"Accept": _JSON, "User-Agent": f"tenantry/{__version__} ({field_manager})"}
 
     @classmethod
@@ -138,23 +141,27 @@ class Api:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = 0,
+        metadata_only: bool = False,
     ) -> Listing:
         """All objects, read consistently (never from a stale cache), page by page.
 
         Items carry apiVersion and kind, and of ``managedFields`` only our own entries.
 
         An expired continue token starts the list anew once, so that the result is of one moment.  With
-        ``limit`` at most that many items come back, from a single page.
+        ``limit`` at most that many items come back, from a single page.  With ``metadata_only`` items have nothing but
+        their metadata.
         """
         for attempt in (1, 2):
             try:
-                return await self._list(kind, namespace, label_selector, field_selector, limit)
+                return await self._list(kind, namespace, label_selector, field_selector, limit, metadata_only)
             except ApiError as error:
                 if error.status != 410 or attempt == 2:
                     raise
         raise AssertionError("unreachable")
 
-    async def _list(self, kind: Kind, namespace: str, label_selector: str, field_selector: str, limit: int) -> Listing:
+    async def _list(
+        self, kind: Kind, namespace: str, label_selector: str, field_selector: str, limit: int, metadata_only: bool
+    ) -> Listing:
         query: dict[str, str] = {"limit": str(limit or PAGE_SIZE)}
         if label_selector:
             query["labelSelector"] = label_selector
@@ -162,7 +169,7 @@ class Api:
             query["fieldSelector"] = field_selector
         items: list[Object] = []
         while True:
-            page = await self._json("GET", kind.path(namespace), query)
+            page = await self._json("GET", kind.path(namespace), query, accept=_METADATA_LIST if metadata_only else _JSON)
             for item in page["items"] or ():
                 # Lists leave these out of their items; every reader of ours wants them.
                 item["apiVersion"], item["kind"] = kind.api_version, kind.kind
@@ -213,6 +220,13 @@ class Api:
         finally:
             response.close()
 
+    async def served(self, api_version: str, kind: str) -> Kind | None:
+        """How a kind is served: its plural and scope; None when it is not.
+
+        Answers are remembered for a while: see `tenantry.api.discovery`.
+        """
+        return await self._discovery.find(api_version, kind)
+
     async def server_version(self) -> str:
         """The server's version, such as ``v1.36.3``."""
         return str((await self._json("GET", "/version"))["gitVersion"])
@@ -234,10 +248,11 @@ class Api:
             query["dryRun"] = "All"
         return await self._json("PATCH", _sub(path, subresource), query, body, content_type=_APPLY)
 
-    async def create(self, kind: Kind, body: Object) -> Object:
+    async def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
         """Create, and only create: `AlreadyExists` when somebody was faster."""
         path = kind.path(body["metadata"].get("namespace", ""))
-        return await self._json("POST", path, {"fieldManager": self.field_manager}, body)
+        query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
+        return await self._json("POST", path, query, body)
 
     async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:
         """A JSON patch (RFC 6902) of one object; a ``test`` that fails is a `ConflictError`."""
@@ -287,8 +302,9 @@ class Api:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> Object:
-        headers = {**self._headers, "Content-Type": content_type}
+        headers = {**self._headers, "Content-Type": content_type, "Accept": accept}
         data = None if body is None else to_json(body)
         give_up_at = time.monotonic() + PATIENCE_S
         asked_again = False

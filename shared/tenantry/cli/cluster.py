@@ -141,7 +141,7 @@ def kubeconfig(data: Path | None) -> None:
 def build(extra: tuple[str, ...]) -> None:
     """Find the programs of the control plane, and Helm, or build them once (eight to ten minutes on two cores).
 
-    EXTRA names further programs, which only some tests use: without them these tests are skipped.
+    EXTRA names further programs, which only some tests use.
     """
     further = tuple(module for module in EXTRA_MODULES if module.name in extra)
     for found in ensure_binaries(Lines(), (*ALL_MODULES, *further)).found:

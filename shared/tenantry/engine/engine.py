@@ -24,7 +24,7 @@ from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Known, SingleFlight
 from tenantry.engine.reader import Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import EVERY, Owner, Unit
+from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
@@ -69,6 +69,7 @@ class Engine:
         for unit in self._units.values():
             for kind in unit.kinds:
                 self._by_kind.setdefault((kind.group, kind.kind), []).append(unit)
+        self._of_any_kind = [unit for unit in self._units.values() if ANY_KIND in unit.kinds]
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
@@ -114,7 +115,7 @@ class Engine:
         key = request.key
         group = key.api_version.rpartition("/")[0]
         verdicts = []
-        for unit in self._by_kind.get((group, key.kind), ()):
+        for unit in self._by_kind.get((group, key.kind), self._of_any_kind):
             reader = Reader(self._api, (key,), shared=self._shared)
             stages = await unit.owners(key, request.hint, reader)
             if stages is EVERY:
@@ -279,15 +280,25 @@ class Engine:
         snapshot = await Snapshot.take(self._api, unit.prefetch())
         owners = list(await unit.sweep(snapshot))
         due: list[Owner] = []
-        for count, owner in enumerate(owners):
-            if count % 100 == 99:
-                await asyncio.sleep(0)  # planning from a snapshot never waits: let events through
-            observed = await unit.observe(owner, snapshot)
-            plans = (unit.plan(observed), unit.report(observed, ()))
-            if f"{unit.name}:{owner}" in busy or any(plan.changes(self._api.field_manager) for plan in plans):
-                due.append(owner)
+        for start in range(0, len(owners), PARALLEL):
+            some = owners[start : start + PARALLEL]
+            await asyncio.sleep(0)  # planning from a snapshot mostly never waits: let events through
+            for owner, is_due in zip(
+                some, await asyncio.gather(*(self._is_due(unit, each, snapshot) for each in some)), strict=True
+            ):
+                if is_due or f"{unit.name}:{owner}" in busy:
+                    due.append(owner)
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
         return due
+
+    async def _is_due(self, unit: Unit[Any], owner: Owner, snapshot: Snapshot) -> bool:
+        """Whether an owner is not as declared; one that cannot be read is due, and its own run tells why."""
+        try:
+            observed = await unit.observe(owner, snapshot)
+        except ApiError:
+            return True
+        plans = (unit.plan(observed), unit.report(observed, ()))
+        return any(plan.changes(self._api.field_manager) for plan in plans)
 
     async def _run_due(self, unit: Unit[Any], due: Sequence[Owner]) -> list[Verdict]:
         gate = asyncio.Semaphore(PARALLEL)

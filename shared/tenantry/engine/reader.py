@@ -18,6 +18,7 @@ import asyncio
 import builtins
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tenantry.api import Api
@@ -40,8 +41,21 @@ def matches(obj: Object, labels: Mapping[str, str]) -> bool:
     return all(name in found and (not value or found[name] == value) for name, value in labels.items())
 
 
+async def versions_of(api: Api, kind: Kind, namespace: str, labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """(uid, resourceVersion) of all objects with these labels, read live and without their contents."""
+    listing = await api.list(kind, namespace, label_selector=selector(labels), metadata_only=True)
+    return frozenset((item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in listing.items)
+
+
 def _key(kind: Kind, name: str, namespace: str) -> Key:
     return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
+
+
+def started(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """A task whose failure is nobody's when nobody waits for it any more."""
+    task = asyncio.create_task(run)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 class Shared:
@@ -57,18 +71,12 @@ class Shared:
     async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a ``fetch`` that begins after this call."""
         if name not in self._under_way:
-            task = self._under_way[name] = self._start(self._run(name, fetch, None))
+            task = self._under_way[name] = started(self._run(name, fetch, None))
         elif name not in self._next:
-            task = self._next[name] = self._start(self._run(name, fetch, self._under_way[name]))
+            task = self._next[name] = started(self._run(name, fetch, self._under_way[name]))
         else:
             task = self._next[name]
         return await asyncio.shield(task)
-
-    @staticmethod
-    def _start(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.create_task(run)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # also when nobody waits any more
-        return task
 
     async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], before: asyncio.Task[Any] | None) -> Any:
         if before is not None:
@@ -123,11 +131,40 @@ class Reader:
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         return await self._api.get(kind, name, namespace)
 
+    async def served(self, api_version: str, kind: str) -> Kind | None:
+        """How the API server serves a kind, or None when it does not."""
+        return await self._api.served(api_version, kind)
+
+    async def try_apply(self, kind: Kind, body: Object) -> Object | None:
+        """The object as an apply of ``body`` would make it, which nothing becomes of; None when nobody may ask (a sweep)."""
+        return await self._api.apply(kind, body, dry_run=True)
+
+    async def try_create(self, kind: Kind, body: Object) -> None:
+        """Ask whether an object could be made, without making it.
+
+        Raises:
+            AlreadyExists: it could, but for one that is there.
+            RefusedError: it could not.
+        """
+        await self._api.create(kind, body, dry_run=True)
+
+    async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
+        """A reader that answers from these lists, read now; a snapshot answers with itself."""
+        return await Snapshot.take(self._api, lists)
+
+    async def headers(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str]) -> builtins.list[Object]:
+        """The metadata of all objects with these labels, without their contents."""
+        listing = await self._api.list(kind, namespace, label_selector=selector(labels), metadata_only=True)
+        return listing.items
+
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
     ) -> builtins.list[Object]:
-        """All objects with these labels, and with this name if one is given, read consistently."""
-        field = f"metadata.name={name}" if name else ""
+        """All objects with these labels, and with this name if one is given, read consistently.
+
+        ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.
+        """
+        field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
         listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}), field_selector=field)
         return listing.items
 
@@ -138,9 +175,9 @@ class Reader:
             self.known[key] = await self._shared.read(key, lambda: self._fetch(kind, name, ""))
         return self.known[key]
 
-    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+    async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
         """All objects of a kind, read together with the other runs that want them now; not to be changed."""
-        found: builtins.list[Object] = await self._shared.read(kind, lambda: self.list(kind))
+        found: builtins.list[Object] = await self._shared.read((kind, namespace), lambda: self.list(kind, namespace))
         return found
 
     async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
@@ -177,12 +214,18 @@ class Prefetch:
     name: str = ""
     namespace: str = ""
     optional: bool = False
+    headers: bool = False
+    """Only metadata; it answers `Reader.headers`, and nothing else."""
 
     def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
         """Whether every object that is asked for would be in this list."""
         if self.namespace not in ("", namespace) or self.name not in ("", name):
             return False
         return all(label in labels and value in ("", labels[label]) for label, value in self.labels)
+
+
+def _label(label: str, item: Object) -> str | None:
+    return labels_of(item).get(label)
 
 
 class _Table:
@@ -195,15 +238,12 @@ class _Table:
 
     def find(self, namespace: str, labels: Mapping[str, str], name: str) -> builtins.list[Object]:
         """The items that match, in time that grows with the result only."""
-        found = self._items
-        if labels:
-            label, value = next(iter(labels.items()))
-            if value:
-                found = self._by(f"label {label}", lambda item: labels_of(item).get(label)).get(value, [])
-        elif namespace:
-            found = self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, [])
-        elif name:
-            found = self._by("name", lambda item: item["metadata"]["name"]).get(name, [])
+        named = [self._by(f"label {label}", partial(_label, label)).get(value, []) for label, value in labels.items() if value]
+        if namespace:
+            named.append(self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, []))
+        if name:
+            named.append(self._by("name", lambda item: item["metadata"]["name"]).get(name, []))
+        found = min(named, key=len, default=self._items)
         return [
             item
             for item in found
@@ -231,6 +271,8 @@ class Snapshot(Reader):
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._tables: dict[Kind, builtins.list[_Table]] = {}
+        self._headers: dict[Kind, builtins.list[_Table]] = {}
+        self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
 
     @classmethod
     async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
@@ -241,12 +283,19 @@ class Snapshot(Reader):
             field = f"metadata.name={wanted.name}" if wanted.name else ""
             try:
                 listing = await api.list(
-                    wanted.kind, wanted.namespace, label_selector=selector(dict(wanted.labels)), field_selector=field
+                    wanted.kind,
+                    wanted.namespace,
+                    label_selector=selector(dict(wanted.labels)),
+                    field_selector=field,
+                    metadata_only=wanted.headers,
                 )
             except KindNotServed:
                 if not wanted.optional:
                     raise
                 listing = Listing([], "")
+            if wanted.headers:
+                snapshot._headers.setdefault(wanted.kind, []).append(_Table(wanted, listing.items))
+                return
             for item in listing.items:
                 metadata = item["metadata"]
                 snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
@@ -259,9 +308,9 @@ class Snapshot(Reader):
         """The same as `get`: a snapshot asks once."""
         return await self.get(kind, name)
 
-    async def list_shared(self, kind: Kind) -> builtins.list[Object]:
+    async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
         """The same as `list`."""
-        return await self.list(kind)
+        return await self.list(kind, namespace)
 
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())
@@ -273,10 +322,30 @@ class Snapshot(Reader):
         return await super()._fetch(kind, name, namespace)
 
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
     ) -> builtins.list[Object]:
-        """From a prefetched list that covers the question, else live."""
+        """From a prefetched list that covers the question, else live, once for all who ask the same."""
         table = self._table(kind, namespace, labels or {}, name)
-        if table is None:
-            return await super().list(kind, namespace, labels=labels, name=name)
+        if table is None or fields:
+            asked = (kind, namespace, tuple(sorted((labels or {}).items())), name, fields)
+            if asked not in self._listed:
+                self._listed[asked] = started(super().list(kind, namespace, labels=labels, name=name, fields=fields))
+            return await asyncio.shield(self._listed[asked])
         return table.find(namespace, labels or {}, name)
+
+    async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
+        """Itself: what a sweep reads is of one moment."""
+        del lists
+        return self
+
+    async def try_apply(self, kind: Kind, body: Object) -> Object | None:
+        """None: a snapshot only tells whether a live run is needed."""
+        del kind, body
+        return None
+
+    async def headers(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str]) -> builtins.list[Object]:
+        """From a prefetched list that covers the question, else live."""
+        for table in self._headers.get(kind, ()):
+            if table.wanted.covers(namespace, labels, ""):
+                return table.find(namespace, labels, "")
+        return await super().headers(kind, namespace, labels=labels)

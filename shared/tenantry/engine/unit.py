@@ -22,6 +22,9 @@ EVERY: Sequence[Sequence[Owner]] = (("*",),)
 They are looked at as in a sweep: planned from one snapshot, and only those that are due are run.
 """
 
+ANY_KIND = Kind("*", "*", "*")
+"""Among a unit's kinds: events of kinds that no unit names concern it too, because what it keeps may be of any kind."""
+
 
 class Unit(Protocol[Observed]):
     """A unit: five methods, of which ``plan`` and ``report`` are pure."""

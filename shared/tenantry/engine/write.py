@@ -28,17 +28,21 @@ from tenantry.api.errors import (
     TransientError,
 )
 from tenantry.engine import notices, telemetry
+from tenantry.engine.reader import versions_of
 from tenantry.model.conditions import stamped
-from tenantry.model.difference import as_apply_entries
+from tenantry.model.difference import as_apply_entries, entries_of
 from tenantry.model.kinds import Object
+from tenantry.model.ownership import handed_back
 from tenantry.model.plan import (
     Apply,
     Cause,
     Change,
     Delete,
     Edit,
+    Guard,
     Notice,
     Plan,
+    PutBack,
     Refusal,
     RemoveFinalizers,
     RemoveLabel,
@@ -46,6 +50,8 @@ from tenantry.model.plan import (
 )
 
 log = logging.getLogger("tenantry")
+
+HAND_BACK_ATTEMPTS = 5
 
 OnWrite = Callable[[Change], None]
 
@@ -99,7 +105,10 @@ class Writer:
         outcome.add(await self.write(plan))
 
     async def _attempt(self, change: Change, outcome: Outcome) -> None:
+        guard = change.write.guard if isinstance(change.write, PutBack | Delete) else None
         try:
+            if guard is not None and not await self._holds(guard):
+                raise ConflictError(f"{change.key}: what the decision was made on has changed")
             await self._make(change)
         except (ConflictError, NamespaceTerminating, NamespaceNotFound):
             outcome.conflict = True
@@ -134,6 +143,8 @@ class Writer:
                 propagation=write.propagation,
             )
             stored = write.live
+        elif isinstance(write, PutBack):
+            stored = await self._put_back(write)
         elif isinstance(write, RemoveLabel):
             stored = await self._remove_label(write)
         elif isinstance(write, RemoveFinalizers):
@@ -167,6 +178,37 @@ class Writer:
             telemetry.futile_writes.add(1, {"function": self._function, "kind": change.key.kind})
             log.warning("the write changed nothing: %s", change)
         return stored
+
+    async def _holds(self, guard: Guard) -> bool:
+        return await versions_of(self._api, guard.kind, guard.namespace, dict(guard.labels)) == guard.versions
+
+    async def _put_back(self, write: PutBack) -> Object:
+        """Put the fields back, then give them to their heir; a lost race for the second leaves it to the next look."""
+        kind, live = write.kind, write.live
+        if live is None:
+            stored: Object | None = await self._api.create(kind, write.body)
+        elif write.fields:
+            seen = {part: live["metadata"][part] for part in ("uid", "resourceVersion")}
+            stored = await self._api.apply(kind, {**write.body, "metadata": {**write.body["metadata"], **seen}})
+        else:
+            stored = None  # one from a list lacks the entries of others
+        key = write.key
+        for _ in range(HAND_BACK_ATTEMPTS):
+            if stored is None:
+                stored = await self._api.get(kind, key.name, key.namespace)
+            if stored is None or not entries_of(stored, self._api.field_manager):
+                break
+            metadata = stored["metadata"]
+            entries = handed_back(stored, self._api.field_manager, write.heir)
+            operations: list[Object] = [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+                {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+            ]
+            try:
+                return await self._api.json_patch(kind, key.name, key.namespace, operations)
+            except ConflictError:
+                stored = None
+        return stored or live or write.body
 
     async def _remove_label(self, write: RemoveLabel) -> Object:
         metadata = write.live["metadata"]

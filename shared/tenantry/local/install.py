@@ -6,17 +6,20 @@ is: two managers that overwrite each other's schema were a defect of the system 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.deployment import deployment_folder, documents, function_documents
+from tenantry.local.followed import STAND_IN
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
+    API_SERVER_SOURCE,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -65,6 +68,8 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
     for namespace in (SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace):
         await _make_namespace(api, namespace, say)
     wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
+    if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
+        await _install_source_kind(api, say)
     for document in wanted:
         kind = _KINDS.get(document["kind"])
         if kind is not None and kind is not NAMESPACE:
@@ -102,7 +107,9 @@ def for_charts(document: Object, config: Config) -> Object:
             return [rule]
         return [{**rule, "resourceNames": found}] if found else []  # no name at all would mean every name
 
-    return {**document, "rules": [adapted for rule in document.get("rules") or [] for adapted in adapt(rule)]}
+    if "rules" not in document:
+        return document  # an aggregated role: its rules are the controller's
+    return {**document, "rules": [adapted for rule in document["rules"] or [] for adapted in adapt(rule)]}
 
 
 async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> None:
@@ -126,3 +133,13 @@ async def _install_crd(api: Api, crd: Object, say: Say) -> None:
         say(f"kept CustomResourceDefinition {name}: somebody else manages it")
         return
     await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, crd, say)
+
+
+async def _install_source_kind(api: Api, say: Say) -> None:
+    """The kind ApiServerSource, for functions that make sources, where no Knative brings it."""
+    if await api.get(CUSTOM_RESOURCE_DEFINITION, STAND_IN["metadata"]["name"]) is None:
+        await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, STAND_IN, say)
+    for _ in range(100):
+        if await api.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None:
+            return
+        await asyncio.sleep(0.1)

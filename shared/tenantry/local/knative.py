@@ -21,6 +21,7 @@ import yaml
 from tenantry.api import Api
 from tenantry.local.broker import Broker
 from tenantry.local.deployment import deployment_folder
+from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
@@ -29,11 +30,16 @@ from tenantry.local.processes import FunctionProcess
 from tenantry.local.schedule import Schedule
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
+from tenantry.local.specs import SourceSpec
 from tenantry.local.subscription import OnDelivery
 from tenantry.model.config import Config
+from tenantry.model.kinds import API_SERVER_SOURCE, SERVICE_ACCOUNT
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.function import SINK_VARIABLE
 from tenantry.serving.server import available_functions
+
+WATCHES = 1000
+"""Connections of the sources: a source that selects namespaces holds one for each kind in each namespace."""
 
 OnLog = Callable[[str, Mapping[str, str]], None]
 
@@ -76,6 +82,7 @@ class Knative:
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
         self.sources: list[ApiServerSource] = []
+        self.followed: FollowedSources | None = None
         self.dead_letters = dead_letters or folder / "dead-letters.jsonl"
         self.on_delivery: list[OnDelivery] = [on_delivery] if on_delivery is not None else []
         self.broker: Broker
@@ -108,6 +115,8 @@ class Knative:
         """Wait until what the sources saw so far has been delivered."""
         for source in self.sources:
             await source.drain()
+        if self.followed is not None:
+            await self.followed.drain()
         await self.broker.drain()
 
     async def sweep(self, function: str) -> None:
@@ -218,17 +227,29 @@ class Knative:
 
     async def _start_sources(self, manifests: Manifests, admin: Api) -> None:
         apis: dict[str, Api] = {}
-        for spec in manifests.sources:
+
+        async def start(spec: SourceSpec) -> ApiServerSource:
             account = spec.service_account_name
             if account not in apis:
                 kubeconfig = await self._identity(account, admin)
                 apis[account] = await self._stack.enter_async_context(
-                    await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig)
+                    await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig, concurrency=WATCHES)
                 )
-            source = ApiServerSource(apis[account], spec, self.broker.accept, say=self._say)
-            self.sources.append(await self._stack.enter_async_context(source))
+            return await ApiServerSource(apis[account], spec, self.broker.accept, say=self._say).__aenter__()
+
+        for spec in manifests.sources:
+            if await self._has_account(spec, admin):
+                source = await start(spec)
+                self._stack.push_async_exit(source.__aexit__)
+                self.sources.append(source)
         for source in self.sources:
             await source.synced()
+        if await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None:
+            self.followed = await self._stack.enter_async_context(FollowedSources(admin, start, self._say))
+
+    async def _has_account(self, spec: SourceSpec, admin: Api) -> bool:
+        """Whether the identity of a source is installed: one that belongs to a function comes with the function."""
+        return await admin.get(SERVICE_ACCOUNT, spec.service_account_name, spec.namespace) is not None
 
     def _delivered(self, trigger: str, event: Any, status: int, attempt: int, seconds: float) -> None:
         for observer in self.on_delivery:

@@ -102,6 +102,19 @@ def load(*paths: Path) -> Manifests:
     )
 
 
+def spec_of(where: str, document: Any) -> Named:
+    """One document as a spec; ``where`` names it in errors.
+
+    Raises:
+        ManifestError: with every finding.
+    """
+    findings: list[str] = []
+    spec = _read(where, document, findings)
+    if spec is None or findings:
+        raise ManifestError("\n".join(findings) or f"{where}: nothing that is played here")
+    return spec
+
+
 def resolve(destination: Destination, addresses: Mapping[str, str]) -> str:
     """The address of a destination: its ``ref`` by ``Kind/name`` or by name alone, or its ``uri``.
 

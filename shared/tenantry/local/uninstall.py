@@ -21,6 +21,7 @@ from tenantry.local.kinds import kind_of
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
+    API_SERVER_SOURCE,
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     HELM_CHART,
@@ -36,7 +37,17 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.names import API_GROUP, CLEANUP, OPERATED, PROJECT_ID, RELEASE_FINALIZER, SYSTEM_NAMESPACE
+from tenantry.model.names import (
+    API_GROUP,
+    CLEANUP,
+    LOCK_FINALIZER,
+    LOCKED_CLUSTER_SOURCE,
+    LOCKED_SOURCE,
+    OPERATED,
+    PROJECT_ID,
+    RELEASE_FINALIZER,
+    SYSTEM_NAMESPACE,
+)
 from tenantry.model.projects import REGISTRATION_MANAGER, is_registration
 
 MANAGERS = "tenantry-"
@@ -96,7 +107,17 @@ class Uninstaller:
         for document in [*files, *reversed(rights)]:
             await self._remove_file(document)
         for chart in charts:
-            await self._let_go(chart)
+            await self._let_go(PROJECT_HELM_CHART, chart, RELEASE_FINALIZER)
+        for helm_release in await self._list(HELM_RELEASE, self._config.helm_project_operator.system_namespace):
+            await self._let_go(HELM_RELEASE, helm_release, LOCK_FINALIZER)
+        for name in (LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE):
+            await self._remove_file(
+                {
+                    "apiVersion": API_SERVER_SOURCE.api_version,
+                    "kind": API_SERVER_SOURCE.kind,
+                    "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
+                }
+            )
         await self._remove_products()
         await self._remove_configuration()
         if self._crds:
@@ -166,19 +187,17 @@ class Uninstaller:
             await asyncio.sleep(POLL_S)
         return True
 
-    async def _let_go(self, chart: Object) -> None:
+    async def _let_go(self, kind: Kind, seen: Object, finalizer: str) -> None:
         """Take our finalizer off, which nobody does any more."""
-        metadata = chart["metadata"]
-        live = await self._api.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"])
+        metadata = seen["metadata"]
+        live = await self._api.get(kind, metadata["name"], metadata["namespace"])
         finalizers = (live or {"metadata": {}})["metadata"].get("finalizers") or []
-        if live is None or RELEASE_FINALIZER not in finalizers or self._dry_run:
+        if live is None or finalizer not in finalizers or self._dry_run:
             return
-        path = f"/metadata/finalizers/{finalizers.index(RELEASE_FINALIZER)}"
-        test = {"op": "test", "path": path, "value": RELEASE_FINALIZER}
-        await self._api.json_patch(
-            PROJECT_HELM_CHART, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}]
-        )
-        self._say(f"took the finalizer off {key_of(chart)}")
+        path = f"/metadata/finalizers/{finalizers.index(finalizer)}"
+        test = {"op": "test", "path": path, "value": finalizer}
+        await self._api.json_patch(kind, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}])
+        self._say(f"took the finalizer off {key_of(seen)}")
 
     # -- the installation --------------------------------------------------------------------------------
 

@@ -224,6 +224,15 @@ class HelmController(Section):
     """The ClusterRole that the account of such a Job is bound to, unless the chart names its own."""
 
 
+class HelmLocker(Enabled):
+    """Locks on releases."""
+
+    failed_grace_seconds: int = Field(60, alias="failedGraceSeconds", ge=0, strict=True)
+    """How long after a failed upgrade the last deployed revision is not enforced: time for a rollback."""
+    interrupted_grace_seconds: int = Field(3600, alias="interruptedGraceSeconds", ge=0, strict=True)
+    """When an upgrade that never ended counts as interrupted.  Longer than any Helm operation may take."""
+
+
 class HelmProjectOperator(Section):
     """``helmProjectOperator``: projects, their charts and their namespaces."""
 
@@ -243,7 +252,7 @@ class HelmProjectOperator(Section):
     release_role_bindings: ReleaseRoleBindings = Field(default_factory=ReleaseRoleBindings, alias="releaseRoleBindings")
     hardened_namespaces: HardenedNamespaces = Field(default_factory=HardenedNamespaces, alias="hardenedNamespaces")
     helm_controller: HelmController = Field(default_factory=HelmController, alias="helmController")
-    helm_locker: Enabled = Field(default_factory=Enabled, alias="helmLocker")
+    helm_locker: HelmLocker = Field(default_factory=HelmLocker, alias="helmLocker")
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
     namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(
         default_factory=dict, alias="namespaceLabels"

@@ -77,6 +77,8 @@ VALIDATING_WEBHOOKS = Kind(
 MUTATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
 )
+HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+API_SERVER_SOURCE = Kind("sources.knative.dev/v1", "ApiServerSource", "apiserversources")
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")
 HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
 HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")

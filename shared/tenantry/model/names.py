@@ -60,6 +60,20 @@ HELM_CHART_FINALIZER = "tenantry.dev/helm-chart"
 RELEASE_FINALIZER = "tenantry.dev/release"
 """Finalizer of release-provisioning on ProjectHelmCharts."""
 
+LOCK_FINALIZER = "tenantry.dev/lock"
+"""Finalizer of lock-enforcement on HelmReleases."""
+
+LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE = "lock-enforcement-locked", "lock-enforcement-locked-cluster"
+"""The ApiServerSources that lock-enforcement makes."""
+
+LOCK = "tenantry.dev/lock"
+"""Annotation ``paused`` on a HelmRelease or on a locked object: its drift stays until the annotation goes."""
+
+LOCK_PAUSED = "paused"
+
+LOCK_IGNORE = "tenantry.dev/lock-ignore"
+"""Annotation on a locked object: JSON pointers, separated by commas, of fields that others may change."""
+
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 

@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tenantry.model.difference import Difference, difference
+from tenantry.model.difference import Difference, difference, entries_of
 from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
+from tenantry.model.ownership import Heir
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+"""What becomes of the objects that a deleted one owns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,19 @@ class Notice:
     note: str
     action: str
     type: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Objects that must still be exactly what the decision was made on, looked at right before the write.
+
+    ``versions`` are the (uid, resourceVersion) of all objects of the kind with these labels in the namespace.
+    """
+
+    kind: Kind
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    versions: frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,8 @@ class Delete:
     kind: Kind
     live: Object
     notice: Notice | None = None
-    propagation: Literal["Background", "Foreground"] = "Background"
+    propagation: Propagation = "Background"
+    guard: Guard | None = None
 
     @property
     def key(self) -> Key:
@@ -121,7 +139,29 @@ class Edit:
         return key_of(self.live)
 
 
-Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Make some fields of somebody's object what they were, and own none of them afterwards.
+
+    ``fields`` are the paths in ``body`` that differ.  Without ``live`` the object is made anew from ``body``; without fields
+    only what we still own in it is given to the ``heir``.
+    """
+
+    kind: Kind
+    body: Object
+    live: Object | None
+    heir: Heir
+    fields: tuple[str, ...] = ()
+    notice: Notice | None = None
+    guard: Guard | None = None
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.body)
+
+
+Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit | PutBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +243,12 @@ def change_of(write: Write, manager: str) -> Change | None:
         found = [name for name in write.live["metadata"].get("finalizers") or () if name in write.finalizers]
         lost = tuple(f"metadata.finalizers[{name}]" for name in found)
         return Change("update", write, Difference(given_up=lost)) if lost else None
+    if isinstance(write, PutBack):
+        if write.live is None:
+            return Change("create", write, Difference(created=True))
+        if not write.fields and not entries_of(write.live, manager):
+            return None
+        return Change("update", write, Difference(changed=write.fields))
     why = difference(write.wanted, write.live, manager=write.manager or manager, subresource=write.subresource)
     if why is None:
         return None

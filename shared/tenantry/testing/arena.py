@@ -21,13 +21,13 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.local.manifests import Manifests, load
+from tenantry.local.manifests import Manifests, load, spec_of
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import Selector, SourceSpec
 from tenantry.model.event import Event
-from tenantry.model.kinds import Object, labels_of
+from tenantry.model.kinds import CLUSTER_ROLE, Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.testing.awaiting import POLL_S
@@ -109,8 +109,13 @@ class Arena:
         await install(installer, [function], load_config(config_path), say)
         self.hands = await enter(await Api.connect(field_manager=HANDS, kubeconfig=plane.kubeconfig, concurrency=64))
         watcher = await enter(await Api.connect(field_manager="observer", kubeconfig=plane.kubeconfig))
+        for document in self.workload.installed:
+            await installer.apply(CLUSTER_ROLE, document)
+        self._manifests = load(
+            deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers") / f"{function}.yaml"
+        )
         kubeconfigs = {}
-        for account in (function, "tenantry-source"):
+        for account in {function, "tenantry-source", *(spec.service_account_name for spec in self._manifests.sources)}:
             identity = Identity(installer, account, self._folder, plane.kubeconfig, say)
             kubeconfigs[account] = await identity.open()
             self._stack.push_async_callback(identity.close)
@@ -127,9 +132,6 @@ class Arena:
         self.pool = Pool(function, proxied, bug=self._bug, environment=environment, on_log=self._heard)
         self._stack.push_async_callback(self.pool.close)
         await self.pool.open()
-        self._manifests = load(
-            deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers") / f"{function}.yaml"
-        )
         poster = await enter(Poster())
         self.player = Player(self._manifests, function, self._folder, poster)
         self._stack.push_async_callback(self.player.close_all)
@@ -137,9 +139,13 @@ class Arena:
         await self.player.open("", urls[:1])
         await self.player.open(SWEEP, urls[:1])
         self.world = await enter(World(watcher, self.workload.watched))
-        source_api = await enter(await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs["tenantry-source"]))
         for spec in (*self._manifests.sources, *_shared_sources(self._manifests)):
-            self._sources.append(await enter(ApiServerSource(source_api, spec, self.player.accept, say=say)))
+            reading = await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs[spec.service_account_name])
+            self._sources.append(await enter(ApiServerSource(await enter(reading), spec, self.player.accept, say=say)))
+        for each in self.workload.sources:
+            extra = spec_of("a source of the workload", each)
+            assert isinstance(extra, SourceSpec)
+            self._sources.append(await enter(ApiServerSource(watcher, extra, self.player.accept, say=say)))
         for source in self._sources:
             await source.synced()
         self._announces = [
@@ -262,10 +268,14 @@ class Arena:
             tag = exchange_tag(exchange)
             if tag in self._sorted:
                 self._sorted[tag].append(exchange)
-            elif exchange.is_write and exchange.changed and not _is_about_itself(exchange):
+            elif exchange.is_write and exchange.changed and not self._is_common(exchange):
                 self.foreign.append(exchange)
             elif not tag:
                 self._untagged.append(exchange)
+
+    def _is_common(self, exchange: Exchange) -> bool:
+        """Whether a write is about what all runs share: Events beside the function's own ServiceAccount, and its sources."""
+        return exchange.namespace == OWN_NAMESPACE and exchange.resource in ("events", *self.workload.common)
 
     def _heard(self, line: Mapping[str, str]) -> None:
         if "a bug" in line.get("message", "") or "Traceback" in line.get("message", ""):
@@ -280,11 +290,6 @@ def exchange_tag(exchange: Exchange) -> str:
         metadata = body.get("metadata") or {}
         texts += [str(metadata.get("name") or ""), str(metadata.get("namespace") or "")]
     return tag_of(*texts)
-
-
-def _is_about_itself(exchange: Exchange) -> bool:
-    """Whether a function records a Kubernetes Event beside its own ServiceAccount."""
-    return exchange.resource == "events" and exchange.namespace == OWN_NAMESPACE
 
 
 def _shared_sources(manifests: Manifests) -> list[SourceSpec]:

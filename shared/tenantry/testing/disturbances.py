@@ -128,16 +128,17 @@ class Drift(Perturbation):
             await self.strike(scene)
 
     async def strike(self, scene: Scene) -> None:
-        """Change or delete one thing that the function owns."""
+        """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
         manager = f"tenantry-{self.workload.function}"
-        found = [(key, path) for key, obj in sorted(scene.world.of(scene.run.tag).items()) for path in owned_paths(obj, manager)]
+        there = sorted(scene.world.of(scene.run.tag).items())
+        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] != self.workload.handover]
         if not found:
             return
         scene.reached = True
         key, path = scene.random.choice(found)
         live = scene.world.of(scene.run.tag)[key]
         try:
-            if key.namespace and scene.random.random() < 0.3:
+            if key.namespace and scene.random.random() < 0.3 and key not in scene.run.declared:
                 await scene.run.delete(key.kind, key.name, key.namespace)
                 return
             remove = {"op": "remove", "path": _pointer(path)}

@@ -23,8 +23,6 @@ from tenantry.testing.runner import Learned, Plan, acclimatise, learn, perform
 from tenantry.testing.workload import NoWorkload, Workload, load_workload
 
 ROUND = 40
-LARGEST_CLUSTER = 3000
-"""Objects of runs in one control plane; beyond that a fresh one is taken, because every sweep reads them all."""
 LONG_S = 4.0
 LINE_EVERY_S = 20.0
 Say = Callable[[int, int, int], None]
@@ -75,7 +73,7 @@ async def run_matrix(
                         waiting.clear()
                 else:
                     await acclimatise(arena, report.learned, names[0])
-                while waiting and arena.size < LARGEST_CLUSTER:
+                while waiting and arena.size < workload.largest:
                     report.results += await perform(arena, waiting.pop(0), report.learned, seed)
                     say(len(report.results), len(plans), len(report.failed))
                     if stop_at_failure and not report.ok:

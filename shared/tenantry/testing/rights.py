@@ -238,7 +238,7 @@ def judge_all(used: Used, folder: Path | None = None) -> list[str]:
     """The findings of all functions, each with its file."""
     found: list[str] = []
     for function, path in rights_files(folder).items():
-        allowed, denied = _of(used, function)
+        allowed, denied = _of(used, function, path)
         found += [f"knative/{function}/{path.name}, {finding}" for finding in judge(path.read_text(), allowed, denied)]
     return found
 
@@ -247,7 +247,7 @@ def rewrite_all(used: Used, folder: Path | None = None) -> list[Path]:
     """Write the rights of all functions that were used at all; returns the files that changed."""
     changed: list[Path] = []
     for function, path in rights_files(folder).items():
-        allowed, denied = _of(used, function)
+        allowed, denied = _of(used, function, path)
         text = path.read_text()
         if allowed and (better := rewritten(text, allowed, denied)) != text:
             path.write_text(better)
@@ -255,8 +255,10 @@ def rewrite_all(used: Used, folder: Path | None = None) -> list[Path]:
     return changed
 
 
-def _of(used: Used, function: str) -> tuple[list[Use], list[Use]]:
+def _of(used: Used, function: str, path: Path) -> tuple[list[Use], list[Use]]:
     allowed = sorted(use for use in used.allowed if use.function == function)
+    if path.with_name("kinds.yaml").exists():
+        return allowed, []  # administrators add the kinds that it works on: what is refused is lacking there, and told
     return allowed, sorted(use for use in used.denied if use.function == function)
 
 

@@ -51,6 +51,11 @@ def apply(kind: str, name: str, namespace: str = "", **fields: Any) -> Step:
     return lambda run: run.apply(kind, name, namespace, **fields)
 
 
+def declare(*manifests: Object) -> Step:
+    """A step that declares whole objects."""
+    return lambda run: run.declare(manifests)
+
+
 def namespace(name: str, labels: Mapping[str, str] | None = None, **fields: Any) -> Step:
     """A step that declares a namespace with exactly these labels."""
     return lambda run: run.apply("Namespace", name, labels=dict(labels or {}), **fields)
@@ -112,6 +117,16 @@ class Workload:
     destroys: Callable[[Object], bool] = never
     safe: Sequence[Predicate] = ()
     ends: Sequence[Ending] = ()
+    sources: Sequence[Mapping[str, Any]] = ()
+    """ApiServerSources, as documents, that play from the start: those of other functions, or that the function itself makes."""
+    common: Sequence[str] = ()
+    """Plurals of what the function keeps in its own namespace for all runs together."""
+    installed: Sequence[Object] = ()
+    """What an administrator has made before: ClusterRoles."""
+    handover: str = ""
+    """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
+    largest: int = 3000
+    """Objects of runs in one control plane; beyond that a fresh one is taken, because sweeps and common lists read them all."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
     scenarios: dict[str, Scenario] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@
 what runs.
 """
 
-from tenantry.local.control_plane.binaries import Binaries, Found, ensure_binaries, ensure_helm, find_binaries
+from tenantry.local.control_plane.binaries import Binaries, Found, ensure_binaries, ensure_helm, ensure_helm4, find_binaries
 from tenantry.local.control_plane.catalogue import ALL_MODULES, EXTRA_MODULES, HELM, HELM_CONTROLLER
 from tenantry.local.control_plane.errors import AlreadyRunning, BinariesError, ControlPlaneError, StartFailed
 from tenantry.local.control_plane.folder import wipe
@@ -32,6 +32,7 @@ __all__ = [
     "cluster_folder",
     "ensure_binaries",
     "ensure_helm",
+    "ensure_helm4",
     "find_binaries",
     "home",
     "status",

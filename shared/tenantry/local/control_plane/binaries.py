@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tenantry.local.control_plane import places
 from tenantry.local.control_plane.build import build_module
-from tenantry.local.control_plane.catalogue import HELM, MODULES, Module
+from tenantry.local.control_plane.catalogue import HELM, HELM_4, MODULES, Module
 from tenantry.local.control_plane.errors import BinariesError
 from tenantry.local.control_plane.progress import Progress, Silent
 
@@ -83,6 +83,15 @@ def ensure_helm(progress: Progress | None = None) -> Path:
         BinariesError: it cannot be built.
     """
     return ensure_binaries(progress, (HELM,)).path("helm")
+
+
+def ensure_helm4(progress: Progress | None = None) -> Path:
+    """Return the program of Helm 4 (called ``helm4``), as `ensure_helm` does.
+
+    Raises:
+        BinariesError: it cannot be built.
+    """
+    return ensure_binaries(progress, (HELM_4,)).path("helm4")
 
 
 def find_binaries(modules: Sequence[Module] = MODULES) -> tuple[list[Found], list[str]]:

@@ -101,6 +101,17 @@ HELM = Module(
     required=False,
 )
 
+#: The next major version, for the test that locks are never in the way of its server-side apply.
+HELM_4 = Module(
+    name="helm4",
+    version="4.3.1",
+    minimum=(4, 0),
+    below=(5, 0),
+    programs=(Program("helm4", "helm.sh/helm/v4/cmd/helm", 110, asks_version=("version", "--short")),),
+    linker_flags=("-s", "-w", "-X=helm.sh/helm/v4/internal/version.version=v4.3.1"),
+    required=False,
+)
+
 #: The Helm controller of K3s, for the test that it can do the work of ours (helmController.enabled: false).
 HELM_CONTROLLER = Module(
     name="helm-controller",
@@ -116,4 +127,4 @@ MODULES: tuple[Module, ...] = (ETCD, KUBERNETES)
 #: What ``tenantry cluster build`` builds.
 ALL_MODULES: tuple[Module, ...] = (*MODULES, HELM)
 #: What is built only when it is asked for by name.
-EXTRA_MODULES: tuple[Module, ...] = (HELM_CONTROLLER,)
+EXTRA_MODULES: tuple[Module, ...] = (HELM_CONTROLLER, HELM_4)

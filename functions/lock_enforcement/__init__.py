@@ -1,0 +1,1 @@
+"""lock-enforcement: deployed Helm releases stay as Helm left them."""

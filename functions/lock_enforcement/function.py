@@ -1,0 +1,20 @@
+"""The function: its name and its units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lock_enforcement.index import Index
+from lock_enforcement.releases import Releases
+from lock_enforcement.sources import Sources
+from tenantry.engine import Unit
+from tenantry.serving import Function, Settings
+
+
+def _units(settings: Settings) -> Sequence[Unit[Any]]:
+    index = Index(settings.config)
+    return [Releases(settings.config, index), Sources(settings.config, index)]
+
+
+function = Function("lock-enforcement", _units)

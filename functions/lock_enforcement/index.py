@@ -1,0 +1,199 @@
+"""Which HelmRelease locks which object: the way from an object to its lock, and between locks that meet.
+
+Made from all HelmReleases and the records of their releases.  Requests for a fresh one that come while it is made share the
+next one, so that nobody gets an index that was begun before he asked, and a storm of events makes few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from lock_enforcement.records import Part, Records
+from tenantry.api.errors import ApiError
+from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot, started
+from tenantry.model.config import Config
+from tenantry.model.helm import RECORD_LABELS, STORAGES, Mark
+from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, annotations_of, is_terminating
+from tenantry.model.locks import is_ours, release_named
+from tenantry.model.names import RELEASE_MANAGED_BY
+
+Name = tuple[str, str, str, str]
+"""Group, kind, namespace and name: objects by what they are, whatever version they are asked for in."""
+
+
+PARALLEL = 32
+"""Releases whose records are read at once: a process that has just started knows none."""
+
+Declaration = tuple[str, int, str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One HelmRelease and what it locks, paused or not; the oldest of those that claim an object keeps it.
+
+    ``whole`` is False where the API server does not serve a kind, for which a CRD may come.
+    """
+
+    name: str
+    created: str
+    release: Mark
+    objects: frozenset[Name]
+    kinds: frozenset[Kind]
+    namespaces: frozenset[str]
+    whole: bool = True
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """For sorting: the oldest first."""
+        return self.created, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The claims of one moment, and the kinds and namespaces of what they lock.
+
+    ``declared`` has every HelmRelease of the system namespace, at the state of its declaration: see `declaration_of`.  ``failed``
+    is why some release could not be read: then an object that nobody claims here may be claimed all the same.
+    """
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    by_object: dict[Name, tuple[str, ...]] = field(default_factory=dict)
+    declared: dict[str, Declaration] = field(default_factory=dict)
+    failed: ApiError | None = None
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of what is locked."""
+        return frozenset[Kind]().union(*(claim.kinds for claim in self.claims.values()))
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of what is locked."""
+        return frozenset[str]().union(*(claim.namespaces for claim in self.claims.values()))
+
+    def holders(self, name: Name) -> Iterator[Claim]:
+        """Those who claim an object, the oldest first."""
+        yield from sorted((self.claims[each] for each in self.by_object.get(name, ())), key=lambda claim: claim.age)
+
+
+def declaration_of(helm_release: Object | None) -> Declaration:
+    """What of a HelmRelease decides what is locked: equal means that nothing of that has changed; None for one that goes away."""
+    if helm_release is None or is_terminating(helm_release):
+        return None
+    metadata = helm_release["metadata"]
+    return metadata["uid"], metadata.get("generation", 0), annotations_of(helm_release).get(RELEASE_MANAGED_BY)
+
+
+def name_of(key: Key) -> Name:
+    """What an object is called in an index."""
+    return key.api_version.rpartition("/")[0], key.kind, key.namespace, key.name
+
+
+class Index:
+    """The index of this process and the contents of records that it has read."""
+
+    def __init__(self, config: Config) -> None:
+        self.records = Records()
+        self.locked = Locked()
+        self._config = config
+        self._shared = Shared()
+        self._gate = asyncio.Semaphore(PARALLEL)
+        self._known: dict[str, tuple[Hashable, asyncio.Task[Claim | None]]] = {}
+        self._begun, self._newest = 0, 0
+
+    def lists(self) -> list[Prefetch]:
+        """What an index is made from."""
+        records = [Prefetch(kind, tuple(RECORD_LABELS.items()), headers=True) for kind in STORAGES]
+        return [Prefetch(HELM_RELEASE, namespace=self._config.helm_project_operator.system_namespace), *records]
+
+    async def fresh(self, reader: Reader) -> Locked:
+        """An index whose lists were begun after this call; of a sweep, one of its moment, which nobody else shares.
+
+        Who calls while lists are read shares the next ones, so a storm of events makes few; a release that is slow to
+        read holds up those who wait for it, and not whoever comes later and finds his object without it.
+        """
+        if isinstance(reader, Snapshot):
+            return await self._make(reader)
+
+        async def begin() -> asyncio.Task[Locked]:
+            return started(self._make(await reader.snapshot(self.lists())))
+
+        made: asyncio.Task[Locked] = await self._shared.read("lists", begin)
+        return await asyncio.shield(made)
+
+    async def _make(self, reader: Reader) -> Locked:
+        system = self._config.helm_project_operator.system_namespace
+        reader = await reader.snapshot(self.lists())
+        self._begun = number = self._begun + 1
+        claims: dict[str, Claim] = {}
+        declared: dict[str, Declaration] = {}
+        failed: list[ApiError] = []
+
+        async def look(helm_release: Object) -> None:
+            name = helm_release["metadata"]["name"]
+            declared[name] = declaration_of(helm_release)
+            release = release_named(helm_release)
+            if release is None or not is_ours(helm_release, self._config) or is_terminating(helm_release):
+                return
+            try:
+                claim = await self._claim(helm_release, release, reader)
+            except ApiError as error:  # of one release: the others are locked all the same
+                failed.append(error)
+                return
+            if claim is not None:
+                claims[name] = claim
+
+        await asyncio.gather(*(look(each) for each in await reader.list(HELM_RELEASE, system)))
+        self._known = {name: known for name, known in self._known.items() if name in declared}
+        by_object: dict[Name, tuple[str, ...]] = {}
+        for claim in claims.values():
+            for each in claim.objects:
+                by_object[each] = (*by_object.get(each, ()), claim.name)
+        made = Locked(claims, by_object, declared, failed[0] if failed else None)
+        if number > self._newest:
+            self._newest, self.locked = number, made
+        return made
+
+    async def _claim(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
+        """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""
+        name = helm_release["metadata"]["name"]
+        headers = await self.records.headers(release.name, release.namespace, reader)
+        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in chain(*headers.values()))
+        state = declaration_of(helm_release), versions
+        known = self._known.get(name)
+        if known is None or known[0] != state:
+            known = self._known[name] = state, started(self._read(helm_release, release, reader))
+        try:
+            claim = await asyncio.shield(known[1])
+        except ApiError:
+            self._forget(name, known)
+            raise
+        if claim is None or not claim.whole:
+            self._forget(name, known)
+        return claim
+
+    def _forget(self, name: str, known: tuple[Hashable, asyncio.Task[Claim | None]]) -> None:
+        if self._known.get(name) is known:
+            del self._known[name]
+
+    async def _read(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
+        async with self._gate:
+            history = await self.records.history(release.name, release.namespace, reader)
+        if history.deployed is None:
+            return None
+        kinds: dict[Part, Kind | None] = {
+            part: await reader.served(part.api_version, part.kind) for part in history.deployed.parts
+        }
+        places = {part: (part.namespace or release.namespace) if kind.namespaced else "" for part, kind in kinds.items() if kind}
+        return Claim(
+            helm_release["metadata"]["name"],
+            helm_release["metadata"]["creationTimestamp"],
+            release,
+            frozenset((kind.group, kind.kind, places[part], part.name) for part, kind in kinds.items() if kind),
+            frozenset(kind for kind in kinds.values() if kind),
+            frozenset(place for place in places.values() if place),
+            all(kinds.values()),
+        )

@@ -1,0 +1,192 @@
+"""Reading Helm's records: which revisions there are, and what the ones that matter say.
+
+Lists bring metadata only.  Contents are read for the newest record, and for older ones as long as no deployed one was
+found; what was read is remembered by uid and resource version, of which each has one content for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from pydantic_core import from_json, to_json
+
+from tenantry.engine.reader import Reader
+from tenantry.model.helm import RECORD_LABELS, STORAGES, BadRecord, Record, read_record, revision_of
+from tenantry.model.kinds import Kind, Object, labels_of
+from tenantry.model.manifests import read_manifest
+from tenantry.model.plan import Guard
+
+REMEMBER_BYTES = 24 * 2**20
+IN_A_THREAD_ABOVE = 100_000  # characters of a manifest; parsing it would hold other events up
+OLDER_LOOKED_AT = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One object of a manifest: what it is called there, and its JSON."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    json: bytes
+
+    def load(self) -> Object:
+        """The object."""
+        loaded: Object = from_json(self.json)
+        return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a record says: the record without its manifest, the manifest's objects, and what is no object in it."""
+
+    record: Record
+    parts: tuple[Part, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes, roughly."""
+        return 1000 + len(self.record.notes) + sum(len(part.json) + 300 for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The records of one release.
+
+    ``newest`` is the newest readable one, ``deployed`` the newest that Helm calls deployed, ``changed_at`` when the newest was
+    written (seconds since the epoch).  ``guard`` holds as long as no record of the release changes.
+    """
+
+    newest: Content | None = None
+    deployed: Content | None = None
+    unreadable: tuple[str, ...] = ()
+    changed_at: float = 0.0
+    guard: Guard | None = None
+
+
+class Records:
+    """Contents of records, remembered up to `REMEMBER_BYTES`."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], Content | str] = OrderedDict()
+        self._bytes = 0
+
+    @staticmethod
+    async def headers(release: str, namespace: str, reader: Reader) -> dict[Kind, list[Object]]:
+        """The metadata of the records of a release, by storage."""
+        wanted = {**RECORD_LABELS, "name": release}
+        lists = await asyncio.gather(*(reader.headers(kind, namespace, labels=wanted) for kind in STORAGES))
+        return dict(zip(STORAGES, lists, strict=True))
+
+    async def history(self, release: str, namespace: str, reader: Reader) -> History:
+        """Read the records of a release."""
+        lists = await self.headers(release, namespace, reader)
+        found: list[tuple[int, Kind, Object]] = []
+        for kind, headers in lists.items():
+            for header in headers:
+                revision = revision_of(header, release)
+                if revision is not None:
+                    found.append((revision, kind, header))
+        found.sort(key=lambda each: (-each[0], STORAGES.index(each[1])))
+        return await self._look(found, release, namespace, lists, reader)
+
+    async def _look(
+        self,
+        found: list[tuple[int, Kind, Object]],
+        release: str,
+        namespace: str,
+        lists: dict[Kind, list[Object]],
+        reader: Reader,
+    ) -> History:
+        newest: Content | None = None
+        unreadable: list[str] = []
+        changed_at, guard = 0.0, None
+        remaining = list(found)
+        looked = 0
+        while remaining and looked < OLDER_LOOKED_AT:
+            revision, kind, header = remaining.pop(0)
+            content = await self._content(kind, header, release, reader)
+            if content is None:
+                continue  # gone since the list
+            looked += 1
+            if isinstance(content, str):
+                unreadable.append(f"revision {revision}: {content}")
+                continue
+            if newest is None:
+                newest, changed_at = content, _changed_at(header, content.record)
+                versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in lists[kind])
+                guard = Guard(kind, namespace, (*sorted(RECORD_LABELS.items()), ("name", release)), versions)
+                # Helm's own label says where to look; what the record says decides.
+                remaining.sort(key=lambda each: (labels_of(each[2]).get("status") != "deployed", -each[0]))
+            if content.record.status == "deployed":
+                return History(newest, content, tuple(unreadable), changed_at, guard)
+        return History(newest, None, tuple(unreadable), changed_at, guard)
+
+    async def _content(self, kind: Kind, header: Object, release: str, reader: Reader) -> Content | str | None:
+        metadata = header["metadata"]
+        known = metadata["uid"], metadata["resourceVersion"]
+        if known in self._known:
+            self._known.move_to_end(known)
+            return self._known[known]
+        stored = await reader.get(kind, metadata["name"], metadata["namespace"])
+        if stored is None:
+            return None
+        try:
+            record = read_record(stored, release)
+        except BadRecord as error:
+            content: Content | str = str(error)
+        else:
+            content = await _parsed(record)
+        self._remember((stored["metadata"]["uid"], stored["metadata"]["resourceVersion"]), content)
+        return content
+
+    def _remember(self, key: tuple[str, str], content: Content | str) -> None:
+        self._known[key] = content
+        self._bytes += _size(content)
+        while self._bytes > REMEMBER_BYTES and len(self._known) > 1:
+            _, dropped = self._known.popitem(last=False)
+            self._bytes -= _size(dropped)
+
+
+async def _parsed(record: Record) -> Content:
+    if record.status != "deployed":
+        return Content(replace(record, manifest=""))
+    if len(record.manifest) > IN_A_THREAD_ABOVE:
+        return await asyncio.to_thread(_content_of, record)
+    return _content_of(record)
+
+
+def _content_of(record: Record) -> Content:
+    manifest = read_manifest(record.manifest)
+    parts = tuple(
+        Part(
+            found["apiVersion"],
+            found["kind"],
+            found["metadata"].get("namespace") or "",
+            found["metadata"]["name"],
+            to_json(found),
+        )
+        for found in manifest.objects
+    )
+    return Content(replace(record, manifest=""), parts, tuple(str(problem) for problem in manifest.problems))
+
+
+def _size(content: Content | str) -> int:
+    return content.size if isinstance(content, Content) else 200
+
+
+def _changed_at(header: Object, record: Record) -> float:
+    """When a record was written last: Helm's labels, its own time, and the object's, whichever is latest."""
+    labels = labels_of(header)
+    times = [float(labels[name]) for name in ("createdAt", "modifiedAt") if labels.get(name, "").isdigit()]
+    for text in (record.since, header["metadata"].get("creationTimestamp") or ""):
+        try:
+            times.append(datetime.datetime.fromisoformat(text).timestamp())
+        except ValueError:
+            continue
+    return max(times, default=0.0)

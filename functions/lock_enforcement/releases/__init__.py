@@ -1,0 +1,8 @@
+"""Releases: HelmReleases, the releases that they name, and the objects of these.
+
+Owners: ``release/<name of the HelmRelease>``; all of them live in the system namespace.
+"""
+
+from lock_enforcement.releases.unit import Releases
+
+__all__ = ["Releases"]

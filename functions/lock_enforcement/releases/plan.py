@@ -1,0 +1,432 @@
+"""What locks want: pure functions from what was observed to writes.
+
+Sources of the rules: spec 6, hpo-69 to hpo-84.  An object is put right only while its release is locked: its newest record
+says deployed, or a later revision failed or was interrupted long enough ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.config import Config
+from tenantry.model.difference import entries_of
+from tenantry.model.drift import Path, managers_of, shown
+from tenantry.model.helm import HELM_MANAGER, RELEASE_NAME, Mark, Record, marked, state_of
+from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, is_terminating
+from tenantry.model.locks import ignore_problems, is_ours, is_paused
+from tenantry.model.names import (
+    LOCK_FINALIZER,
+    RELEASE_MANAGED_BY,
+    UPSTREAM_HELM_RELEASE_FINALIZER,
+    field_manager,
+)
+from tenantry.model.ownership import Heir
+from tenantry.model.plan import (
+    NOTHING,
+    Apply,
+    Delete,
+    Guard,
+    Notice,
+    Plan,
+    Propagation,
+    PutBack,
+    Refusal,
+    RemoveFinalizers,
+    Write,
+)
+
+LOCK_MANAGER = field_manager("lock-enforcement")
+LOCKED, COMPLETE = "Locked", "Complete"
+SHOWN = 10
+"""Problems and fields that a message lists."""
+
+NEVER_DELETED = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
+"""Kinds that hold what is lost with them: a change that cannot be undone in place is only told."""
+
+ORPHANING = frozenset({"StatefulSet"})
+"""Kinds whose pods stay and are adopted again when the object is made anew."""
+
+REPLACED = frozenset({("Service", "spec.type")})
+"""Fields that are put back by making the object anew, though the API would take an update (hpo-83)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why one object or document is not kept: a reason in one word, and a sentence that names the fix.
+
+    What does not block is only told.
+    """
+
+    reason: str
+    text: str
+    blocks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One object of the manifest as it is.
+
+    ``body`` is the apply that puts ``drift`` back; with drift and no body the object has to be made anew.
+    ``again`` is what was told when we have just deleted it for that.
+    """
+
+    key: Key
+    kind: Kind | None
+    wanted: Object
+    live: Object | None = None
+    drift: tuple[Path, ...] = ()
+    body: Object | None = None
+    problem: Problem | None = None
+    paused: bool = False
+    again: Object | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the object is to be as the manifest has it."""
+        blocked = self.problem is not None and self.problem.blocks
+        return self.kind is not None and not blocked and not self.paused and not is_terminating(self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A HelmRelease and what it locks, as they are.
+
+    ``release`` is None when it names none.  ``older`` is the name of an older HelmRelease for the same release.  ``whole`` says
+    whether all objects were looked at; ``count`` is how many there are.  ``age_s`` is since the newest record was written.
+    """
+
+    name: str
+    helm_release: Object | None
+    release: Mark | None = None
+    newest: Record | None = None
+    deployed: Record | None = None
+    unreadable: tuple[str, ...] = ()
+    age_s: float = 0.0
+    older: str = ""
+    whole: bool = True
+    count: int = 0
+    objects: tuple[Seen, ...] = ()
+    bad_documents: tuple[str, ...] = ()
+    guard: Guard | None = None
+
+
+def heir(record: Record) -> Heir:
+    """Who owns the fields of a release: Helm, in the way that it wrote them."""
+    return Heir(("metadata", "annotations", RELEASE_NAME), HELM_MANAGER, "Apply" if record.server_side else "Update")
+
+
+def revision_kept(newest: Record | None, deployed: Record | None, age_s: float, config: Config) -> int:
+    """The revision whose objects are kept now; 0 for none (hpo-71, hpo-72, hpo-79)."""
+    if newest is None or deployed is None:
+        return 0
+    locker = config.helm_project_operator.helm_locker
+    if newest.status == "deployed":
+        return newest.revision
+    if newest.status == "failed" and age_s >= locker.failed_grace_seconds:
+        return deployed.revision
+    if newest.status.startswith("pending-") and age_s >= locker.interrupted_grace_seconds:
+        return deployed.revision
+    return 0
+
+
+def kept(seen: Lock, config: Config) -> int:
+    """The revision that this HelmRelease keeps now; 0 while it is paused, away, or another one's."""
+    helm_release = seen.helm_release
+    if helm_release is None or is_terminating(helm_release) or not is_ours(helm_release, config):
+        return 0
+    if seen.older or seen.release is None or is_paused(helm_release):
+        return 0
+    if not config.helm_project_operator.helm_locker.enabled:
+        return 0
+    return revision_kept(seen.newest, seen.deployed, seen.age_s, config)
+
+
+# -- writes ------------------------------------------------------------------------------------------------
+
+
+def plan_lock(seen: Lock, config: Config) -> Plan:
+    """Claim the HelmRelease, and put right what drifted."""
+    helm_release = seen.helm_release
+    if helm_release is None:
+        return NOTHING
+    if is_terminating(helm_release) and is_ours(helm_release, config):
+        ours = (LOCK_FINALIZER, UPSTREAM_HELM_RELEASE_FINALIZER)
+        return Plan(((RemoveFinalizers(HELM_RELEASE, helm_release, ours),),))
+    if not is_ours(helm_release, config) or not config.helm_project_operator.helm_locker.enabled:
+        return Plan(((RemoveFinalizers(HELM_RELEASE, helm_release, (LOCK_FINALIZER,)),),))
+    writes: list[Write] = [_claim(helm_release, config)]
+    if kept(seen, config):
+        for each in seen.objects:
+            writes += _right(each, seen)
+    return Plan((tuple(writes),))
+
+
+def _claim(helm_release: Object, config: Config) -> Apply:
+    metadata = helm_release["metadata"]
+    wanted: Object = {
+        "apiVersion": HELM_RELEASE.api_version,
+        "kind": HELM_RELEASE.kind,
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "annotations": {RELEASE_MANAGED_BY: config.helm_project_operator.controller_name},
+            "finalizers": [LOCK_FINALIZER],
+        },
+    }
+    return Apply(HELM_RELEASE, wanted, helm_release)
+
+
+def _right(each: Seen, seen: Lock) -> Iterator[Write]:
+    assert seen.deployed is not None
+    assert seen.release is not None
+    if each.kind is None or is_terminating(each.live):
+        return
+    to = heir(seen.deployed)
+    if each.kept:
+        if each.live is None:
+            body = marked(each.wanted, seen.release)
+            notice = None if each.again is not None else _notice(each, seen, "Recreated", "was deleted and is made again")
+            yield PutBack(each.kind, body, None, to, notice=notice, guard=seen.guard)
+            return
+        if each.drift and each.body is None:
+            what = f"{_fields(each.drift)} cannot be put back in place, so it is deleted and made anew"
+            propagation: Propagation = "Orphan" if each.kind.kind in ORPHANING else "Background"
+            notice = _notice(each, seen, "Recreated", what)
+            yield Delete(each.kind, each.live, notice, propagation, seen.guard)
+            return
+        if each.drift:
+            assert each.body is not None
+            fields = tuple(shown(path) for path in each.drift)
+            notice = _notice(each, seen, "Restored", f"{_fields(each.drift)} put back")
+            yield PutBack(each.kind, each.body, each.live, to, fields, notice, seen.guard)
+            return
+    if each.live is not None and entries_of(each.live, LOCK_MANAGER):
+        yield PutBack(each.kind, each.wanted, each.live, to)  # a process ended before it could hand the fields back
+
+
+def _fields(paths: Sequence[Path]) -> str:
+    texts = [shown(path) for path in paths]
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return ", ".join(texts[:SHOWN]) + more
+
+
+def drifters(each: Seen) -> tuple[str, ...]:
+    """The field managers that changed an object."""
+    if each.live is None:
+        return ()
+    return managers_of(each.live, each.drift, besides=(LOCK_MANAGER,))
+
+
+def _notice(each: Seen, seen: Lock, reason: str, what: str) -> Notice:
+    assert seen.deployed is not None
+    by = f", changed by {' and '.join(found)}" if (found := drifters(each)) else ""
+    note = f"{each.key}: {what}, as in revision {seen.deployed.revision} of release {seen.release}{by}"
+    return Notice(each.live or each.wanted, reason, note, "KeepRelease")
+
+
+# -- what is told ------------------------------------------------------------------------------------------
+
+
+def report_lock(seen: Lock, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """State, version, conditions and the last drift, in the status of the HelmRelease."""
+    helm_release = seen.helm_release
+    if helm_release is None or not is_ours(helm_release, config):
+        return NOTHING
+    if is_terminating(helm_release):
+        return _held_up(helm_release, refusals)
+    if not config.helm_project_operator.helm_locker.enabled:
+        return NOTHING
+    metadata, before = helm_release["metadata"], helm_release.get("status") or {}
+    generation = metadata.get("generation")
+    revision = kept(seen, config)
+    conditions = [_locked(seen, revision, config)]
+    if revision or refusals:
+        conditions.append(_complete(seen, refusals))
+    status: Object = {
+        **_helms(seen, before),
+        "lockedVersion": revision,
+        **({"observedGeneration": generation} if generation is not None else {}),
+        "conditions": [{**each, "observedGeneration": generation} for each in conditions],
+    }
+    if drift := _last_drift(seen, revision, refusals) or before.get("lastDrift"):
+        status["lastDrift"] = drift
+    return _status(helm_release, status, _told(helm_release, status))
+
+
+def _status(helm_release: Object, status: Object, notice: Notice | None) -> Plan:
+    wanted: Object = {
+        "apiVersion": HELM_RELEASE.api_version,
+        "kind": HELM_RELEASE.kind,
+        "metadata": {name: helm_release["metadata"][name] for name in ("name", "namespace")},
+        "status": status,
+    }
+    return Plan(((Apply(HELM_RELEASE, wanted, helm_release, subresource="status", notice=notice),),))
+
+
+def _held_up(helm_release: Object, refusals: Sequence[Refusal]) -> Plan:
+    """That a deleted HelmRelease cannot go."""
+    if not refusals:
+        return NOTHING
+    before = helm_release.get("status") or {}
+    problem = refused(refusals[0].key, refusals[0].cause, refusals[0].message)
+    told = find_condition(helm_release, LOCKED) or {}
+    if told.get("reason") == problem.reason:
+        return NOTHING  # the server's own words may differ each time
+    held = condition(LOCKED, "False", problem.reason, problem.text)
+    notice = Notice(helm_release, problem.reason, problem.text, "Report", "Warning")
+    return _status(helm_release, {**before, "conditions": [held]}, notice)
+
+
+def _helms(seen: Lock, before: Object) -> Object:
+    """State, version, description and notes as Helm has them; unchanged while no record can be read."""
+    if seen.newest is not None:
+        record = seen.newest
+        return {
+            "state": state_of(record.status),
+            "version": record.revision,
+            "description": record.description,
+            "notes": record.notes,
+        }
+    if seen.unreadable and before.get("state"):
+        return {name: before[name] for name in ("state", "version", "description", "notes") if name in before}
+    state = "Unknown" if seen.unreadable else "SecretNotFound"
+    return {"state": state, "version": 0, "description": "", "notes": ""}
+
+
+def _locked(seen: Lock, revision: int, config: Config) -> Object:
+    newest, helm_release = seen.newest, seen.helm_release
+    assert helm_release is not None
+    if revision:
+        text = f"{seen.count} objects of revision {revision} of release {seen.release} are kept as Helm left them"
+        return condition(LOCKED, "True", "Enforced", text)
+    if seen.release is None:
+        text = "spec.release.name and spec.release.namespace must both be written: nothing is locked"
+        return condition(LOCKED, "False", "NamesNoRelease", text)
+    if is_paused(helm_release):
+        return condition(
+            LOCKED, "False", "Paused", "changes stay until spec.suspend and the annotation tenantry.dev/lock are gone"
+        )
+    if seen.older:
+        text = f"HelmRelease {seen.older} is older and locks release {seen.release}: delete one of the two"
+        return condition(LOCKED, "False", "Conflict", text)
+    if newest is None and seen.unreadable:
+        text = f"no record of release {seen.release} can be read: {_listed(seen.unreadable)}"
+        return condition(LOCKED, "False", "RecordsUnreadable", text)
+    if newest is None:
+        return condition(LOCKED, "False", "ReleaseNotFound", f"there is no Helm release {seen.release}")
+    about = f"revision {newest.revision} of release {seen.release} is {newest.status}"
+    locker = config.helm_project_operator.helm_locker
+    if seen.deployed is None:
+        reason = "HelmAtWork" if state_of(newest.status) == "Transitioning" else "NotDeployed"
+        return condition(LOCKED, "False", reason, f"{about}, and no revision is deployed")
+    again = f"; revision {seen.deployed.revision} is kept again after"
+    if newest.status == "failed":
+        return condition(LOCKED, "False", "GracePeriod", f"{about}{again} {locker.failed_grace_seconds} s")
+    if newest.status.startswith("pending-"):
+        text = f"{about}{again} {locker.interrupted_grace_seconds} s, if Helm was interrupted"
+        return condition(LOCKED, "False", "HelmAtWork", text)
+    reason = "HelmAtWork" if state_of(newest.status) == "Transitioning" else "NotDeployed"
+    return condition(LOCKED, "False", reason, about)
+
+
+def _complete(seen: Lock, refusals: Sequence[Refusal]) -> Object:
+    helm_release = seen.helm_release
+    assert helm_release is not None
+    found = problems_of(seen, refusals)
+    if not found:
+        return condition(COMPLETE, "True", "AllKept", "every object of the manifest is kept")
+    message = _listed([problem.text for problem in found])
+    told = find_condition(helm_release, COMPLETE) or {}
+    if told.get("status") == "False" and _subjects(str(told.get("message", ""))) == _subjects(message):
+        message = str(told["message"])  # the server's own words may differ each time
+    return condition(COMPLETE, "False", found[0].reason, message)
+
+
+def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
+    """Why objects are not kept, in a stable order."""
+    assert seen.helm_release is not None
+    found = [each.problem for each in seen.objects if each.problem is not None]
+    found += [Problem("BadDocument", text) for text in seen.bad_documents]
+    found += [Problem("BadIgnoreRule", text) for text in ignore_problems(seen.helm_release)]
+    ordered = sorted(refusals, key=lambda each: (each.key, each.cause, each.message))
+    return found + [refused(each.key, each.cause, each.message) for each in ordered]
+
+
+def refused(key: Key, cause: str, message: str) -> Problem:
+    """The problem of a write that the API server refuses, with its words."""
+    reasons = {"quota": "QuotaExceeded", "admission": "AdmissionDenied", "rights": "RightMissing"}
+    fixes = {
+        "rights": " To fix it, add the right to the ClusterRole tenantry-lock-enforcement-kinds",
+        "quota": " To fix it, raise the ResourceQuota",
+        "admission": " To fix it, change the admission policy, or pause the lock of this object",
+    }
+    if key.kind == HELM_RELEASE.kind:
+        fixes = {**fixes, "rights": " To fix it, apply knative/lock-enforcement/rights.yaml again"}
+    words = " ".join(message.replace(";", ",").split())[:300]
+    return Problem(reasons.get(cause, "Refused"), f"{key} was refused: {words}.{fixes.get(cause, '')}")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return "; ".join(texts[:SHOWN]) + more
+
+
+def _subjects(message: str) -> list[str]:
+    return [part.partition(" was refused: ")[0] for part in message.split("; ")]
+
+
+def _last_drift(seen: Lock, revision: int, refusals: Sequence[Refusal]) -> Object | None:
+    """What this run has put right, the first of it; None when nothing."""
+    not_done = {refusal.key for refusal in refusals}
+    if not revision:
+        return None
+    for each in seen.objects:
+        if not each.kept or each.key in not_done:
+            continue
+        if each.live is None and each.again is not None:
+            return each.again
+        if each.live is None:
+            return {"object": str(each.key), "action": "Recreated", "fields": [], "managers": []}
+        if each.drift:
+            return drift_told(each)
+    return None
+
+
+def drift_told(each: Seen) -> Object:
+    """What the status says of an object that is put right: fields and managers, never a value."""
+    return {
+        "object": str(each.key),
+        "action": "Restored" if each.body is not None else "Recreated",
+        "fields": [shown(path) for path in each.drift[:SHOWN]],
+        "managers": list(drifters(each)),
+    }
+
+
+def _told(helm_release: Object, status: Object) -> Notice | None:
+    """The Event for what changed in the status, if anything that people wait for did."""
+    before = helm_release.get("status") or {}
+    locked = find_condition({"status": status}, LOCKED) or {}
+    complete = find_condition({"status": status}, COMPLETE) or {}
+    was_locked = find_condition(helm_release, LOCKED) or {}
+    was_complete = find_condition(helm_release, COMPLETE) or {}
+    names = ("state", "version", "lockedVersion")
+    if complete.get("status") == "False" and complete.get("message") != was_complete.get("message"):
+        return Notice(helm_release, str(complete["reason"]), str(complete["message"]), "Report", "Warning")
+    if any(status.get(name) != before.get(name) for name in names) or locked.get("reason") != was_locked.get("reason"):
+        return _turned(helm_release, status, locked)
+    if was_complete.get("status") == "False" and complete.get("status") == "True":
+        return Notice(helm_release, "Healed", "every object of the manifest is kept again", "Report")
+    return None
+
+
+def _turned(helm_release: Object, status: Object, locked: Object) -> Notice:
+    reason, message = str(locked["reason"]), str(locked["message"])
+    if locked["status"] == "True":
+        return Notice(helm_release, "Locked", message, "Lock")
+    if reason in ("NamesNoRelease", "Conflict", "RecordsUnreadable"):
+        return Notice(helm_release, reason, message, "Report", "Warning")
+    if status["state"] == "Transitioning" and reason != "Paused":
+        return Notice(helm_release, "Transitioning", message, "Unlock")
+    return Notice(helm_release, "Unlocked" if reason != "Paused" else "Paused", message, "Unlock")

@@ -1,0 +1,137 @@
+"""The wiring of releases: which HelmReleases an event touches, and what a sweep looks at.
+
+An object leads to its HelmRelease through the index of what is locked.  An object that the index does not know is looked up in
+one that was begun after the event arrived, so that a revision which another process has seen is not missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lock_enforcement.index import Index, Locked, name_of
+from lock_enforcement.releases.observe import Memory, Observer
+from lock_enforcement.releases.plan import Lock, drift_told, plan_lock, report_lock
+from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.unit import ANY_KIND
+from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.helm import is_record_name, release_in_name
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object
+from tenantry.model.locks import release_named
+from tenantry.model.plan import Delete, Plan, Refusal
+
+PAUSE_S = 0.1
+"""What comes during a run, and right after it, shares the next one: twenty objects that change at once are two runs."""
+OBJECT_NAME_LIMIT = 253
+
+
+class Releases:
+    """The unit ``releases`` of lock-enforcement."""
+
+    name = "releases"
+    kinds = frozenset({HELM_RELEASE, SECRET, CONFIG_MAP, ANY_KIND})
+
+    def __init__(self, config: Config, index: Index) -> None:
+        self._config = config
+        self._index = index
+        self._memory = Memory()
+        self._observer = Observer(config, index, self._memory)
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object."""
+        del hint
+        system = self._config.helm_project_operator.system_namespace
+        if key.kind == HELM_RELEASE.kind and key.api_version == HELM_RELEASE.api_version:
+            return [await self._with_same_release(key, reader)] if key.namespace == system else []
+        if key.kind in (SECRET.kind, CONFIG_MAP.kind) and is_record_name(key.name):
+            return [await self._of_release(release_in_name(key.name), key.namespace, reader)]
+        if key.kind == "Namespace":
+            return [await self._in_namespace(key, reader)]
+        if found := _holders(self._index.locked, key):
+            return [found]
+        locked = await self._index.fresh(reader)
+        if found := _holders(locked, key):
+            return [found]
+        if locked.failed is not None:
+            raise locked.failed  # it may be that release's
+        return []
+
+    async def _with_same_release(self, key: Key, reader: Reader) -> list[str]:
+        """A HelmRelease, and those that claim the same release or the same objects: who keeps them may have changed."""
+        everyone = await self._everyone(reader)
+        live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
+        names = {key.name}
+        claim = self._index.locked.claims.get(key.name)
+        release = release_named(live) if live is not None else None
+        for found in everyone:
+            named = release_named(found)
+            if named is not None and named in (release, claim.release if claim else None):
+                names.add(found["metadata"]["name"])
+        for name in claim.objects if claim and live is None else ():
+            names.update(self._index.locked.by_object.get(name, ()))
+        return [f"release/{name}" for name in sorted(names)]
+
+    async def _everyone(self, reader: Reader) -> list[Object]:
+        return await reader.list_shared(HELM_RELEASE, self._config.helm_project_operator.system_namespace)
+
+    async def _of_release(self, release: str, namespace: str, reader: Reader) -> list[str]:
+        owners = []
+        for found in await self._everyone(reader):
+            named = release_named(found)
+            if named is not None and (named.name, named.namespace) == (release, namespace):
+                owners.append(f"release/{found['metadata']['name']}")
+        return owners
+
+    async def _in_namespace(self, key: Key, reader: Reader) -> list[str]:
+        """A namespace may be a locked object itself; one that appears lets objects be made that wait for it."""
+        locked = await self._index.fresh(reader)
+        names = set(_holders(locked, key))
+        for claim in locked.claims.values():
+            if claim.release.namespace == key.name:
+                names.add(f"release/{claim.name}")
+        return sorted(names)
+
+    def accepts(self, owner: str) -> bool:
+        """Whether the owner is one of ours: ``release/<name>``."""
+        kind, _, name = owner.partition("/")
+        parts = name.split(".")
+        return kind == "release" and len(name) <= OBJECT_NAME_LIMIT and all(DNS_LABEL.fullmatch(part) for part in parts)
+
+    def pause_s(self, owner: str) -> float:
+        """A release pauses after a run: its own writes come back as events."""
+        del owner
+        return PAUSE_S
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """Nothing is kept."""
+        del owner, succeeded
+
+    async def observe(self, owner: str, reader: Reader) -> Lock:
+        """Read what the owner's plan needs."""
+        return await self._observer.lock(owner.partition("/")[2], reader)
+
+    def plan(self, observed: Lock) -> Plan:
+        """The writes that make it as Helm left it."""
+        made = plan_lock(observed, self._config)
+        anew = {write.key for write in made.writes() if isinstance(write, Delete)}
+        for each in observed.objects:
+            if each.key in anew:
+                self._memory.again[each.key] = drift_told(each)  # so that making it anew is not told twice
+        return made
+
+    def report(self, observed: Lock, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the HelmRelease."""
+        return report_lock(observed, refusals, self._config)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """All HelmReleases, and the metadata of all records."""
+        return self._index.lists()
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """Every HelmRelease of the system namespace."""
+        await self._index.fresh(reader)
+        system = self._config.helm_project_operator.system_namespace
+        return [f"release/{found['metadata']['name']}" for found in await reader.list(HELM_RELEASE, system)]
+
+
+def _holders(locked: Locked, key: Key) -> list[str]:
+    return [f"release/{claim.name}" for claim in locked.holders(name_of(key))]

@@ -1,0 +1,79 @@
+"""The wiring of sources: whatever changes what is locked concerns the one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lock_enforcement.index import Index, Locked, declaration_of
+from lock_enforcement.sources.observe import observe_sources
+from lock_enforcement.sources.plan import Watched, plan_sources, report_sources
+from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.model.config import Config
+from tenantry.model.helm import is_record_name
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
+from tenantry.model.plan import Plan, Refusal
+
+OWNER = "sources/locked"
+PAUSE_S = 0.5
+
+
+class Sources:
+    """The unit ``sources`` of lock-enforcement."""
+
+    name = "sources"
+    kinds = frozenset({HELM_RELEASE, SECRET, CONFIG_MAP})
+
+    def __init__(self, config: Config, index: Index) -> None:
+        self._config = config
+        self._index = index
+        self._observed, self._played = Locked(), Locked()
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        """The one owner, for what may change what is watched; a HelmRelease whose declaration was seen to it does not."""
+        del hint
+        if key.kind != HELM_RELEASE.kind:
+            return [[OWNER]] if is_record_name(key.name) else []
+        if key.namespace != self._config.helm_project_operator.system_namespace:
+            return []
+        live = await reader.get(HELM_RELEASE, key.name, key.namespace)
+        return [[OWNER]] if declaration_of(live) != self._played.declared.get(key.name) else []
+
+    def accepts(self, owner: str) -> bool:
+        """Whether it is the one owner."""
+        return owner == OWNER
+
+    def pause_s(self, owner: str) -> float:
+        """Many releases that come at once are few changes of what is watched."""
+        del owner
+        return PAUSE_S
+
+    def ended(self, owner: str, succeeded: bool) -> None:
+        """What a run has seen to needs no further one."""
+        del owner
+        if succeeded:
+            self._played = self._observed
+
+    async def observe(self, owner: str, reader: Reader) -> Watched:
+        """Read what is locked and watched."""
+        del owner
+        seen, locked = await observe_sources(self._index, reader)
+        if not isinstance(reader, Snapshot):
+            self._observed = locked
+        return seen
+
+    def plan(self, observed: Watched) -> Plan:
+        """The sources that watch what is locked."""
+        return plan_sources(observed)
+
+    def report(self, observed: Watched, refusals: Sequence[Refusal]) -> Plan:
+        """Nothing."""
+        return report_sources(observed, refusals)
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """What the index is made from."""
+        return self._index.lists()
+
+    async def sweep(self, reader: Reader) -> Sequence[str]:
+        """The one owner."""
+        del reader
+        return [OWNER]

@@ -1,0 +1,49 @@
+"""Which kinds the API server serves, asked one group version at a time and remembered for a bounded time.
+
+That a kind is served is remembered for `SERVED_S`; that it is missing only for `MISSING_S`, because a CRD
+may have been made meanwhile.  One request answers everybody who asks for the same group version at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from tenantry.api.errors import NotFound
+from tenantry.model.kinds import Kind, Object
+
+SERVED_S = 300.0
+MISSING_S = 2.0
+
+Request = Callable[[str, str], Awaitable[Object]]
+
+
+class Discovery:
+    """The kinds of an API server; ``request`` makes a request as (method, path)."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._known: dict[str, tuple[float, dict[str, Kind]]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def find(self, api_version: str, kind: str) -> Kind | None:
+        """The kind as it is served, or None."""
+        async with self._locks.setdefault(api_version, asyncio.Lock()):
+            asked, kinds = self._known.get(api_version, (float("-inf"), {}))
+            if time.monotonic() - asked > (SERVED_S if kind in kinds else MISSING_S):
+                kinds = await self._ask(api_version)
+                self._known[api_version] = time.monotonic(), kinds
+            return kinds.get(kind)
+
+    async def _ask(self, api_version: str) -> dict[str, Kind]:
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            served = (await self._request("GET", path)).get("resources") or []
+        except NotFound:
+            return {}
+        return {
+            found["kind"]: Kind(api_version, found["kind"], found["name"], bool(found["namespaced"]))
+            for found in served
+            if "/" not in found["name"]
+        }

@@ -1,0 +1,231 @@
+"""``tenantry lock``: what is locked, what drifted, and how to let go for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tenantry.cli.functions import kubeconfig_option
+from tenantry.cli.output import output_option, structured
+
+MANAGER = "tenantry-lock-enforcement"
+PERSON = "tenantry-cli"
+
+namespace_option = click.option("-n", "--namespace", default="", help="Where HelmReleases live; default: from the configuration.")
+
+
+@click.group()
+def lock() -> None:
+    """Locks on Helm releases.
+
+    \b
+    Examples:
+      tenantry lock list
+      tenantry lock diff monitoring            exit code 1 when something drifted
+      tenantry lock pause monitoring           changes stay until `tenantry lock resume monitoring`
+    """
+
+
+@lock.command("list")
+@namespace_option
+@kubeconfig_option
+@output_option
+def list_(namespace: str, kubeconfig: Path | None, output: str) -> None:
+    """List HelmReleases with what they lock."""
+
+    async def read(api: Any, system: str) -> list[dict[str, Any]]:
+        from tenantry.model.kinds import HELM_RELEASE
+
+        return [_summary(found) for found in (await api.list(HELM_RELEASE, system)).items]
+
+    rows = _run(read, namespace, kubeconfig, PERSON)
+    if output != "text":
+        click.echo(structured(rows, output))
+        return
+    if not rows:
+        click.echo("no HelmReleases")
+        return
+    names = ("name", "release", "state", "version", "locked", "why")
+    table = [names, *[tuple(str(row[name]) for name in names) for row in rows]]
+    widths = [max(len(line[column]) for line in table) for column in range(len(names))]
+    for line in table:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+@lock.command()
+@click.argument("name")
+@namespace_option
+@kubeconfig_option
+@output_option
+def show(name: str, namespace: str, kubeconfig: Path | None, output: str) -> None:
+    """Show one HelmRelease: its release, conditions, and what was put right last."""
+
+    async def read(api: Any, system: str) -> dict[str, Any]:
+        found = await _get(api, name, system)
+        status = found.get("status") or {}
+        parts = {part: status.get(part) for part in ("lockedVersion", "lastDrift", "conditions")}
+        return {**_summary(found), **{part: value for part, value in parts.items() if value is not None}}
+
+    row = _run(read, namespace, kubeconfig, PERSON)
+    click.echo(structured(row, "yaml" if output == "text" else output))
+
+
+@lock.command()
+@click.argument("name")
+@namespace_option
+@kubeconfig_option
+def pause(name: str, namespace: str, kubeconfig: Path | None) -> None:
+    """Let everybody change the objects of a release until it is resumed."""
+    _run(_suspend(name, True), namespace, kubeconfig, PERSON)
+    click.echo(f"{name} is paused")
+
+
+@lock.command()
+@click.argument("name")
+@namespace_option
+@kubeconfig_option
+def resume(name: str, namespace: str, kubeconfig: Path | None) -> None:
+    """Keep the objects of a release again; what drifted meanwhile is put back."""
+    _run(_suspend(name, False), namespace, kubeconfig, PERSON)
+    click.echo(f"{name} is locked again")
+
+
+@lock.command()
+@click.argument("name")
+@namespace_option
+@kubeconfig_option
+@output_option
+def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> None:
+    """Show where live objects differ from the locked revision, also while the release is paused.
+
+    Asks the API server by dry run, so it needs the right to patch these objects; nothing is written.  Values of Secrets are
+    not shown.  Exit code 1 when something drifted or cannot be kept.
+    """
+
+    async def read(api: Any, system: str) -> dict[str, Any]:
+        from tenantry.engine.reader import Reader
+        from tenantry.serving.config import load_config
+
+        await _get(api, name, system)
+        config = load_config()
+        observing = importlib.import_module("lock_enforcement.releases.observe")
+        index = importlib.import_module("lock_enforcement.index").Index(config)
+        observer = observing.Observer(config, index, observing.Memory())
+        seen = await observer.lock(name, Reader(api), paused_too=True)
+        drift = [row for each in seen.objects if (row := _drift(each)) is not None]
+        problems = [str(text) for text in seen.bad_documents]
+        return {
+            "release": str(seen.release),
+            "revision": seen.deployed.revision if seen.deployed else 0,
+            "drift": drift,
+            "problems": problems,
+        }
+
+    found = _run(read, namespace, kubeconfig, MANAGER)
+    if output != "text":
+        click.echo(structured(found, output))
+    elif not found["revision"]:
+        click.echo(f"release {found['release']} has no deployed revision")
+    else:
+        for row in found["drift"]:
+            click.echo(f"{row['object']}: {row.get('problem') or row['state']}")
+            for field in row.get("fields", ()):
+                click.echo(f"  {field['path']}: live {field['live']}, locked {field['locked']}")
+        for text in found["problems"]:
+            click.echo(text)
+        if not found["drift"] and not found["problems"]:
+            click.echo(f"no drift from revision {found['revision']} of {found['release']}")
+    sys.exit(1 if found["drift"] or found["problems"] else 0)
+
+
+def _drift(each: Any) -> dict[str, Any] | None:
+    from tenantry.model.drift import shown, value_at
+
+    row: dict[str, Any] = {"object": str(each.key)}
+    if each.problem is not None:
+        return {**row, "state": "not kept", "problem": each.problem.text}
+    if each.live is None:
+        return {**row, "state": "missing"}
+    if not each.drift:
+        return None
+    hidden = each.key.kind == "Secret"
+    fields = [
+        {
+            "path": shown(path),
+            "live": "(hidden)" if hidden else _value(value_at(each.live, path)),
+            "locked": "(hidden)" if hidden else _value(value_at(each.wanted, path)),
+        }
+        for path in each.drift
+    ]
+    return {**row, "state": "drifted" if each.body is not None else "drifted, to be made anew", "fields": fields}
+
+
+def _value(value: Any) -> str:
+    from tenantry.model.drift import MISSING
+
+    return "nothing" if value is MISSING else json.dumps(value, ensure_ascii=False)[:200]
+
+
+def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]]:
+    async def write(api: Any, system: str) -> None:
+        from tenantry.model.kinds import HELM_RELEASE, annotations_of
+        from tenantry.model.names import LOCK
+
+        found = await _get(api, name, system)
+        operations = [{"op": "test", "path": "/metadata/uid", "value": found["metadata"]["uid"]}]
+        if not isinstance(found.get("spec"), dict):
+            operations.append({"op": "add", "path": "/spec", "value": {}})
+        operations.append({"op": "add", "path": "/spec/suspend", "value": suspended})
+        if not suspended and LOCK in annotations_of(found):
+            operations.append({"op": "remove", "path": "/metadata/annotations/" + LOCK.replace("/", "~1")})
+        await api.json_patch(HELM_RELEASE, name, system, operations)
+
+    return write
+
+
+async def _get(api: Any, name: str, system: str) -> dict[str, Any]:
+    from tenantry.api.errors import NotFound
+    from tenantry.model.kinds import HELM_RELEASE
+
+    found = await api.get(HELM_RELEASE, name, system)
+    if found is None:
+        raise NotFound(f"there is no HelmRelease {name} in namespace {system}; `tenantry lock list` shows those that are")
+    made: dict[str, Any] = found
+    return made
+
+
+def _summary(found: dict[str, Any]) -> dict[str, Any]:
+    from tenantry.model.conditions import find_condition
+    from tenantry.model.locks import release_named
+
+    status = found.get("status") or {}
+    locked = find_condition(found, "Locked") or {}
+    complete = find_condition(found, "Complete") or {}
+    why = complete.get("reason") if complete.get("status") == "False" else locked.get("reason")
+    return {
+        "name": found["metadata"]["name"],
+        "release": str(release_named(found) or ""),
+        "state": status.get("state") or "",
+        "version": status.get("version") or 0,
+        "locked": locked.get("status") == "True",
+        "why": why or "not looked at yet",
+    }
+
+
+def _run(work: Callable[[Any, str], Awaitable[Any]], namespace: str, kubeconfig: Path | None, manager: str) -> Any:
+    from tenantry.api import Api
+    from tenantry.serving.config import load_config
+
+    async def run() -> Any:
+        system = namespace or load_config().helm_project_operator.system_namespace
+        async with await Api.connect(field_manager=manager, kubeconfig=kubeconfig) as api:
+            return await work(api, system)
+
+    return asyncio.run(run())

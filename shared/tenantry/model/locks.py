@@ -1,0 +1,85 @@
+"""HelmReleases: which are ours, which release they name, and what they let others change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenantry.model.config import Config
+from tenantry.model.drift import pointer_problem
+from tenantry.model.helm import Mark
+from tenantry.model.kinds import Object, annotations_of
+from tenantry.model.names import LOCK, LOCK_IGNORE, LOCK_PAUSED, RELEASE_MANAGED_BY
+
+
+def is_ours(helm_release: Object, config: Config) -> bool:
+    """Whether a HelmRelease is for this installation: in the system namespace, and not another's (hpo-75)."""
+    operator = config.helm_project_operator
+    manager = annotations_of(helm_release).get(RELEASE_MANAGED_BY, operator.controller_name)
+    return helm_release["metadata"].get("namespace") == operator.system_namespace and manager == operator.controller_name
+
+
+def release_named(helm_release: Object) -> Mark | None:
+    """The Helm release that a HelmRelease names; None when it names none."""
+    release = (helm_release.get("spec") or {}).get("release") or {}
+    name, namespace = release.get("name") or "", release.get("namespace") or ""
+    return Mark(name, namespace) if name and namespace else None
+
+
+def age_of(helm_release: Object) -> tuple[str, str]:
+    """For sorting: the oldest first."""
+    return helm_release["metadata"]["creationTimestamp"], helm_release["metadata"]["name"]
+
+
+def is_paused(helm_release: Object) -> bool:
+    """Whether a whole release is paused, by field or by annotation (hpo-80)."""
+    return (helm_release.get("spec") or {}).get("suspend") is True or has_pause(helm_release)
+
+
+def resumed(helm_release: Object) -> Object:
+    """The HelmRelease as if nobody had paused it."""
+    annotations = {name: text for name, text in annotations_of(helm_release).items() if name != LOCK}
+    metadata = {**helm_release["metadata"], "annotations": annotations}
+    return {**helm_release, "metadata": metadata, "spec": {**(helm_release.get("spec") or {}), "suspend": False}}
+
+
+def has_pause(obj: Object | None) -> bool:
+    """Whether an object has the annotation that pauses its lock."""
+    return annotations_of(obj).get(LOCK) == LOCK_PAUSED
+
+
+def ignored(helm_release: Object, wanted: Object, live: Object | None) -> list[str]:
+    """The JSON pointers that apply to one object: rules of the HelmRelease, and annotations of the object and its manifest."""
+    found = [pointer for rule in _rules(helm_release) if _concerns(rule, wanted) for pointer in rule.get("paths") or ()]
+    return list(dict.fromkeys([*found, *_annotated(wanted, live)]))
+
+
+def _annotated(*objects: Object | None) -> list[str]:
+    texts = [annotations_of(obj).get(LOCK_IGNORE, "") for obj in objects]
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+
+
+def annotation_problems(*objects: Object | None) -> list[str]:
+    """What is wrong with the annotations that name ignored fields, a text each."""
+    return [f"annotation {LOCK_IGNORE}: {problem}" for part in _annotated(*objects) if (problem := pointer_problem(part))]
+
+
+def ignore_problems(helm_release: Object) -> list[str]:
+    """What is wrong with the ignore rules of a HelmRelease, a text each."""
+    return [
+        f"spec.ignore[{number}]: {problem}"
+        for number, rule in enumerate(_rules(helm_release))
+        for pointer in rule.get("paths") or ()
+        if (problem := pointer_problem(pointer))
+    ]
+
+
+def _rules(helm_release: Object) -> Iterator[Object]:
+    for rule in (helm_release.get("spec") or {}).get("ignore") or ():
+        if isinstance(rule, dict):
+            yield rule
+
+
+def _concerns(rule: Object, wanted: Object) -> bool:
+    metadata = wanted["metadata"]
+    asked = {"kind": wanted["kind"], "name": metadata["name"], "namespace": metadata.get("namespace", "")}
+    return all(not rule.get(part) or rule[part] == value for part, value in asked.items())

@@ -1,0 +1,63 @@
+"""Giving fields back: who owns what we have put right, so that its real owner never meets us in a conflict.
+
+Server-side apply refuses to change a field that another manager owns.  Helm 4 upgrades by server-side apply, so whoever
+puts a field of a release back may not keep it: the entry that the API server made for our apply is merged into the one of the
+manager that the field is of.  Giving a field up by a second apply would delete it instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tenantry.model.kinds import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Heir:
+    """Who owns the fields that we have put back: the manager that owns the field at ``sign``, else a new entry.
+
+    Whoever wrote Helm's marks is Helm, whatever its program is called.
+    """
+
+    sign: tuple[str, ...]
+    manager: str
+    operation: str
+
+
+def handed_back(live: Object, ours: str, heir: Heir) -> list[Object]:
+    """``managedFields`` in which what we own belongs to the heir, and we own nothing."""
+    entries: list[Object] = list(live["metadata"].get("managedFields") or ())
+    mine = [entry for entry in entries if entry.get("manager") == ours and not entry.get("subresource")]
+    others = [entry for entry in entries if entry not in mine]
+    for entry in mine:
+        owner = _heir_in(others, heir)
+        if owner is None:
+            others.append({**entry, "manager": heir.manager, "operation": heir.operation})
+        elif owner.get("apiVersion") == entry.get("apiVersion"):
+            merged = json.loads(json.dumps(owner.get("fieldsV1") or {}))
+            _merge(merged, entry.get("fieldsV1") or {})
+            others[others.index(owner)] = {**owner, "fieldsV1": merged}
+    return others
+
+
+def _heir_in(entries: list[Object], heir: Heir) -> Object | None:
+    plain = [entry for entry in entries if not entry.get("subresource")]
+    marked = [entry for entry in plain if _has(entry.get("fieldsV1"), heir.sign)]
+    named = [entry for entry in plain if (entry.get("manager"), entry.get("operation")) == (heir.manager, heir.operation)]
+    return next(iter([*marked, *named]), None)
+
+
+def _has(fields: Any, path: tuple[str, ...]) -> bool:
+    for step in path:
+        if not isinstance(fields, dict) or f"f:{step}" not in fields:
+            return False
+        fields = fields[f"f:{step}"]
+    return True
+
+
+def _merge(into: Object, fields: Mapping[str, Any]) -> None:
+    for name, below in fields.items():
+        _merge(into.setdefault(name, {}), below)

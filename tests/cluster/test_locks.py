@@ -1,0 +1,481 @@
+"""Locks on releases that real Helm makes: drift is put back, Helm's own changes pass, and people are told."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import gzip
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+import yaml
+from click.testing import CliRunner, Result
+from locking import (
+    DEPLOYMENT,
+    FUNCTION,
+    JOB,
+    POD,
+    SERVICE,
+    SYSTEM,
+    Helm,
+    Locks,
+    condition,
+    config_map,
+    locking,
+    pod_hook,
+    token,
+)
+from people import pointer
+
+from tenantry.api import Api
+from tenantry.api.errors import ConflictError
+from tenantry.cli import main
+from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm4
+from tenantry.local.knative import Knative
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, EVENT, HELM_RELEASE, SECRET, SERVICE_ACCOUNT
+from tenantry.model.names import LOCKED_SOURCE, RELEASE_MANAGED_BY, SYSTEM_NAMESPACE
+from tenantry.testing import eventually
+from tenantry.testing.helm import unpacked
+
+
+@pytest.fixture(scope="module")
+def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real helm."""
+    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="module")
+def helm4(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real helm, version 4."""
+    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm4"), ensure_helm4(Lines()))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
+    yield running
+    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
+    made = Locks(admin)
+    await made.lockable(CONFIG_MAP, DEPLOYMENT, JOB, SERVICE)
+    yield made
+    await made.leave()
+
+
+@pytest.mark.check("hpo-69")
+@pytest.mark.check("hpo-70")
+@pytest.mark.check("hpo-73")
+async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """Locked with state, version, finalizer and Event; drift and deletion are put right, extras stay; unlocked, edits stay."""
+    name = f"demo-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1", "b": "2"}), notes="Have a look at c1.")
+    await locks.lock(name, name, name)
+    status = await locks.locked(name)
+
+    assert (status["state"], status["version"]) == ("Deployed", 1)
+    assert (status["description"], status["notes"]) == ("Install complete", "Have a look at c1.")
+    assert condition(status, "Locked")["reason"] == "Enforced"
+    live = await admin.get(HELM_RELEASE, name, SYSTEM)
+    assert live is not None
+    assert live["metadata"]["finalizers"] == ["tenantry.dev/lock"]
+    assert [event["reason"] for event in await locks.events(name, SYSTEM)] == ["Locked"]
+
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "drift"), ("add", "/data/extra", "x"))
+    await locks.data("c1", name, {"a": "1", "b": "2", "extra": "x"})
+    status = await locks.status(name, lambda status: "lastDrift" in status)
+    assert status["lastDrift"] == {
+        "object": f"ConfigMap {name}/c1",
+        "action": "Restored",
+        "fields": ["data[a]"],
+        "managers": ["tests-admin"],
+    }
+    (event,) = await locks.events("c1", name)
+    assert event["reason"] == "Restored"
+    assert "data[a]" in event["note"]
+    assert "tests-admin" in event["note"]
+
+    await admin.delete(CONFIG_MAP, "c1", name)
+    await locks.data("c1", name, {"a": "1", "b": "2"})
+    await watched(admin, name, True)
+
+    await admin.delete(HELM_RELEASE, name, SYSTEM)
+    await locks.until_gone(HELM_RELEASE, name, SYSTEM)
+    edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "free"))
+    await watched(admin, name, False)
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    assert await admin.get(CONFIG_MAP, "c1", name) == edited
+
+
+async def watched(admin: Api, namespace: str, wanted: bool) -> None:
+    """Wait until the source that lock-enforcement makes looks at a namespace, or does not."""
+
+    async def is_so() -> bool:
+        source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
+        return (source is not None and namespace in str(source["spec"]["namespaceSelector"])) is wanted
+
+    await eventually(is_so, within=30, what=f"{namespace} watched: {wanted}")
+
+
+async def end_hook(admin: Api, event: str, namespace: str, phase: str) -> None:
+    """Play the kubelet: the pod of a hook has ended."""
+    await admin.request(
+        "PUT",
+        f"/api/v1/namespaces/{namespace}/pods/hook-{event}/status",
+        None,
+        {**(await admin.get(POD, f"hook-{event}", namespace) or {}), "status": {"phase": phase}},
+    )
+
+
+@pytest.mark.check("hpo-71")
+@pytest.mark.check("hpo-72")
+@pytest.mark.check("hpo-79")
+async def test_helm_at_work_is_left_alone(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """During an upgrade edits stay; when it is deployed its content is kept; after a failed one the last deployed content is."""
+    name = f"work-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"rev": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    await locks.until(SERVICE_ACCOUNT, "default", name, bool)
+
+    upgrade = asyncio.create_task(helm.upgrade(name, name, config_map("c1", {"rev": "2"}), pod_hook("post-upgrade")))
+    status = await locks.status(name, lambda status: status.get("state") == "Transitioning")
+    assert (status["version"], condition(status, "Locked")["reason"]) == (2, "HelmAtWork")
+    assert "Transitioning" in [event["reason"] for event in await locks.events(name, SYSTEM)]
+    await locks.until(POD, "hook-post-upgrade", name, bool)
+    edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/rev", "by hand"))
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    live = await admin.get(CONFIG_MAP, "c1", name)
+    assert live is not None
+    assert live["metadata"]["resourceVersion"] == edited["metadata"]["resourceVersion"]
+
+    await end_hook(admin, "post-upgrade", name, "Succeeded")
+    await upgrade
+    status = await locks.locked(name, 2)
+    assert (status["state"], status["version"]) == ("Deployed", 2)
+    await locks.data("c1", name, {"rev": "2"})
+
+    await admin.delete(POD, "hook-post-upgrade", name)
+    failing_chart = helm.chart(name, config_map("c1", {"rev": "3"}), pod_hook("pre-upgrade"))
+    failing = asyncio.create_task(helm.run("upgrade", name, failing_chart, "-n", name, check=False))
+    await locks.until(POD, "hook-pre-upgrade", name, bool)
+    await end_hook(admin, "pre-upgrade", name, "Failed")
+    assert (await failing)[0] != 0
+    status = await locks.status(name, lambda status: status.get("state") == "Failed" and status.get("lockedVersion") == 2)
+    assert status["version"] == 3
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/rev", "by hand"))
+    await locks.data("c1", name, {"rev": "2"})
+
+
+@pytest.mark.check("hpo-74")
+@pytest.mark.check("hpo-75")
+async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """Without a release SecretNotFound; names missing are told; another namespace or another's mark is ignored."""
+    name = f"none-{token()}"
+    await locks.namespace(name)
+    await locks.lock(name, "nothing", name)
+    await locks.lock(f"{name}-empty", "", "")
+    await locks.lock(name, name, name, system=name)
+    theirs = await locks.lock(f"{name}-theirs", name, name)
+    await admin.delete(HELM_RELEASE, f"{name}-theirs", SYSTEM)
+    await locks.until_gone(HELM_RELEASE, f"{name}-theirs", SYSTEM)
+    annotated = {**theirs["metadata"], "annotations": {RELEASE_MANAGED_BY: "somebody-else"}, "finalizers": []}
+    body = {part: theirs[part] for part in ("apiVersion", "kind", "spec")}
+    keep = {part: annotated[part] for part in ("name", "namespace", "annotations")}
+    await admin.create(HELM_RELEASE, {**body, "metadata": keep})
+    await helm.install(name, name, config_map("c1", {"a": "1"}))
+
+    status = await locks.status(name, lambda status: status.get("state") == "SecretNotFound")
+    assert (status["version"], condition(status, "Locked")["reason"]) == (0, "ReleaseNotFound")
+    status = await locks.status(f"{name}-empty", lambda status: bool(status.get("conditions")))
+    assert condition(status, "Locked")["reason"] == "NamesNoRelease"
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "2"))
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    for place, namespace in ((name, name), (f"{name}-theirs", SYSTEM)):
+        found = await admin.get(HELM_RELEASE, place, namespace)
+        assert found is not None
+        assert "status" not in found
+        assert not found["metadata"].get("finalizers")
+    assert (await admin.get(CONFIG_MAP, "c1", name) or {})["data"] == {"a": "2"}
+
+
+@pytest.mark.check("hpo-76")
+async def test_records_are_read_in_every_form(helm: Helm, locks: Locks, admin: Api) -> None:
+    """Plain JSON and ConfigMap storage are read; a corrupt revision among good ones is skipped; corrupt alone it is told."""
+    name = f"form-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1"}))
+    record = await locks.until(SECRET, f"sh.helm.release.v1.{name}.v1", name, bool)
+    packed = base64.b64decode(base64.b64decode(record["data"]["release"]))
+    plain = base64.b64encode(base64.b64encode(gzip.decompress(packed))).decode()
+    await locks.edit(SECRET, record["metadata"]["name"], name, ("replace", "/data/release", plain))
+    corrupt = {
+        **{part: record[part] for part in ("apiVersion", "kind", "type")},
+        "metadata": {"name": f"sh.helm.release.v1.{name}.v2", "namespace": name, "labels": record["metadata"]["labels"]},
+        "data": {"release": base64.b64encode(b"not a release").decode()},
+    }
+    await admin.create(SECRET, corrupt)
+    await helm.install(f"{name}-cm", name, config_map("c2", {"b": "1"}), driver="configmap")
+    await locks.lock(name, name, name)
+    await locks.lock(f"{name}-cm", f"{name}-cm", name)
+    await locks.locked(name)
+    await locks.locked(f"{name}-cm")
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "x"))
+    await locks.edit(CONFIG_MAP, "c2", name, ("replace", "/data/b", "x"))
+    await locks.data("c1", name, {"a": "1"})
+    await locks.data("c2", name, {"b": "1"})
+
+    await admin.delete(SECRET, record["metadata"]["name"], name)
+    status = await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "RecordsUnreadable")
+    assert status["state"] == "Deployed"  # unchanged: nothing says otherwise
+    assert "revision 2" in condition(status, "Locked")["message"]
+
+
+@pytest.mark.check("hpo-77")
+@pytest.mark.check("hpo-78")
+async def test_no_stray_copies_and_no_echo(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """An object without namespace is kept in the release namespace and nowhere else; status updates cause no write, no Event."""
+    name = f"still-{token()}"
+    await locks.namespace(name)
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "web", "image": "web", "resources": {"limits": {"cpu": "1000m"}}}]},
+            },
+        },
+    }
+    await helm.install(name, name, web, config_map(name, {"a": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    await knative_.drain()
+    events = len(await locks.events(name, SYSTEM))
+    writes = len(await ours(admin, name))
+    for number in range(100):
+        value = {"type": "Busy", "status": "True", "reason": f"R{number}", "message": ""}
+        live = await locks.until(DEPLOYMENT, name, name, lambda found: found.get("status"))
+        live["status"]["conditions"] = [*[each for each in live["status"].get("conditions", ()) if each["type"] != "Busy"], value]
+        path = DEPLOYMENT.path(name, name) + "/status"
+        with contextlib.suppress(ConflictError):
+            await admin.request("PUT", path, None, live)
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    assert len(await locks.events(name, SYSTEM)) == events
+    assert len(await ours(admin, name)) == writes
+    assert await locks.events(f"{name}", name) == [
+        each for each in await locks.events(name, name) if "lock-enforcement" not in each.get("reportingController", "")
+    ]
+    for kind in (CONFIG_MAP, DEPLOYMENT):
+        assert await admin.get(kind, name, "default") is None
+
+
+async def ours(admin: Api, name: str) -> list[str]:
+    """The Events that lock-enforcement recorded about objects of this name, in any namespace: one for every write to them."""
+    found = (await admin.list(EVENT)).items
+    return [each["reason"] for each in found if each["regarding"]["name"] == name and "lock" in each["reportingController"]]
+
+
+@pytest.mark.check("hpo-80")
+async def test_pauses_and_ignored_fields(helm: Helm, locks: Locks) -> None:
+    """A pause by field or annotation, of a release or one object, lets edits stay until it ends; ignored fields stay for ever."""
+    name = f"pause-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1", "free": "1"}), config_map("c2", {"a": "1", "free": "1"}))
+    await locks.lock(name, name, name, suspend=True, ignore=[{"kind": "ConfigMap", "name": "c1", "paths": ["/data/free", "bad"]}])
+    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
+    for each in ("c1", "c2"):
+        await locks.edit(CONFIG_MAP, each, name, ("replace", "/data/a", "x"), ("replace", "/data/free", "x"))
+    annotations = {"tenantry.dev/lock": "paused", "tenantry.dev/lock-ignore": "/data/free"}
+    await locks.edit(CONFIG_MAP, "c2", name, *[("add", f"/metadata/annotations/{pointer(k)}", v) for k, v in annotations.items()])
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/metadata/annotations/tenantry.dev~1lock", "paused"))
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/suspend", None))
+    await locks.status(name, lambda status: status.get("observedGeneration") == 2)
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/metadata/annotations/tenantry.dev~1lock", None))
+
+    await locks.data("c1", name, {"a": "1", "free": "x"})
+    status = await locks.status(name, lambda status: status.get("lockedVersion") == 1)
+    assert condition(status, "Complete")["reason"] == "BadIgnoreRule"
+    assert "'bad'" in condition(status, "Complete")["message"]
+    await locks.data("c2", name, {"a": "x", "free": "x"})  # still paused
+    await locks.edit(CONFIG_MAP, "c2", name, ("remove", "/metadata/annotations/tenantry.dev~1lock", None))
+    await locks.data("c2", name, {"a": "1", "free": "x"})
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/ignore", None))
+    await locks.data("c1", name, {"a": "1", "free": "1"})
+    await locks.locked(name)
+
+
+@pytest.mark.check("hpo-81")
+async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> None:
+    """Of two HelmReleases that claim an object the older keeps it and the other tells; Helm's marks say whose it is."""
+    name = f"both-{token()}"
+    await locks.namespace(name)
+    await helm.install(f"{name}-a", name, config_map("shared", {"of": "a"}), config_map("a", {"of": "a"}))
+    marks = [("remove", f"/metadata/annotations/meta.helm.sh~1release-{part}", None) for part in ("name", "namespace")]
+    await locks.lock(f"{name}-1", f"{name}-a", name)
+    await locks.locked(f"{name}-1")
+    await locks.lock(f"{name}-2", f"{name}-a", name)
+    status = await locks.status(f"{name}-2", lambda status: condition(status, "Locked").get("reason") == "Conflict")
+    assert f"{name}-1 is older" in condition(status, "Locked")["message"]
+
+    chart = helm.chart(f"{name}-b", config_map("shared", {"of": "b"}), config_map("b", {"of": "b"}))
+    await locks.edit(HELM_RELEASE, f"{name}-1", SYSTEM, ("add", "/spec/suspend", True))
+    await helm.run("install", f"{name}-b", chart, "-n", name, "--take-ownership")
+    await locks.lock(f"{name}-3", f"{name}-b", name)
+    await locks.locked(f"{name}-3")
+    await locks.edit(HELM_RELEASE, f"{name}-1", SYSTEM, ("remove", "/spec/suspend", None))
+    status = await locks.status(f"{name}-1", lambda status: condition(status, "Complete").get("reason") == "ForeignObject")
+    assert "ConfigMap" in condition(status, "Complete")["message"]
+    assert "/shared belongs to" in condition(status, "Complete")["message"]
+    await locks.edit(CONFIG_MAP, "shared", name, *marks)
+    await locks.data("shared", name, {"of": "a"})  # nobody's by its marks: the oldest HelmRelease keeps it
+    status = await locks.status(f"{name}-3", lambda status: condition(status, "Complete").get("reason") == "Conflict")
+    assert f"{name}-1" in condition(status, "Complete")["message"]
+    await locks.edit(CONFIG_MAP, "b", name, ("replace", "/data/of", "x"))
+    await locks.data("b", name, {"of": "b"})
+
+    await admin.delete(HELM_RELEASE, f"{name}-1", SYSTEM)
+    await locks.locked(f"{name}-2")
+
+
+@pytest.mark.check("hpo-82")
+async def test_the_lock_is_never_in_the_way_of_helm_4(helm4: Helm, locks: Locks, admin: Api) -> None:
+    """After drift was put right Helm owns the fields again: its server-side apply without force changes and prunes them.
+
+    What it does meet in a conflict is a field that somebody else took.
+    """
+    name = f"four-{token()}"
+    await locks.namespace(name)
+    await helm4.install(name, name, config_map("c1", {"a": "1", "b": "1"}), config_map("c2", {"a": "1"}))
+    record = await locks.until(SECRET, f"sh.helm.release.v1.{name}.v1", name, bool)
+    assert unpacked(record)["apply_method"] == "ssa"
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    for value in ("x", "y"):
+        await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", value))
+        await locks.data("c1", name, {"a": "1", "b": "1"})
+    await admin.delete(CONFIG_MAP, "c2", name)
+    for each, keys in (("c1", {"a", "b"}), ("c2", {"a"})):
+        live = await locks.until(CONFIG_MAP, each, name, lambda found: not owners(found, "tenantry-lock-enforcement"))
+        assert owners(live, "helm") == keys
+
+    await helm4.upgrade(name, name, config_map("c1", {"a": "2"}), config_map("c2", {"a": "2"}))
+    await locks.locked(name, 2)
+    for each in ("c1", "c2"):
+        await locks.data(each, name, {"a": "2"})
+
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/suspend", True))
+    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
+    await admin.apply(CONFIG_MAP, config_map("c1", {"a": "taken"}, namespace=name))
+    chart = helm4.chart(name, config_map("c1", {"a": "3"}))
+    code, said = await helm4.run("upgrade", name, chart, "-n", name, check=False)
+    assert code != 0
+    assert "conflict" in said
+
+
+def owners(obj: dict[str, object], manager: str) -> set[str]:
+    """The data keys that a manager owns."""
+    entries = obj["metadata"]["managedFields"]  # type: ignore[index]
+    fields = [entry["fieldsV1"].get("f:data", {}) for entry in entries if entry["manager"] == manager]
+    return {step.removeprefix("f:") for below in fields for step in below if step != "."}
+
+
+@pytest.mark.check("hpo-83")
+async def test_what_cannot_be_changed_back_is_made_anew(helm: Helm, locks: Locks, admin: Api) -> None:
+    """A Service's type and a Job's template are put right by making the object anew once, with one Event that names it."""
+    name = f"anew-{token()}"
+    await locks.namespace(name)
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": {"suspend": True, "template": template}}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc"}, "spec": {"ports": [{"port": 80}]}}
+    service["spec"]["type"] = "ClusterIP"  # type: ignore[index]
+    await helm.install(name, name, job, service)
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    before = {kind: await locks.until(kind, each, name, bool) for kind, each in ((JOB, "job"), (SERVICE, "svc"))}
+
+    await locks.edit(SERVICE, "svc", name, ("replace", "/spec/type", "NodePort"))
+    image = "/spec/template/spec/containers/0/image"
+    other = {part: before[JOB][part] for part in ("apiVersion", "kind")}
+    metadata = {part: before[JOB]["metadata"][part] for part in ("name", "namespace", "annotations")}
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/suspend", True))
+    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
+    await admin.delete(JOB, "job", name)
+    await locks.until_gone(JOB, "job", name)
+    changed = {**template["spec"], "containers": [{"name": "work", "image": "other"}]}
+    await admin.create(JOB, {**other, "metadata": metadata, "spec": {"suspend": True, "template": {"spec": changed}}})
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/suspend", None))
+
+    for kind, each, path in ((SERVICE, "svc", "spec.type"), (JOB, "job", "spec.template.spec.containers[work].image")):
+        old = before[kind]["metadata"]["uid"]
+        live = await locks.until(kind, each, name, lambda found, old=old: found["metadata"]["uid"] != old and right(found))  # type: ignore[misc]
+        assert right(live), image
+        told = [event for event in await locks.events(each, name) if "lock" in event["reportingController"]]
+        assert [event["reason"] for event in told][-1] == "Recreated"
+        assert path in told[-1]["note"]
+        assert f"{kind.kind} {name}/{each}" in told[-1]["note"]
+        assert len(told) == 1
+
+
+def right(found: dict[str, object]) -> bool:
+    """Whether a Job or Service is as in the chart."""
+    spec = found["spec"]
+    if found["kind"] == "Service":
+        return bool(spec["type"] == "ClusterIP")  # type: ignore[index]
+    return bool(spec["template"]["spec"]["containers"][0]["image"] == "work")  # type: ignore[index]
+
+
+async def command(control_plane: ControlPlane, *arguments: str) -> tuple[int, str]:
+    """Run ``tenantry lock`` as an administrator."""
+
+    def run() -> Result:
+        return CliRunner().invoke(main, ["lock", *arguments, "--kubeconfig", str(control_plane.kubeconfig)])
+
+    result = await asyncio.to_thread(run)
+    return result.exit_code, result.output
+
+
+async def test_the_command_shows_and_pauses(helm: Helm, locks: Locks, control_plane: ControlPlane) -> None:
+    """List and show tell the state; pause lets edits stay, diff shows them with exit code 1, resume puts them back."""
+    name = f"cli-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1", "b": "1"}), config_map("c2", {"a": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+
+    code, listed = await command(control_plane, "list")
+    assert code == 0
+    assert [name, f"{name}/{name}", "Deployed", "1", "True", "Enforced"] in [line.split() for line in listed.splitlines()]
+    code, shown = await command(control_plane, "show", name, "-o", "json")
+    assert (code, json.loads(shown)["lockedVersion"]) == (0, 1)
+    assert (await command(control_plane, "diff", name))[0] == 0
+
+    assert (await command(control_plane, "pause", name)) == (0, f"{name} is paused\n")
+    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "x"))
+    await locks.admin.delete(CONFIG_MAP, "c2", name)
+    code, told = await command(control_plane, "diff", name)
+    assert code == 1
+    assert f'ConfigMap {name}/c1: drifted\n  data[a]: live "x", locked "1"\nConfigMap {name}/c2: missing\n' == told
+    code, told = await command(control_plane, "diff", name, "-o", "yaml")
+    assert (code, [row["state"] for row in yaml.safe_load(told)["drift"]]) == (1, ["drifted", "missing"])
+
+    assert (await command(control_plane, "resume", name)) == (0, f"{name} is locked again\n")
+    await locks.data("c1", name, {"a": "1", "b": "1"})
+    await locks.data("c2", name, {"a": "1"})
+    code, told = await command(control_plane, "show", "nobody")
+    assert (code, "there is no HelmRelease nobody" in told) == (1, True)

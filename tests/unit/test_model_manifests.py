@@ -1,0 +1,92 @@
+"""Manifests: every document counts for itself, lists are expanded, scalars are those of the Kubernetes tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenantry.model.manifests import read_manifest
+
+
+def document(name: str, kind: str = "ConfigMap") -> str:
+    return f"apiVersion: v1\nkind: {kind}\nmetadata:\n  name: {name}\n"
+
+
+def test_a_bad_document_spoils_no_other() -> None:
+    """What does not parse is told with its place, and what follows is kept."""
+    text = (
+        "---\n# Source: chart/templates/a.yaml\n"
+        + document("a")
+        + "---\n# Source: chart/templates/b.yaml\na: [b\n---\n"
+        + document("c")
+    )
+    made = read_manifest(text)
+
+    assert [found["metadata"]["name"] for found in made.objects] == ["a", "c"]
+    assert [str(problem) for problem in made.problems] == ["document 2 (chart/templates/b.yaml): not valid YAML in its line 3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("just text", "not an object"),
+        ("kind: ConfigMap", "no apiVersion and kind"),
+        ("apiVersion: v1\nkind: ConfigMap", "without metadata.name"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {1: b}", "not text"),
+        ("apiVersion: v1\nkind: List\nitems: text", "not a list"),
+        ("apiVersion: v1\nkind: List\nitems: [7]", "not an object"),
+        (document("a") + "---\n" + document("a"), "there twice"),
+        ("a: !!python/name:os.system x", "not valid YAML"),
+        ("a: &a [*a]", "apiVersion"),
+    ],
+)
+def test_what_is_no_object_is_told(text: str, why: str) -> None:
+    """Each kind of bad document has its reason."""
+    (problem,) = read_manifest(text).problems
+    assert why in str(problem)
+
+
+def test_lists_are_expanded() -> None:
+    """A List and typed lists give their items, also nested ones."""
+    text = """
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: v1, kind: Secret, metadata: {name: a}}
+  - {apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: b}}]}
+"""
+    made = read_manifest(text)
+    assert [(found["kind"], found["metadata"]["name"]) for found in made.objects] == [("Secret", "a"), ("ConfigMap", "b")]
+
+
+def test_empty_documents_are_nothing() -> None:
+    """Comments and empty documents are neither objects nor problems."""
+    made = read_manifest("---\n# nothing\n---\n\n--- \nnull\n")
+    assert (made.objects, made.problems) == ((), ())
+
+
+def test_scalars_are_those_of_kubernetes() -> None:
+    """No dates, no sexagesimal numbers; exponents and octals are numbers; yes and no are booleans."""
+    text = (
+        document("a") + 'data: {d: 2020-01-01, t: 12:30, e: 1e3, f: 1.5, o: 0755, h: 0x1F, b: yes, q: "1", n: ~, x: 0o17, v: -3}'
+    )
+    (found,) = read_manifest(text).objects
+    assert found["data"] == {
+        "d": "2020-01-01",
+        "t": "12:30",
+        "e": 1000,
+        "f": 1.5,
+        "o": 493,
+        "h": 31,
+        "b": True,
+        "q": "1",
+        "n": None,
+        "x": 15,
+        "v": -3,
+    }
+
+
+def test_a_dash_line_inside_a_text_ends_nothing() -> None:
+    """Only a line that is the separator separates."""
+    text = document("a") + "data:\n  k: |\n    ---\n    b\n"
+    (found,) = read_manifest(text).objects
+    assert found["data"] == {"k": "---\nb\n"}
