@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format faults hunt bench rights lock clean
+.PHONY: help setup run test volume check format faults hunt bench rights lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ run: setup ## run everything here: a Kubernetes control plane, sources, broker a
 test: setup ## run all tests against a real control plane (built once, about 12 minutes on two cores)
 	@$(BIN)/tenantry cluster build helm4
 	@GOGC=400 $(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+
+volume: setup ## the tests that take a sample of a large number in a test run, at full size
+	@$(BIN)/tenantry cluster build
+	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_registration_volume.py tests/cluster/test_releases_settings.py
 
 check: setup ## formatting, lint, types and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }

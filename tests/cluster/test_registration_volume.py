@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import ssl
 import time
@@ -23,7 +24,7 @@ from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle, snapshot
 
-PROJECTS = 200
+PROJECTS = 200 if os.environ.get("TENANTRY_FULL_SIZE") else 60  # make volume
 KINDS = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 
@@ -43,7 +44,7 @@ class Cluster:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    """Two hundred projects, created at once on an empty cluster and served."""
+    """Many projects, created at once on an empty cluster and served."""
     del control_plane  # the programs are there, and their building is not on this test's time
     folder = tmp_path_factory.mktemp("many")
     plane = ControlPlane(ephemeral=True)
@@ -91,10 +92,10 @@ async def _write_requests(plane: ControlPlane) -> dict[str, float]:
 
 
 @pytest.mark.check("hpo-19")
-async def test_two_hundred_projects_at_once(
+async def test_many_projects_at_once(
     cluster: Cluster, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two hundred namespaces in two hundred projects, created at once, are all registered.
+    """Namespaces in as many projects, created at once, are all registered: sixty in a test run, two hundred with `make volume`.
 
     The check asks for thirty seconds on a machine of its own; the time is printed, and `make bench` measures it.
     """

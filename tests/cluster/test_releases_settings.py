@@ -31,7 +31,7 @@ from tenantry.serving.config import ConfigError, parse_config
 from tenantry.testing.settling import settle, snapshot
 
 Running = Callable[..., AbstractAsyncContextManager[Knative]]
-ALL = "TENANTRY_ALL_RESTARTS"
+FULL_SIZE = "TENANTRY_FULL_SIZE"
 
 
 @pytest.fixture
@@ -212,8 +212,8 @@ async def test_a_denied_project_and_a_new_installation(running: Running, owners:
 @pytest.mark.check("hpo-51")
 @pytest.mark.timeout(600)
 async def test_restarts_change_nothing(running: Running, owners: Owners) -> None:
-    """Restarts of the functions over deployed charts write nothing; TENANTRY_ALL_RESTARTS=1 takes 20 restarts and 50 charts."""
-    charts, restarts = (50, 20) if os.environ.get(ALL) else (8, 2)
+    """Restarts of the functions over deployed charts write nothing; `make volume` takes 20 restarts and 50 charts."""
+    charts, restarts = (50, 20) if os.environ.get(FULL_SIZE) else (8, 2)
     project = f"p-{token()}"
     async with running(CONFIG, functions=FUNCTIONS) as knative:
         await owners.project(name=project)

@@ -25,8 +25,8 @@ from tenantry.testing.schemas import Mistake, invalid, valid
 from tenantry.testing.workload import load_workload
 
 pytestmark = pytest.mark.timeout(300)
-BOUNDED = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-FEW = settings(BOUNDED, max_examples=5)
+BOUNDED = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+FEW = settings(BOUNDED, max_examples=3)
 TWICE = settings(BOUNDED, max_examples=2)
 
 
