@@ -267,8 +267,9 @@ class Refused(Answered):
         """Refuse it as often as it comes."""
         if ask.target.rpartition(" #")[0] != scene.target.rpartition(" #")[0] or scene.notes.get("lifted"):
             return None
-        scene.reached = True
-        return await self.hit(scene, ask)
+        answer = await self.hit(scene, ask)
+        scene.reached = scene.reached or answer is not None  # a dry run is let pass: it writes nothing
+        return answer
 
     async def lift(self, scene: Scene) -> None:
         """Refuse no more."""

@@ -11,7 +11,6 @@ from tenantry.testing.world import Moment
 
 HOME, LOCK, SYSTEM = "n-@", "lock-@", "cattle-helm-system"
 MARKS = {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": HOME}
-MANAGED = {"app.kubernetes.io/managed-by": "Helm"}
 
 
 def says(revision: int, status: str, value: str = "1") -> Step:
@@ -20,7 +19,7 @@ def says(revision: int, status: str, value: str = "1") -> Step:
 
 
 def makes(value: str) -> Step:
-    return apply("ConfigMap", "c1", HOME, annotations=MARKS, labels=MANAGED, data={"a": value})
+    return apply("ConfigMap", "c1", HOME, annotations=MARKS, labels={"app.kubernetes.io/managed-by": "Helm"}, data={"a": value})
 
 
 def waits_for_helm(moment: Moment) -> str:
