@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +14,10 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
+from tenantry.local.followed import HANDOVER_S
+from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, Kind, Object
+from tenantry.model.names import LOCKED_SOURCE
 from tenantry.testing import eventually
 from tenantry.testing.helm import lockable, packed, unpacked
 
@@ -113,9 +117,11 @@ class Helm:
 class Locks:
     """Acts as an administrator, and waits for what locks do about it."""
 
-    def __init__(self, admin: Api) -> None:
+    def __init__(self, admin: Api, knative: Knative | None = None) -> None:
         self.admin = admin
+        self._knative = knative
         self._made: list[tuple[str, str]] = []
+        self._places: dict[str, str] = {}
         self._namespaces: list[str] = []
 
     async def leave(self, sweep: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -159,6 +165,7 @@ class Locks:
             "spec": {"release": {"name": release, "namespace": namespace}, **spec},
         }
         self._made.append((name, system))
+        self._places[name] = namespace
         return await self.admin.create(HELM_RELEASE, body)
 
     async def until(self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], within: float = 30) -> Object:
@@ -189,8 +196,23 @@ class Locks:
         return status
 
     async def locked(self, name: str, version: int = 1) -> Object:
-        """Wait until a HelmRelease keeps everything of a revision."""
-        return await self.status(name, lambda status: status.get("lockedVersion") == version and true(status, "Complete"))
+        """Wait until a HelmRelease keeps everything of a revision, and its namespace is watched: before, a deletion waits for
+        the sweep."""
+        status = await self.status(name, lambda status: status.get("lockedVersion") == version and true(status, "Complete"))
+        if self._knative is not None:
+            await self._watched(self._places[name], self._knative)
+        return status
+
+    async def _watched(self, namespace: str, knative: Knative) -> None:
+        assert knative.followed is not None
+        sources = knative.followed.sources
+
+        async def is_watched() -> bool:
+            return LOCKED_SOURCE in sources and namespace in str(sources[LOCKED_SOURCE].spec.namespace_selector)
+
+        await eventually(is_watched, within=30, what=f"{namespace} watched")
+        with contextlib.suppress(TimeoutError):  # a kind that may not be watched never lists
+            await asyncio.wait_for(sources[LOCKED_SOURCE].synced(), HANDOVER_S)
 
     async def edit(self, kind: Kind, name: str, namespace: str, *edits: tuple[str, str, Any]) -> Object:
         """A JSON patch as (op, path, value)."""

@@ -6,20 +6,31 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+import slow_proxy
 from kubernetes.aio.client import Configuration
 
 from tenantry.api import Api
 from tenantry.api.errors import Expired, KindNotServed
 from tenantry.local.control_plane import ControlPlane
+from tenantry.local.followed import STAND_IN, FollowedSources
 from tenantry.local.sinks import NoAnswer
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.model.event import Event
-from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object
+from tenantry.model.kinds import (
+    API_SERVER_SOURCE,
+    CLUSTER_ROLE,
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    NAMESPACE,
+    Object,
+)
+from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 
 MapMaker = Callable[..., Awaitable[Object]]
@@ -305,6 +316,53 @@ async def test_a_refusal_ends_the_event(admin: Api, space: str) -> None:
     assert sink.events == []
     assert source.backlog.refused == 1
     assert any("dropped add" in line for line in lines)
+
+
+async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: ControlPlane, space: str, tmp_path: Path) -> None:
+    """While the changed source cannot list yet the old one still tells: what is deleted in between is told."""
+    for kind, obj in (
+        (CUSTOM_RESOURCE_DEFINITION, STAND_IN),
+        (NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}),
+    ):
+        await admin.apply(kind, obj)
+
+    async def served() -> bool:
+        return await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
+
+    await eventually(served, within=30)
+    name, sink = f"changed-{space}", Recorder()
+    spec: Object = {
+        "resources": [CONFIG_MAPS],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space}},
+        "sink": {"uri": "http://unused"},
+    }
+    document: Object = {
+        "apiVersion": API_SERVER_SOURCE.api_version,
+        "kind": API_SERVER_SOURCE.kind,
+        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
+        "spec": spec,
+    }
+    async with slow_proxy.Gate(control_plane.server_url) as gate:
+        path = gate.kubeconfig(control_plane.kubeconfig, tmp_path / "kubeconfig")
+        async with await Api.connect(field_manager="tests-gated", kubeconfig=path) as late:
+            apis = [late, admin]
+
+            async def start(spec: SourceSpec) -> ApiServerSource:
+                return await ApiServerSource(apis.pop(), spec, sink).__aenter__()
+
+            async with FollowedSources(admin, start, lambda _: None) as followed:
+                await admin.create(CONFIG_MAP, config_map("one", space))
+                await admin.create(API_SERVER_SOURCE, document)
+                await sink.hears("add", "one")
+                gate.close()
+                more = [CONFIG_MAPS, {"apiVersion": "v1", "kind": "ServiceAccount"}]
+                await admin.apply(API_SERVER_SOURCE, {**document, "spec": {**spec, "resources": more}}, force=True)
+                await asyncio.wait_for(gate.waiting.wait(), 30)
+                await admin.delete(CONFIG_MAP, "one", space)
+                gate.open()
+                await sink.hears("delete", "one")
+                await followed.drain()
+                await admin.delete(API_SERVER_SOURCE, name, SYSTEM_NAMESPACE)
 
 
 class Gate:

@@ -62,7 +62,7 @@ async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
-    made = Locks(admin)
+    made = Locks(admin, knative_)
     await made.lockable(CONFIG_MAP, DEPLOYMENT, JOB, SERVICE)
     yield made
     await made.leave()

@@ -138,7 +138,7 @@ async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def locks(admin: Api, helm: Helm, knative_: Knative) -> AsyncIterator[Locks]:
-    made = Locks(admin)
+    made = Locks(admin, knative_)
     await made.lockable(*(each.kind for each in ROWS))
     await made.namespace(NAME)
     await helm.install(NAME, NAME, *(each.manifest for each in ROWS))

@@ -1,13 +1,14 @@
 """Sources that functions make while everything runs: ApiServerSource objects, played as they come, change and go.
 
 In a cluster Knative's controller does this.  Here a reflector watches the ApiServerSources of our namespace, and each is run
-by the twin on one machine under the identity that it names.  A changed one is started before the old one is stopped, so that
-no change is missed; what both announce is announced twice, which costs a read.
+by the twin on one machine under the identity that it names.  A changed one has listed everything before the old one is
+stopped, so that no deletion is missed; what both announce is announced twice, which costs a read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +23,8 @@ from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, 
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 Start = Callable[[SourceSpec], Awaitable[ApiServerSource]]
+HANDOVER_S = 5.0
+"""How long an old source waits for the one after it: a kind that is not served or not allowed never lists."""
 
 STAND_IN: Object = {
     "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
@@ -117,6 +120,9 @@ class FollowedSources:
         else:
             self.sources.pop(name, None)
         if running is not None:
+            if spec is not None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.sources[name].synced(), HANDOVER_S)
             await running.__aexit__(None, None, None)
         watched = ", ".join(each.kind for each in spec.resources) if spec is not None else "nothing"
         self._say(f"source {name}: watches {watched}")
