@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from flawless import flawless
 from operators import Operators
 from people import C1, FUNCTION, People
 from releases import CONFIG, FUNCTIONS
@@ -29,30 +29,19 @@ def people(admin: Api) -> People:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def c1(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """The system under the reference configuration, fed by the real source and broker, until the module ends.
-
-    Whatever a module does to it: 500 would be a bug, and a dead letter an event that nobody reflected.
-    """
+    """The system under the reference configuration, fed by the real source and broker, until the module ends."""
     running = await knative(C1, functions=[FUNCTION])
     await running.drain()  # what was there before is looked at
-    statuses: Counter[int] = Counter()
-    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
-    yield running
-    await running.drain()
-    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    async with flawless(running):
+        yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def releasing(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """Projects and their releases, until the module ends; nothing may have ended in 500 or as a dead letter."""
+    """Projects and their releases, until the module ends."""
     running = await knative(CONFIG, functions=FUNCTIONS)
-    statuses: Counter[int] = Counter()
-    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
-    yield running
-    await running.drain()
-    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    async with flawless(running):
+        yield running
 
 
 @pytest.fixture
@@ -92,26 +81,10 @@ def scoping(admin: Api) -> Scoping:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """scope-binding, fed by the real source and broker, until the module ends; 500 and dead letters are failures."""
+    """scope-binding, fed by the real source and broker, until the module ends."""
     running = await knative({}, functions=[SCOPES])
-    statuses: Counter[int] = Counter()
-    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
-    yield running
-    await running.drain()
-    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
-
-
-@pytest.fixture
-def still(admin: Api) -> Callable[[Knative], Awaitable[None]]:
-    """``await still(knative)``: like ``calm``, for scope-binding."""
-
-    async def be_still(knative: Knative) -> None:
-        await settle(knative, admin)
-        await knative.sweep(SCOPES)
-        await settle(knative, admin)
-
-    return be_still
+    async with flawless(running):
+        yield running
 
 
 @pytest_asyncio.fixture

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
+from flawless import Calm, flawless
 from people import C1, OPERATED, PROJECT_ID, People
 from rights import AGGREGATE_FROM, AGGREGATION, CLEANUP, RBAC, ROLE_OF, Everywhere, Project, account, group, named, user
 
@@ -19,14 +19,10 @@ from tenantry.testing.settling import settle
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def aggregation(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """rbac-aggregation under the reference configuration, until the module ends: never a bug, never a dead letter."""
+    """rbac-aggregation under the reference configuration, until the module ends."""
     running = await knative(C1, functions=[AGGREGATION])
-    statuses: Counter[int] = Counter()
-    running.on_delivery.append(lambda _, __, status, *___: statuses.update([status]))
-    yield running
-    await running.drain()
-    assert statuses[500] == 0, f"answers by status: {dict(statuses)}"
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    async with flawless(running):
+        yield running
 
 
 @pytest.fixture
@@ -35,13 +31,6 @@ async def project(aggregation: Knative, people: People) -> Project:
     made = await Project(people).set_up()
     await made.role()
     return made
-
-
-async def calm(knative: Knative, admin: Api) -> None:
-    """Everything is handled, and a sweep has looked at all."""
-    await settle(knative, admin)
-    await knative.sweep(AGGREGATION)
-    await settle(knative, admin)
 
 
 @pytest.mark.check("hpo-58")
@@ -132,7 +121,7 @@ async def test_the_last_one_takes_the_binding_along(project: Project) -> None:
 
 
 @pytest.mark.check("hpo-62")
-async def test_without_role_or_level_there_is_no_binding(project: Project, aggregation: Knative, admin: Api) -> None:
+async def test_without_role_or_level_there_is_no_binding(project: Project, aggregation: Knative, admin: Api, calm: Calm) -> None:
     """A deleted Role takes its RoleBinding along; a level that does not exist yields nothing, and the owner is told."""
     await project.bind("alice", "admin", user("alice"))
     await project.role("r-owner", "owner")
@@ -140,7 +129,7 @@ async def test_without_role_or_level_there_is_no_binding(project: Project, aggre
     assert AGGREGATE_FROM in await project.told("UnknownLevel")
     await project.people.delete(ROLE, "r-admin", project.place)
     await project.bound()
-    await calm(aggregation, admin)
+    await calm(aggregation)
 
     assert await project.binding("r-owner") is None
     await project.people.delete(ROLE, "r-owner", project.place)
@@ -177,13 +166,15 @@ async def test_binding_is_restored(project: Project, drift: str) -> None:
 
 
 @pytest.mark.check("hpo-64")
-async def test_bindings_elsewhere_have_no_effect(project: Project, people: People, aggregation: Knative, admin: Api) -> None:
+async def test_bindings_elsewhere_have_no_effect(
+    project: Project, people: People, aggregation: Knative, admin: Api, calm: Calm
+) -> None:
     """RoleBindings in an ordinary namespace of the project, in its release namespace and in another project count for nothing."""
     other = await Project(people).set_up()
     await people.namespace(f"a1-{project.id}", project.id)
     for place in (f"a1-{project.id}", other.home, project.place):
         await project.bind("elsewhere", "admin", user("mallory"), namespace=place)
-    await calm(aggregation, admin)
+    await calm(aggregation)
     assert await project.binding() is None
 
     await project.bind("alice", "admin", user("alice"))
@@ -191,19 +182,19 @@ async def test_bindings_elsewhere_have_no_effect(project: Project, people: Peopl
 
 
 @pytest.mark.check("hpo-65")
-async def test_a_role_of_that_name_grants_nothing(project: Project, aggregation: Knative, admin: Api) -> None:
+async def test_a_role_of_that_name_grants_nothing(project: Project, aggregation: Knative, admin: Api, calm: Calm) -> None:
     """A RoleBinding to a Role called admin, which a project owner may make, is no binding to the ClusterRole."""
     await project.bind("trick", {"apiGroup": RBAC, "kind": "Role", "name": "admin"}, user("mallory"))
-    await calm(aggregation, admin)
+    await calm(aggregation)
     assert await project.binding() is None
 
 
 @pytest.mark.check("hpo-66")
-async def test_at_rest_nothing_is_written(project: Project, aggregation: Knative, admin: Api) -> None:
+async def test_at_rest_nothing_is_written(project: Project, aggregation: Knative, admin: Api, calm: Calm) -> None:
     """With ten subjects and no changes, sweeps and repeated events leave the RoleBinding's version as it is."""
     await project.bind("many", "admin", *(user(f"u{number}") for number in (7, 3, 9, 1, 0, 5, 2, 8, 6, 4)))
     await project.bound(*(f"User u{number}" for number in range(10)))
-    await calm(aggregation, admin)
+    await calm(aggregation)
     before = await project.binding()
     assert before is not None
 
@@ -213,7 +204,7 @@ async def test_at_rest_nothing_is_written(project: Project, aggregation: Knative
             ROLE_BINDING, "many", project.home, ("add", "/metadata/annotations", {"tenantry.dev/touched": str(_)})
         )
         await aggregation.sweep(AGGREGATION)
-    await calm(aggregation, admin)
+    await calm(aggregation)
 
     after = await project.binding()
     assert after is not None
@@ -244,13 +235,15 @@ async def test_levels_are_independent(project: Project) -> None:
     await project.bound("User alice", name="r-edit")
 
 
-async def test_role_of_another_release_or_place_is_not_bound(project: Project, aggregation: Knative, admin: Api) -> None:
+async def test_role_of_another_release_or_place_is_not_bound(
+    project: Project, aggregation: Knative, admin: Api, calm: Calm
+) -> None:
     """A Role that names another release, or lies outside the release namespace, gets nothing."""
     await project.role("r-other", of=f"{project.release}-x")
     await project.role("r-home", namespace=project.home)
     await project.bind("alice", "admin", user("alice"))
     await project.bound("User alice")
-    await calm(aggregation, admin)
+    await calm(aggregation)
 
     assert await project.binding("r-other") is None
     assert await admin.get(ROLE_BINDING, "r-home", project.home) is None
@@ -277,14 +270,16 @@ async def test_bindings_go_with_the_clean_up_label(project: Project) -> None:
     await project.bound("User alice")
 
 
-async def test_a_chart_that_is_not_ours_any_more_keeps_what_it_has(project: Project, aggregation: Knative, admin: Api) -> None:
+async def test_a_chart_that_is_not_ours_any_more_keeps_what_it_has(
+    project: Project, aggregation: Knative, admin: Api, calm: Calm
+) -> None:
     """Another helmApiVersion is no evidence that the release is gone: what is bound stays as it is."""
     await project.bind("alice", "admin", user("alice"))
     before = await project.bound("User alice")
     await project.people.edit(
         PROJECT_HELM_CHART, project.chart, project.home, ("replace", "/spec/helmApiVersion", "other.example/v1")
     )
-    await calm(aggregation, admin)
+    await calm(aggregation)
 
     after = await project.binding()
     assert after is not None
@@ -292,7 +287,7 @@ async def test_a_chart_that_is_not_ours_any_more_keeps_what_it_has(project: Proj
 
 
 async def test_the_older_of_two_charts_has_the_release(
-    project: Project, people: People, aggregation: Knative, admin: Api
+    project: Project, people: People, aggregation: Knative, admin: Api, calm: Calm
 ) -> None:
     """Two projects that claim one release name: the people of the older one are bound, and those of the other when it is gone."""
     rival = Project(people, f"z{project.run}", chart=project.chart)  # of two of the same second the first by name is older
@@ -302,35 +297,39 @@ async def test_the_older_of_two_charts_has_the_release(
     await project.bound("User alice")
     await people.delete(PROJECT_HELM_CHART, project.chart, project.home)
     await project.bound()
-    await calm(aggregation, admin)
+    await calm(aggregation)
     assert await project.binding() is None, "the namespace is still that of the first project"
     await people.label(project.place, {PROJECT_ID: rival.id})
     await aggregation.sweep(AGGREGATION)
     await project.bound("User bob")
 
 
-async def test_foreign_namespace_of_that_name_is_left_alone(people: People, aggregation: Knative, admin: Api) -> None:
+async def test_foreign_namespace_of_that_name_is_left_alone(people: People, aggregation: Knative, admin: Api, calm: Calm) -> None:
     """Where the release namespace is somebody else's, nobody is given a right in it."""
     made = await Project(people).set_up(place=False)
     await people.namespace(made.place)
     await made.role()
     await made.bind("alice", "admin", user("alice"))
-    await calm(aggregation, admin)
+    await calm(aggregation)
     assert await made.binding() is None
 
 
-async def test_chart_in_an_ordinary_namespace_counts_for_nothing(people: People, aggregation: Knative, admin: Api) -> None:
+async def test_chart_in_an_ordinary_namespace_counts_for_nothing(
+    people: People, aggregation: Knative, admin: Api, calm: Calm
+) -> None:
     """A ProjectHelmChart outside a registration namespace has no people, also where its namespace only looks like one."""
     made = Project(people)
     await people.namespace(made.home, made.id)  # the name alone makes it nobody's registration namespace
     await made.set_up(home=False)
     await made.role()
     await made.bind("alice", "admin", user("alice"))
-    await calm(aggregation, admin)
+    await calm(aggregation)
     assert await made.binding() is None
 
 
-async def test_a_copy_of_a_binding_is_somebodys_own(project: Project, people: People, aggregation: Knative, admin: Api) -> None:
+async def test_a_copy_of_a_binding_is_somebodys_own(
+    project: Project, people: People, aggregation: Knative, admin: Api, calm: Calm
+) -> None:
     """A copy of one of our RoleBindings in another namespace, marks included, is neither changed nor deleted."""
     await project.bind("alice", "admin", user("alice"))
     original = await project.bound("User alice")
@@ -341,7 +340,7 @@ async def test_a_copy_of_a_binding_is_somebodys_own(project: Project, people: Pe
     copy = await admin.create(ROLE_BINDING, {**original, "metadata": metadata, "subjects": [user("carol")]})
     await people.delete(PROJECT_HELM_CHART, project.chart, project.home)
     await project.bound()
-    await calm(aggregation, admin)
+    await calm(aggregation)
 
     after = await people.get(ROLE_BINDING, "r-admin", elsewhere)
     assert after["metadata"]["resourceVersion"] == copy["metadata"]["resourceVersion"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from flawless import Calm
 from one_function import ready, serving
 from people import C1, CHART_CONFIG_MAP, FUNCTION, POLICY, People, condition_of, look, marks, marks_of, post, registration, token
 from slow_proxy import Gate
@@ -28,7 +29,6 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
-Calm = Callable[[Knative], Awaitable[None]]
 RIGHTS = "tenantry-namespace-registration"
 
 

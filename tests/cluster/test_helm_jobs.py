@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from flawless import flawless
 from helm_people import FUNCTION, SYSTEM, HelmPeople, chart_archive, is_alive
 from people import People, token
 
@@ -43,12 +44,8 @@ CONFIG: dict[str, Any] = {
 async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """The function and the local runner of its Jobs."""
     running = await knative(CONFIG, functions=[FUNCTION], helm=ensure_helm(Lines()))
-    statuses: list[int] = []
-    running.on_delivery.append(lambda _, __, status, *___: statuses.append(status))
-    yield running
-    await running.drain()
-    assert 500 not in statuses
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    async with flawless(running):
+        yield running
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from click.testing import CliRunner, Result
+from flawless import flawless
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -56,8 +57,8 @@ def helm4(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
-    yield running
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    async with flawless(running):
+        yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

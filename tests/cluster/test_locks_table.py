@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from flawless import flawless
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -132,8 +133,8 @@ def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     running = await knative(locking(interruptedGraceSeconds=2), functions=[FUNCTION])
-    yield running
-    assert not running.dead_letters.exists(), running.dead_letters.read_text()
+    async with flawless(running):
+        yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

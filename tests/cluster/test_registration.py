@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from flawless import Calm
 from people import (
     C1,
     CHART_CONFIG_MAP,
@@ -27,7 +27,6 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, labels_of
 from tenantry.testing.settling import snapshot
 
-Calm = Callable[[Knative], Awaitable[None]]
 DENY_ALL = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
+from flawless import Calm
 from people import (
     CHART_CONFIG_MAP,
     LABEL,
@@ -24,8 +24,6 @@ from people import (
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, is_terminating, labels_of
-
-Calm = Callable[[Knative], Awaitable[None]]
 
 
 @pytest.fixture

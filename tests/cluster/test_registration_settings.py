@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from flawless import Calm
 from people import (
     C1,
     CHART_CONFIG_MAP,
@@ -24,11 +24,9 @@ from people import (
 )
 
 from tenantry.api import Api
-from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, annotations_of, labels_of
 from tenantry.testing.settling import settle, snapshot
 
-Calm = Callable[[Knative], Awaitable[None]]
 KINDS = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
 
 OPEN_POLICY: dict[str, Any] = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
+from flawless import Calm
 from people import (
     CHART_CONFIG_MAP,
     FUNCTION,
@@ -22,8 +21,6 @@ from people import (
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, SERVICE_ACCOUNT, labels_of
 from tenantry.testing import eventually
-
-Calm = Callable[[Knative], Awaitable[None]]
 
 BAD_IDS = ("Foo_Bar", "", "p" + 59 * "x", "p.a")
 

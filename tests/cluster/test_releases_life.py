@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
+from flawless import Calm
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CLEANUP, DUMMY, FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
 
@@ -24,7 +23,6 @@ from tenantry.model.kinds import (
 from tenantry.model.names import PROJECT_CHART
 from tenantry.testing import eventually
 
-Calm = Callable[[Knative], Awaitable[None]]
 Demo = tuple[str, str, str]
 UNABLE = "UnableToCreateHelmRelease"
 UPSTREAM = "wrangler.cattle.io/on-project-helm-chart-remove"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from flawless import Calm
 from people import token
 from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, may, role
 
@@ -22,7 +23,6 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 
-Still = Callable[[Knative], Awaitable[None]]
 Start = Callable[..., Awaitable[Knative]]
 Identity = Callable[..., Awaitable[Path]]
 
@@ -38,7 +38,7 @@ def by_hand(name: str) -> Object:
 
 @pytest.mark.check("sb-32")
 @pytest.mark.check("sb-34")
-async def test_a_role_of_somebody_else_is_not_taken_over(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_role_of_somebody_else_is_not_taken_over(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A name that is taken fails that role alone, for good; it is neither changed nor bound, and heals when it is free."""
     test = f"test-{token()}"
     taken, st, si = f"{test}.taken", f"st-{test}", f"si-{test}"
@@ -50,7 +50,7 @@ async def test_a_role_of_somebody_else_is_not_taken_over(scopes: Knative, scopin
     assert taken in (await scoping.scoped(si, "ScopeTemplateFailed"))["message"]
     await scoping.bound_in(f"{test}.ok1", "default")
     for _ in range(2):
-        await still(scopes)
+        await calm(scopes)
         assert condition_of(await scoping.get(SCOPE_TEMPLATE, st), "Templated")["status"] == "False"
     assert await scoping.bound(taken) == {}
     assert (await scoping.get(CLUSTER_ROLE, taken))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
@@ -61,7 +61,7 @@ async def test_a_role_of_somebody_else_is_not_taken_over(scopes: Knative, scopin
     await scoping.scoped(si)
 
 
-async def test_a_role_that_becomes_somebody_elses_is_not_bound_any_more(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_role_that_becomes_somebody_elses_is_not_bound_any_more(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """When a foreign ClusterRole takes a template's place, the bindings that would now lead to it go."""
     test = f"test-{token()}"
     await scoping.template(f"st-{test}", role(test))
@@ -75,7 +75,7 @@ async def test_a_role_that_becomes_somebody_elses_is_not_bound_any_more(scopes: 
 
 
 @pytest.mark.check("sb-33")
-async def test_no_template_hands_out_cluster_admin(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_no_template_hands_out_cluster_admin(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A template named like a ClusterRole of Kubernetes is refused, and where it was stored already it binds nobody."""
     test = f"test-{token()}"
     for name in ("cluster-admin", "admin", "edit", "view"):
@@ -90,7 +90,7 @@ async def test_no_template_hands_out_cluster_admin(scopes: Knative, scoping: Sco
         await scoping.instance(f"si-{name}-{test}", f"st-{name}-{test}")
         await scoping.templated(f"st-{name}-{test}", "TemplatingFailed")
         await scoping.scoped(f"si-{name}-{test}", "ScopeTemplateFailed")
-    await still(scopes)
+    await calm(scopes)
     bindings = (await scoping.admin.list(CLUSTER_ROLE_BINDING)).items
     assert not [found for found in bindings if any("eve" in subject["name"] for subject in found.get("subjects") or [])]
     assert not await may(scoping.admin, f"eve-{test}", "list", "secrets")
@@ -175,7 +175,7 @@ async def test_a_bad_selector_takes_nothing_and_gives_nothing(scopes: Knative, s
     await scoping.scoped(si)
 
 
-async def test_a_mistake_in_a_template_takes_nobodys_rights(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_mistake_in_a_template_takes_nobodys_rights(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """When a template is changed to a name that is taken, or to impossible subjects, what was bound stays bound (O-5)."""
     test = f"test-{token()}"
     taken, st, si = f"taken-{test}", f"st-{test}", f"si-{test}"
@@ -185,19 +185,19 @@ async def test_a_mistake_in_a_template_takes_nobodys_rights(scopes: Knative, sco
     before = await scoping.bound_in(test, "default")
     await scoping.template(st, role(taken))
     await scoping.scoped(si, "ScopeTemplateFailed")
-    await still(scopes)
+    await calm(scopes)
     assert (await scoping.bound(test))["default"]["metadata"]["uid"] == before["default"]["metadata"]["uid"]
     assert await scoping.admin.get(CLUSTER_ROLE, test) is not None
 
     await scoping.template(st, role(test, subjects=[{**OP, "kind": "Robot"}]))
     await scoping.scoped(si, "ScopingFailed")
-    await still(scopes)
+    await calm(scopes)
     assert (await scoping.bound(test))["default"]["subjects"] == [OP]
     await scoping.template(st, role(test))
     await scoping.scoped(si)
 
 
-async def test_what_a_namespace_refuses_keeps_no_wider_right(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_what_a_namespace_refuses_keeps_no_wider_right(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A namespace that refuses its binding is told by name; what is no longer declared goes all the same."""
     test = f"test-{token()}"
     full, st, si = f"full-{test}", f"st-{test}", f"si-{test}"
@@ -214,15 +214,15 @@ async def test_what_a_namespace_refuses_keeps_no_wider_right(scopes: Knative, sc
     told = await scoping.scoped(si, "ScopingFailed")
     assert "exceeded quota" in told["message"]
     assert told["message"].startswith(f"{full}: ")
-    await still(scopes)
+    await calm(scopes)
 
     await scoping.delete(RESOURCE_QUOTA, "none", full)
-    await still(scopes)
+    await calm(scopes)
     await scoping.bound_in(test, "default", full)
     await scoping.scoped(si)
 
 
-async def test_a_new_template_of_the_same_name_takes_over_at_once(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_new_template_of_the_same_name_takes_over_at_once(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A template, and an instance, that are deleted and made anew while nobody looks are served at once."""
     test = f"test-{token()}"
     st, si = f"st-{test}", f"si-{test}"
@@ -238,7 +238,7 @@ async def test_a_new_template_of_the_same_name_takes_over_at_once(scopes: Knativ
     uid = template["metadata"]["uid"]
     await scoping.role_when(test, lambda found: (found["metadata"].get("labels") or {}).get(TEMPLATE_UID) == uid)
     await scoping.scoped(si)
-    await still(scopes)
+    await calm(scopes)
     assert set(await scoping.bound(test)) == {"default"}
 
 

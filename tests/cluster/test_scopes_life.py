@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
+from flawless import Calm
 from people import token
 from scoping import (
     EVE,
@@ -30,21 +29,20 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing.settling import snapshot
 
-Still = Callable[[Knative], Awaitable[None]]
 KINDS = (SCOPE_TEMPLATE, SCOPE_INSTANCE, CLUSTER_ROLE, ROLE_BINDING)
 
 
 @pytest.mark.check("sb-13")
 @pytest.mark.check("sb-14")
 @pytest.mark.check("sb-15")
-async def test_an_instance_waits_for_its_template(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_an_instance_waits_for_its_template(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """Without its template an instance says so and rests; it is served when the template comes, and told when it goes."""
     nope = f"nope-{token()}"
     await scoping.instance(nope, nope, namespaces=["default"])
     told = await scoping.scoped(nope, "ScopeTemplateNotFound")
     assert told["status"] == "False"
     assert f'ScopeTemplate.operators.coreos.com "{nope}" not found' in told["message"]
-    await still(scopes)
+    await calm(scopes)
     before = await snapshot(scoping.admin, KINDS, containing=nope)
     await scopes.sweep(SCOPES)
     assert await snapshot(scoping.admin, KINDS, containing=nope) == before
@@ -113,14 +111,14 @@ async def test_roles_go_with_their_last_instance(scopes: Knative, scoping: Scopi
 @pytest.mark.check("sb-24")
 @pytest.mark.check("sb-25")
 @pytest.mark.check("sb-26")
-async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """Deleted, subjects, owner references, labels, another role under the same name: each is put back, and there is one."""
     test = f"test-{token()}"
     await scoping.template(f"st1-{test}", role(test))
     await scoping.instance(f"si1-{test}", f"st1-{test}", namespaces=["default"])
     binding = (await scoping.bound_in(test, "default"))["default"]
     name = binding["metadata"]["name"]
-    await still(scopes)
+    await calm(scopes)
 
     await scoping.delete(ROLE_BINDING, name, "default")
     again = await scoping.until(ROLE_BINDING, name, "default", lambda found: found["subjects"] == [OP])
@@ -146,7 +144,7 @@ async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scopi
         await scoping.delete(ROLE_BINDING, name, "default")
         await scoping.admin.create(ROLE_BINDING, foreign)
     await scoping.until(ROLE_BINDING, name, "default", lambda found: found["roleRef"]["name"] == test)
-    await still(scopes)
+    await calm(scopes)
     assert set(await scoping.bound(test)) == {"default"}
     assert not [found for found in (await scoping.admin.list(ROLE_BINDING, "default")).items if "view" in str(found["roleRef"])]
 
@@ -154,7 +152,7 @@ async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scopi
 @pytest.mark.check("sb-21")
 @pytest.mark.check("sb-22")
 @pytest.mark.check("sb-23")
-async def test_a_role_that_drifts_is_put_back(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_role_that_drifts_is_put_back(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """Rules and labels that somebody edits, and roles that somebody deletes, are put back, each role for itself."""
     test = f"test-{token()}"
     one, two = f"{test}.1", f"{test}.2"
@@ -162,7 +160,7 @@ async def test_a_role_that_drifts_is_put_back(scopes: Knative, scoping: Scoping,
     await scoping.instance(f"si2-{test}", f"st2-{test}", namespaces=["default"])
     await scoping.role_when(two)
     await scoping.scoped(f"si2-{test}")
-    await still(scopes)
+    await calm(scopes)
     first = await scoping.get(CLUSTER_ROLE, one)
 
     await scoping.delete(CLUSTER_ROLE, two)
@@ -177,7 +175,7 @@ async def test_a_role_that_drifts_is_put_back(scopes: Knative, scoping: Scoping,
         CLUSTER_ROLE, one, "", ("add", "/aggregationRule", {"clusterRoleSelectors": [{"matchLabels": {"no": "such"}}]})
     )
     await scoping.role_when(one, lambda found: found.get("rules") == [READ_SECRETS] and "aggregationRule" not in found)
-    await still(scopes)
+    await calm(scopes)
 
 
 async def test_a_cluster_wide_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scoping) -> None:
@@ -194,7 +192,7 @@ async def test_a_cluster_wide_binding_that_drifts_is_put_back(scopes: Knative, s
 
 
 @pytest.mark.check("sb-27")
-async def test_what_others_add_stays_and_causes_no_write(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_what_others_add_stays_and_causes_no_write(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A label that somebody puts on a binding or a role survives, and nothing is written any more."""
     test = f"test-{token()}"
     await scoping.template(f"st1-{test}", role(test, rules=[]))
@@ -202,11 +200,11 @@ async def test_what_others_add_stays_and_causes_no_write(scopes: Knative, scopin
     name = (await scoping.bound_in(test, "default"))["default"]["metadata"]["name"]
     await scoping.edit(ROLE_BINDING, name, "default", ("add", "/metadata/labels/team", "x"))
     await scoping.edit(CLUSTER_ROLE, test, "", ("add", "/metadata/labels/team", "x"))
-    await still(scopes)
+    await calm(scopes)
     before = await snapshot(scoping.admin, KINDS, containing=test)
     for _ in range(2):
         await scopes.sweep(SCOPES)
-    await still(scopes)
+    await calm(scopes)
     assert await snapshot(scoping.admin, KINDS, containing=test) == before
     assert labels_of(await scoping.get(ROLE_BINDING, name, "default"))["team"] == "x"
     assert labels_of(await scoping.get(ROLE_BINDING, name, "default"))[GENERATE_NAME] == test

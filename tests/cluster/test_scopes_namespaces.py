@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from flawless import Calm
 from people import look, post, token
 from scoping import GENERATE_NAME, INSTANCE_HASH, INSTANCE_UID, OP, SCOPES, Scoping, may, role
 
@@ -24,13 +24,11 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.settling import snapshot
 
-Still = Callable[[Knative], Awaitable[None]]
-
 
 @pytest.mark.check("sb-28")
 @pytest.mark.check("sb-29")
 @pytest.mark.check("sb-31")
-async def test_missing_namespaces_stop_no_other(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_missing_namespaces_stop_no_other(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """What is listed and missing is named, the others are bound, and it is bound when it comes; a doubled entry is one."""
     test = f"test-{token()}"
     missing, si = f"missing-{test}", f"si-{test}"
@@ -45,11 +43,11 @@ async def test_missing_namespaces_stop_no_other(scopes: Knative, scoping: Scopin
     await scoping.bound_in(test, "default", missing)
     await scoping.scoped(si)
     assert "unboundNamespaces" not in (await scoping.get(SCOPE_INSTANCE, si))["status"]
-    await still(scopes)
+    await calm(scopes)
 
 
 @pytest.mark.check("sb-30")
-async def test_a_namespace_that_goes_away_is_left_alone(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_a_namespace_that_goes_away_is_left_alone(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A namespace that is being terminated is named and not tried again and again; the others stay bound."""
     test = f"test-{token()}"
     t2, si = f"t2-{test}", f"si-{test}"
@@ -63,7 +61,7 @@ async def test_a_namespace_that_goes_away_is_left_alone(scopes: Knative, scoping
     await scoping.delete(NAMESPACE, t2)
     await scoping.until(NAMESPACE, t2, "", is_terminating)
     await scoping.says(SCOPE_INSTANCE, si, "Scoped", "ScopingFailed", t2)
-    await still(scopes)
+    await calm(scopes)
     before = await snapshot(scoping.admin, (ROLE_BINDING, SCOPE_INSTANCE), containing=test)
     for _ in range(2):
         await scopes.sweep(SCOPES)
@@ -80,7 +78,7 @@ async def test_a_namespace_that_goes_away_is_left_alone(scopes: Knative, scoping
 @pytest.mark.check("sb-36")
 @pytest.mark.check("sb-37")
 @pytest.mark.check("sb-38")
-async def test_namespaces_by_selector(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_namespaces_by_selector(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """Namespaces are bound while they carry the labels, besides those that are listed; matching nothing gives nothing."""
     test = f"test-{token()}"
     env = f"env-{test}"
@@ -106,7 +104,7 @@ async def test_namespaces_by_selector(scopes: Knative, scoping: Scoping, still: 
     await scoping.instance(si, st, namespaceSelector={"matchLabels": {env: "nothing"}})
     await scoping.bound_in(test)
     await scoping.scoped(si)
-    await still(scopes)
+    await calm(scopes)
     assert await scoping.bound(test) == {}
     await scoping.instance(si, st, namespaceSelector={})
     every = {found["metadata"]["name"] for found in (await scoping.admin.list(NAMESPACE)).items if not is_terminating(found)}
@@ -186,13 +184,13 @@ async def test_subjects_of_many_bindings_change_in_place(scopes: Knative, scopin
 
 
 @pytest.mark.check("sb-46")
-async def test_bindings_of_the_oria_operator_are_taken_over(scopes: Knative, scoping: Scoping, still: Still) -> None:
+async def test_bindings_of_the_oria_operator_are_taken_over(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """A binding that upstream left is replaced by one with our name, and at no moment is there none."""
     test = f"test-{token()}"
     await scoping.template(f"st-{test}", role(test, subjects=[{**OP, "name": test}]))
     instance = await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
     ours = (await scoping.bound_in(test, "default"))["default"]
-    await still(scopes)
+    await calm(scopes)
     labels = {INSTANCE_UID: instance["metadata"]["uid"], GENERATE_NAME: test, INSTANCE_HASH: "7c9b5d8f4"}
     theirs: Object = {
         "apiVersion": ROLE_BINDING.api_version,
