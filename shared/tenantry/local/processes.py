@@ -23,6 +23,7 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 _RESTART_AFTER_S = 1.0
 _BACKLOG = 1024
+_READY_POLL_S = 0.02
 
 Say = Callable[[str], None]
 
@@ -36,6 +37,19 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+async def ready(port: int) -> None:
+    """Wait until the function on a port of loopback says that it is ready."""
+    while True:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, IndexError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /health/readiness HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n")
+            status = (await reader.readline()).split()[1]
+            writer.close()
+            if status == b"200":
+                return
+        await asyncio.sleep(_READY_POLL_S)
 
 
 class FunctionProcess:
@@ -102,7 +116,7 @@ class FunctionProcess:
 
     async def _answers(self) -> None:
         assert self._process is not None
-        answer, ended = asyncio.ensure_future(self._is_ready()), asyncio.ensure_future(self._process.wait())
+        answer, ended = asyncio.ensure_future(ready(self.port)), asyncio.ensure_future(self._process.wait())
         try:
             await asyncio.wait((answer, ended), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
@@ -111,17 +125,6 @@ class FunctionProcess:
         finally:
             answer.cancel()
             ended.cancel()
-
-    async def _is_ready(self) -> None:
-        while True:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, IndexError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                writer.write(b"GET /health/readiness HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n")
-                status = (await reader.readline()).split()[1]
-                writer.close()
-                if status == b"200":
-                    return
-            await asyncio.sleep(0.02)
 
     async def _keep_running(self) -> None:
         while not self._stopping:

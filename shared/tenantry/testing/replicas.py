@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tenantry.local.processes import FunctionProcess, free_port
+from tenantry.local.processes import FunctionProcess, free_port, ready
 from tenantry.testing.awaiting import POLL_S
 
 START_S = 30.0
@@ -53,15 +53,7 @@ class Spare:
             TimeoutError: it does not.
         """
         async with asyncio.timeout(START_S):
-            while True:
-                with contextlib.suppress(OSError, asyncio.IncompleteReadError, IndexError):
-                    reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                    writer.write(b"GET /health/readiness HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n")
-                    status = (await reader.readline()).split()[1]
-                    writer.close()
-                    if status == b"200":
-                        return
-                await asyncio.sleep(POLL_S)
+            await ready(self.port)
 
     async def crash(self) -> None:
         """Kill it and wait until it is gone."""
