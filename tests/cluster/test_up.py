@@ -1,4 +1,4 @@
-"""Everything on one machine: ``tenantry up``, and the story from a labelled namespace to rights in a release namespace."""
+"""Everything on one machine: ``tenantry up``, and the story from a labelled namespace to a release that stays as it is."""
 
 from __future__ import annotations
 
@@ -17,8 +17,20 @@ from people import LABEL
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ALL_MODULES, ensure_binaries
+from tenantry.local.deployment import documents
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, SECRET, Kind, Object
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CONFIG_MAP,
+    HELM_CHART,
+    HELM_RELEASE,
+    NAMESPACE,
+    PROJECT_HELM_CHART,
+    ROLE_BINDING,
+    SECRET,
+    Kind,
+    Object,
+)
 from tenantry.testing import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +109,14 @@ def _is_ready(chart: Object) -> bool:
     return (find_condition(chart, "Ready") or {}).get("status") == "True"
 
 
+def _lacks_rights(helm_release: Object) -> bool:
+    return (find_condition(helm_release, "Complete") or {}).get("reason") == "RightMissing"
+
+
+def _keeps_all(helm_release: Object) -> bool:
+    return (find_condition(helm_release, "Complete") or {}).get("status") == "True"
+
+
 async def _may(api: Api, who: str, verb: str, config_map: str) -> bool:
     attributes = {"verb": verb, "resource": "configmaps", "name": config_map, "namespace": RELEASE}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
@@ -107,7 +127,7 @@ async def _may(api: Api, who: str, verb: str, config_map: str) -> bool:
 
 
 async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
-    """One command runs everything, real Helm included; SIGTERM ends it with nothing left."""
+    """One command runs everything, real Helm and the lock on what it made included; SIGTERM ends it with nothing left."""
     await up.says("Ready.")
     kubeconfig = (await up.says("export KUBECONFIG=")).partition("=")[2]
     await up.says(f"kubectl label namespace team-a {LABEL}=p-a")
@@ -140,6 +160,14 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
 
         await eventually(alice_may, within=60)
         assert not await _may(api, "alice", "update", dashboard)
+
+        await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write
+        for role in documents(ROOT / "knative" / "lockable-kinds"):
+            await api.apply(CLUSTER_ROLE, role)
+        await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _keeps_all)
+        chart = await _until(api, CONFIG_MAP, dashboard, RELEASE)
+        await api.json_patch(CONFIG_MAP, dashboard, RELEASE, [{"op": "replace", "path": "/data/dashboard.json", "value": "{}"}])
+        await _until(api, CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
 
     up.process.send_signal(signal.SIGTERM)
     assert await up.ends() == 0, "\n".join(up.lines)

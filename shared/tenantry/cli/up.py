@@ -35,6 +35,7 @@ _STORY = """  kubectl create -f - <<'END'
 END
   kubectl create rolebinding alice --clusterrole=view --user=alice -n cattle-project-p-a
   kubectl get projecthelmcharts,helmcharts,rolebindings -A
+  kubectl apply --server-side -k {lockable}     # which kinds locks may write: from now on a release stays as Helm left it
 """
 
 
@@ -126,7 +127,7 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
         return
     entering.result()
     try:
-        story = _STORY.format(version=config.helm_project_operator.charts[0].helm_api_version) if config.project_label else ""
+        story = _story(config) if config.project_label else ""
         click.echo(
             _NEXT.format(
                 kubeconfig=kubeconfig,
@@ -141,6 +142,13 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
         click.echo("stopping: finishing what runs")
     finally:
         await knative.__aexit__(None, None, None)
+
+
+def _story(config: Config) -> str:
+    from tenantry.local.deployment import deployment_folder
+
+    version = config.helm_project_operator.charts[0].helm_api_version
+    return _STORY.format(version=version, lockable=deployment_folder("knative") / "lockable-kinds")
 
 
 def _line(who: str, text: str, level: str = "info") -> None:
