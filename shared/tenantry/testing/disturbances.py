@@ -23,6 +23,7 @@ from tenantry.testing.workload import KINDS
 SEEDS = 3
 SWITCHES = 3
 PATIENCE_S = 1.0
+TURN_S = 0.15
 
 
 # -- events --------------------------------------------------------------------------------------------------
@@ -299,6 +300,41 @@ async def _at_most(what: Awaitable[object], seconds: float) -> None:
         await asyncio.wait_for(what, seconds)
 
 
+class Turns:
+    """Two who ask, 0 and 1, get on by turns: whoever asks first begins, and after the requests ``switches`` the other goes on.
+
+    Whoever does not ask for a while when it is his turn loses it: he is done, or waits for the other.
+    """
+
+    def __init__(self, switches: Iterable[int]) -> None:
+        self.seen = 0
+        self._switches = frozenset(switches)
+        self._turn: int | None = None
+        self._moved = asyncio.Condition()
+        self._ended = False
+
+    async def wait(self, who: int) -> None:
+        """Until one may ask."""
+        if self._ended:
+            return
+        if self._turn is None:
+            self._turn = who
+        async with self._moved:
+            if self._turn != who:
+                try:
+                    await asyncio.wait_for(self._moved.wait_for(lambda: self._turn == who or self._ended), TURN_S)
+                except TimeoutError:
+                    self._turn = who
+            self.seen += 1
+            if self.seen in self._switches:
+                self._turn = 1 - who
+                self._moved.notify_all()
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        self._ended = True
+
+
 class Interleaved(Perturbation):
     """Two processes get every event, and take turns at the API server, request by request, with few switches."""
 
@@ -312,32 +348,17 @@ class Interleaved(Perturbation):
         """Choose the requests after which the turn changes."""
         scene.lane.policy = _ToBoth()
         count = scene.random.randrange(1, SWITCHES + 1)
-        scene.notes |= {"switches": sorted(scene.random.sample(range(1, 30), count)), "seen": 0, "turn": None}
-        scene.notes["moved"] = asyncio.Condition()
+        scene.notes["turns"] = Turns(scene.random.sample(range(1, 30), count))
         scene.reached = True
 
     async def meet(self, scene: Scene, ask: Ask) -> faults.Response | None:
-        """Wait for one's turn: until the other one has come to its switch, or does not want to go on."""
-        notes, who = scene.notes, ask.replica
-        if notes.get("lifted"):
-            return None
-        if notes["turn"] is None:
-            notes["turn"] = who
-        async with notes["moved"]:
-            if notes["turn"] != who:
-                try:
-                    await asyncio.wait_for(notes["moved"].wait_for(lambda: notes["turn"] == who or notes.get("lifted")), 0.15)
-                except TimeoutError:
-                    notes["turn"] = who  # the other one is done, or waits for something else
-            notes["seen"] += 1
-            if notes["seen"] in notes["switches"]:
-                notes["turn"] = 1 - who
-                notes["moved"].notify_all()
+        """Wait for one's turn."""
+        await scene.notes["turns"].wait(ask.replica)
         return None
 
     async def lift(self, scene: Scene) -> None:
         """No more turns."""
-        scene.notes["lifted"] = True
+        scene.notes["turns"].end()
 
 
 class _ToBoth(Policy):
