@@ -323,6 +323,7 @@ def test_up_stays_until_down_and_keeps_its_data(tmp_path: Path, binaries: Binari
 
 def test_ctrl_c_during_up_leaves_nothing(tmp_path: Path, binaries: Binaries) -> None:
     """An interrupt while the API server starts stops what was started."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background inherits that it is ignored
     up = subprocess.Popen(
         [sys.executable, "-c", _CLI, "up", "--data", str(tmp_path)],
         stdout=subprocess.PIPE,
