@@ -479,6 +479,36 @@ async def test_keys_that_concern_everybody_are_joined() -> None:
     assert unit.sweeps == 2
 
 
+async def test_a_bug_with_one_owner_does_not_end_the_sweep_of_all() -> None:
+    """Whatever looking at one owner raises, the others are run, and the answer tells of the bug."""
+
+    class Broken(Still):
+        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+            if owner == "o/1":
+                raise KeyError("a bug")
+            return await super().observe(owner, reader)
+
+    unit = Broken((("o/1", "o/2"),), due=frozenset({"o/2"}))
+    assert (await make(unit).sweep()).status == 500
+    assert unit.log == ["+o/2", "-o/2"]
+
+
+async def test_a_snapshot_asks_once_for_an_object() -> None:
+    """Many owners that are looked at together share a read that no list answers."""
+
+    class Asked(Stub):
+        asked = 0
+
+        async def get(self, kind: Kind, name: str, namespace: str) -> Object:
+            Asked.asked += 1
+            await asyncio.sleep(0)
+            return OBJECT
+
+    snapshot = await Snapshot.take(cast(Api, Asked()), [])
+    found = await asyncio.gather(*(snapshot.get(CONFIG_MAP, "c", "n") for _ in range(50)))
+    assert (found, Asked.asked) == ([OBJECT] * 50, 1)
+
+
 async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
     """A run that is under way may write what it read before the snapshot: its owner counts as due."""
     go = asyncio.Event()

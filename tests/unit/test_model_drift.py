@@ -203,7 +203,7 @@ def test_ignored_fields() -> None:
     assert wanted["spec"]["replicas"] == 1
 
 
-@pytest.mark.parametrize("pointer", ["spec", "/", "", 7, "/kind", "/metadata/name"])
+@pytest.mark.parametrize("pointer", ["spec", "/", "", 7, "/kind", "/metadata/name", "/*", "/*/name", "/metadata/*"])
 def test_bad_pointers(pointer: object) -> None:
     """What cannot name a field is refused with a reason."""
     assert repr(pointer) in pointer_problem(pointer)

@@ -7,6 +7,7 @@ may have been made meanwhile.  One request answers everybody who asks for the sa
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 
@@ -15,6 +16,8 @@ from tenantry.model.kinds import Kind, Object
 
 SERVED_S = 300.0
 MISSING_S = 2.0
+
+_API_VERSION = re.compile(r"(?:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
 
 Request = Callable[[str, str], Awaitable[Object]]
 
@@ -28,7 +31,9 @@ class Discovery:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def find(self, api_version: str, kind: str) -> Kind | None:
-        """The kind as it is served, or None."""
+        """The kind as it is served, or None; nothing is asked about a text that is no group and version."""
+        if _API_VERSION.fullmatch(api_version) is None:
+            return None
         async with self._locks.setdefault(api_version, asyncio.Lock()):
             asked, kinds = self._known.get(api_version, (float("-inf"), {}))
             if time.monotonic() - asked > (SERVED_S if kind in kinds else MISSING_S):

@@ -292,13 +292,13 @@ class Engine:
         return due
 
     async def _is_due(self, unit: Unit[Any], owner: Owner, snapshot: Snapshot) -> bool:
-        """Whether an owner is not as declared; one that cannot be read is due, and its own run tells why."""
+        """Whether an owner is not as declared; one that cannot be read or planned is due, and its own run tells why."""
         try:
             observed = await unit.observe(owner, snapshot)
-        except ApiError:
+            plans = (unit.plan(observed), unit.report(observed, ()))
+            return any(plan.changes(self._api.field_manager) for plan in plans)
+        except Exception:  # a bug with one owner must not end the sweep of all
             return True
-        plans = (unit.plan(observed), unit.report(observed, ()))
-        return any(plan.changes(self._api.field_manager) for plan in plans)
 
     async def _run_due(self, unit: Unit[Any], due: Sequence[Owner]) -> list[Verdict]:
         gate = asyncio.Semaphore(PARALLEL)

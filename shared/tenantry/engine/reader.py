@@ -273,6 +273,7 @@ class Snapshot(Reader):
         self._tables: dict[Kind, builtins.list[_Table]] = {}
         self._headers: dict[Kind, builtins.list[_Table]] = {}
         self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
+        self._asked: dict[Key, asyncio.Task[Object | None]] = {}
 
     @classmethod
     async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
@@ -319,7 +320,10 @@ class Snapshot(Reader):
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         if self._table(kind, namespace, {}, name) is not None:
             return None
-        return await super()._fetch(kind, name, namespace)
+        key = _key(kind, name, namespace)
+        if key not in self._asked:
+            self._asked[key] = started(super()._fetch(kind, name, namespace))
+        return await asyncio.shield(self._asked[key])
 
     async def list(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""

@@ -28,7 +28,7 @@ from tenantry.api.errors import (
     TransientError,
 )
 from tenantry.engine import notices, telemetry
-from tenantry.engine.reader import versions_of
+from tenantry.engine.reader import Shared, versions_of
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries, entries_of
 from tenantry.model.kinds import Object
@@ -82,6 +82,7 @@ class Writer:
         self._api = api
         self._function = function
         self._on_write = on_write
+        self._shared = Shared()
 
     async def write(self, plan: Plan) -> Outcome:
         """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole."""
@@ -180,7 +181,10 @@ class Writer:
         return stored
 
     async def _holds(self, guard: Guard) -> bool:
-        return await versions_of(self._api, guard.kind, guard.namespace, dict(guard.labels)) == guard.versions
+        """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""
+        where = guard.kind, guard.namespace, guard.labels
+        found = await self._shared.read(where, lambda: versions_of(self._api, guard.kind, guard.namespace, dict(guard.labels)))
+        return bool(found == guard.versions)
 
     async def _put_back(self, write: PutBack) -> Object:
         """Put the fields back, then give them to their heir; a lost race for the second leaves it to the next look."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -44,8 +43,3 @@ def documents(*paths: Path) -> list[Object]:
 def function_documents(function: str) -> list[Object]:
     """What ``knative/`` has for one function."""
     return documents(deployment_folder("knative") / function)
-
-
-def names_of(items: list[dict[str, Any]]) -> list[str]:
-    """The names of objects."""
-    return [item["metadata"]["name"] for item in items]

@@ -77,13 +77,15 @@ def entries_of(live: Object, manager: str, subresource: str = "") -> list[Object
 
 def owns(live: Object, manager: str, *path: str) -> bool:
     """True when ``manager`` owns the field at ``path`` (map keys only) of the live object."""
-    for entry in entries_of(live, manager):
-        fields: Any = entry.get("fieldsV1") or {}
-        for step in path:
-            fields = fields.get("f:" + step) if isinstance(fields, dict) else None
-        if fields is not None:
-            return True
-    return False
+    return any(has_field(entry, *path) for entry in entries_of(live, manager))
+
+
+def has_field(entry: Object, *path: str) -> bool:
+    """True when an entry of ``managedFields`` has the field at ``path`` (map keys only)."""
+    fields: Any = entry.get("fieldsV1") or {}
+    for step in path:
+        fields = fields.get("f:" + step) if isinstance(fields, dict) else None
+    return fields is not None
 
 
 def is_sole_owner(live: Object, manager: str, *path: str) -> bool:
@@ -100,13 +102,14 @@ def as_apply_entries(live: Object, manager: str) -> list[Object]:
         return others
     merged: Object = {}
     for entry in ours:
-        _merge_fields(merged, entry.get("fieldsV1") or {})
+        merge_fields(merged, entry.get("fieldsV1") or {})
     return [*others, {**ours[0], "operation": "Apply", "fieldsV1": merged}]
 
 
-def _merge_fields(into: Object, fields: Mapping[str, Any]) -> None:
+def merge_fields(into: Object, fields: Mapping[str, Any]) -> None:
+    """Add the fields of one entry to those of another, which is changed."""
     for name, below in fields.items():
-        _merge_fields(into.setdefault(name, {}), below)
+        merge_fields(into.setdefault(name, {}), below)
 
 
 def _join(path: str, name: str) -> str:

@@ -171,7 +171,8 @@ def locked_fields(manifest: Object, namespace: str) -> Object:
     if made["kind"] == "Secret" and made["apiVersion"] == "v1" and isinstance(made.get("stringData"), dict):
         plain = made.pop("stringData")
         encoded = {name: base64.b64encode(str(value).encode()).decode() for name, value in plain.items()}
-        made["data"] = {**(made.get("data") or {}), **encoded}
+        data = made.get("data")
+        made["data"] = {**(data if isinstance(data, dict) else {}), **encoded}
     return made
 
 
@@ -184,11 +185,15 @@ def _without_nulls(value: Any) -> Any:
 # -- ignored fields ----------------------------------------------------------------------------------------
 
 
+_FOUND_BY = ("name", "namespace", "*")
+
+
 def pointer_problem(pointer: object) -> str:
     """Why a text cannot say which field is ignored; empty when it can."""
     if not isinstance(pointer, str) or not pointer.startswith("/") or pointer == "/":
         return f"{pointer!r} is not a JSON pointer such as /spec/replicas"
-    if pointer.split("/")[1] in ("apiVersion", "kind") or pointer in ("/metadata", "/metadata/name", "/metadata/namespace"):
+    steps = pointer.split("/")[1:]
+    if steps[0] in ("apiVersion", "kind", "*") or steps == ["metadata"] or (steps[0] == "metadata" and steps[1] in _FOUND_BY):
         return f"{pointer!r} is what the object is found by and cannot be ignored"
     return ""
 

@@ -54,7 +54,7 @@ class BadRecord(ValueError):
 class Record:
     """One revision of a release.
 
-    ``storage`` is the kind that holds it.  ``since`` is the time of the Helm operation in RFC 3339, or empty.
+    ``since`` is the time of the Helm operation in RFC 3339, or empty.
     ``server_side`` says that Helm wrote the objects by server-side apply (Helm 4).
     """
 
@@ -86,15 +86,9 @@ def revision_of(record: Object, release: str) -> int | None:
     return int(found["revision"])
 
 
-def release_of(record: Object) -> str:
-    """The name of the release that a record is of; empty when its name is no record's."""
-    found = _RECORD_NAME.fullmatch(record["metadata"]["name"])
-    return found["release"] if found else ""
-
-
 def is_record_name(name: str) -> bool:
     """Whether an object of this name can be a record."""
-    return _RECORD_NAME.fullmatch(name) is not None
+    return bool(release_in_name(name))
 
 
 def release_in_name(name: str) -> str:

@@ -6,6 +6,7 @@ spoils none of the others.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,14 @@ _SEPARATOR = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)
 _DEPTH = 5
 """How deep lists may stand in lists."""
+
+DEEPEST = 120
+"""How deep maps and lists may stand in each other; the deepest CRDs have a few dozen levels."""
+
+_TOWER = 1000
+"""More brackets than this are never open; those in texts count too."""
+_BRACKET = re.compile(r"[\[\]{}]")
+_STAIRS = re.compile(rf"(?:[-?] +){{{DEEPEST},}}")
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -77,6 +86,55 @@ class Manifest:
     problems: tuple[Problem, ...] = ()
 
 
+class NotReadable(ValueError):
+    """A YAML text that is none, or is not meant to be read; the message says why and holds nothing of the content."""
+
+
+def load_yaml(text: str) -> Any:
+    """One YAML document as the Kubernetes tools read it: plain maps, lists, texts, numbers, booleans and nulls.
+
+    Raises:
+        NotReadable: it is no YAML, nests deeper than `DEEPEST`, has aliases that make it many times as large, or values
+            that JSON does not have.
+    """
+    if _is_tower(text):
+        raise NotReadable(f"nested deeper than {DEEPEST} levels")
+    try:
+        loaded = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer scalars
+    except Exception as error:  # constructors of tags raise whatever they like
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        raise NotReadable("not valid YAML" + (f" in its line {line + 1}" if line is not None else "")) from None
+    _expect_plain(loaded, DEEPEST, [2 * len(text) + 10_000])
+    return loaded
+
+
+def _is_tower(text: str) -> bool:
+    """Whether lists stand in lists so deep that reading it would take seconds: the time grows with the square of the depth."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
+        if depth > _TOWER:
+            return True
+    return _STAIRS.search(text) is not None
+
+
+def _expect_plain(value: Any, levels: int, left: list[int]) -> None:
+    """Visit every value once for each place where it stands; aliases stand in many."""
+    left[0] -= 1
+    if left[0] < 0:
+        raise NotReadable("aliases make it many times as large as it is")
+    if levels < 0:
+        raise NotReadable(f"nested deeper than {DEEPEST} levels")
+    if isinstance(value, dict):
+        for below in value.values():
+            _expect_plain(below, levels - 1, left)
+    elif isinstance(value, list):
+        for below in value:
+            _expect_plain(below, levels - 1, left)
+    elif not (value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))):
+        raise NotReadable(f"a value of type {type(value).__name__}, which JSON does not have")
+
+
 def read_manifest(text: str) -> Manifest:
     """The objects of a manifest.  Never raises: what is wrong is in ``problems``."""
     objects: list[Object] = []
@@ -86,10 +144,9 @@ def read_manifest(text: str) -> Manifest:
         source = _SOURCE.search(document)
         where = f"document {number}" + (f" ({source[1]})" if source else "")
         try:
-            loaded = yaml.load(document, Loader=_Loader)  # noqa: S506 - a safe loader with fewer scalars
-        except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
-            line = getattr(getattr(error, "problem_mark", None), "line", None)
-            problems.append(Problem(where, "not valid YAML" + (f" in its line {line + 1}" if line is not None else "")))
+            loaded = load_yaml(document)
+        except NotReadable as error:
+            problems.append(Problem(where, str(error)))
             continue
         if loaded is None:
             continue
@@ -138,8 +195,24 @@ def _flat(loaded: Any, depth: int) -> Iterator[Object | str]:
         return
     if not isinstance(metadata.get("namespace") or "", str) or not _has_text_keys(loaded):
         yield f"{kind} {name} has a name or key that is not text"
-        return
-    yield loaded
+    elif wrong := _wrong_metadata(metadata):
+        yield f"{kind} {name}: {wrong}"
+    else:
+        yield loaded
+
+
+def _wrong_metadata(metadata: Object) -> str:
+    """What of the metadata that is compared the API server would not take; empty when nothing."""
+    for part in ("labels", "annotations"):
+        texts = metadata.get(part)
+        if not isinstance(texts, dict | None) or not all(isinstance(text, str | None) for text in (texts or {}).values()):
+            return f"metadata.{part} is not a map of texts"
+    finalizers, owners = metadata.get("finalizers") or [], metadata.get("ownerReferences") or []
+    if not isinstance(finalizers, list) or not all(isinstance(each, str) for each in finalizers):
+        return "metadata.finalizers is not a list of texts"
+    if not isinstance(owners, list) or not all(isinstance(each, dict) and isinstance(each.get("uid"), str) for each in owners):
+        return "metadata.ownerReferences is not a list of references with a uid"
+    return ""
 
 
 def _has_text_keys(value: Any) -> bool:

@@ -7,11 +7,9 @@ manager that the field is of.  Giving a field up by a second apply would delete 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from tenantry.model.difference import entries_of, has_field, merge_fields
 from tenantry.model.kinds import Object
 
 
@@ -30,34 +28,22 @@ class Heir:
 def handed_back(live: Object, ours: str, heir: Heir) -> list[Object]:
     """``managedFields`` in which what we own belongs to the heir, and we own nothing."""
     entries: list[Object] = list(live["metadata"].get("managedFields") or ())
-    mine = [entry for entry in entries if entry.get("manager") == ours and not entry.get("subresource")]
+    mine = entries_of(live, ours)
     others = [entry for entry in entries if entry not in mine]
     for entry in mine:
         owner = _heir_in(others, heir)
         if owner is None:
             others.append({**entry, "manager": heir.manager, "operation": heir.operation})
         elif owner.get("apiVersion") == entry.get("apiVersion"):
-            merged = json.loads(json.dumps(owner.get("fieldsV1") or {}))
-            _merge(merged, entry.get("fieldsV1") or {})
+            merged: Object = {}
+            for each in (owner, entry):
+                merge_fields(merged, each.get("fieldsV1") or {})
             others[others.index(owner)] = {**owner, "fieldsV1": merged}
     return others
 
 
 def _heir_in(entries: list[Object], heir: Heir) -> Object | None:
     plain = [entry for entry in entries if not entry.get("subresource")]
-    marked = [entry for entry in plain if _has(entry.get("fieldsV1"), heir.sign)]
+    marked = [entry for entry in plain if has_field(entry, *heir.sign)]
     named = [entry for entry in plain if (entry.get("manager"), entry.get("operation")) == (heir.manager, heir.operation)]
     return next(iter([*marked, *named]), None)
-
-
-def _has(fields: Any, path: tuple[str, ...]) -> bool:
-    for step in path:
-        if not isinstance(fields, dict) or f"f:{step}" not in fields:
-            return False
-        fields = fields[f"f:{step}"]
-    return True
-
-
-def _merge(into: Object, fields: Mapping[str, Any]) -> None:
-    for name, below in fields.items():
-        _merge(into.setdefault(name, {}), below)
