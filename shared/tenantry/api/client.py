@@ -227,10 +227,6 @@ class Api:
         """
         return await self._discovery.find(api_version, kind)
 
-    async def server_version(self) -> str:
-        """The server's version, such as ``v1.36.3``."""
-        return str((await self._json("GET", "/version"))["gitVersion"])
-
     # -- writing ---------------------------------------------------------------------------------------
 
     async def apply(

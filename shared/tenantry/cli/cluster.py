@@ -111,15 +111,19 @@ def down(data: Path | None) -> None:
 def status(data: Path | None, output: str) -> None:
     """Say what runs: version, ports, pids, memory, kubeconfig, Helm.  Exit code 3 when it does not run."""
     current = read_status(_folder(data))
-    found, _ = find_binaries((HELM,))
-    helm = next(({"version": one.version, "place": one.place, "path": str(one.paths["helm"])} for one in found), None)
+    helm, missing = None, "not built yet: `tenantry cluster build`"
+    try:
+        found, _ = find_binaries((HELM,))
+        helm = next(({"version": one.version, "place": one.place, "path": str(one.paths["helm"])} for one in found), None)
+    except ControlPlaneError as error:
+        missing = str(error)  # the rest is told all the same
     if output == "json":
         click.echo(json.dumps({**current.as_dict(), "helm": helm}, indent=2))
     elif output == "yaml":
         click.echo(yaml.safe_dump({**current.as_dict(), "helm": helm}, sort_keys=False), nl=False)
     else:
         click.echo(_as_text(current))
-        told = "{version} ({place}): {path}".format(**helm) if helm else "not built yet: `tenantry cluster build`"
+        told = "{version} ({place}): {path}".format(**helm) if helm else missing
         click.echo(f"helm        {told}")
     if not current.running:
         raise click.exceptions.Exit(NOT_RUNNING)

@@ -7,11 +7,12 @@ is: two managers that overwrite each other's schema were a defect of the system 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError
+from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
 from tenantry.local.followed import STAND_IN
 from tenantry.model.config import Config, HelmProjectOperator
@@ -36,6 +37,7 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
 PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
+SERVED_S = 30.0
 _DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
 _KINDS = {
     kind.kind: kind
@@ -63,17 +65,18 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
         ApiError: the server refuses; the message names the object.
     """
     knative = deployment_folder("knative")
-    for crd in documents(knative / "crds"):
-        await _install_crd(api, crd, say)
-    for namespace in (SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace):
-        await _make_namespace(api, namespace, say)
+    namespaces = {SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace}
+    await asyncio.gather(
+        *(_install_crd(api, crd, say) for crd in documents(knative / "crds")),
+        *(_make_namespace(api, namespace, say) for namespace in namespaces),
+    )
     wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
-    for document in wanted:
-        kind = _KINDS.get(document["kind"])
-        if kind is not None and kind is not NAMESPACE:
-            await apply_if_different(api, kind, for_charts(document, config), say)
+    known = [(_KINDS[document["kind"]], document) for document in wanted if document["kind"] in _KINDS]
+    await asyncio.gather(
+        *(apply_if_different(api, kind, for_charts(document, config), say) for kind, document in known if kind is not NAMESPACE)
+    )
 
 
 async def _make_namespace(api: Api, name: str, say: Say) -> None:
@@ -139,7 +142,13 @@ async def _install_source_kind(api: Api, say: Say) -> None:
     """The kind ApiServerSource, for functions that make sources, where no Knative brings it."""
     if await api.get(CUSTOM_RESOURCE_DEFINITION, STAND_IN["metadata"]["name"]) is None:
         await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, STAND_IN, say)
-    for _ in range(100):
-        if await api.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None:
+    give_up_at = time.monotonic() + SERVED_S
+    while True:  # asked without the memory of `Api.served`, which keeps a miss for a while
+        try:
+            await api.list(API_SERVER_SOURCE, SYSTEM_NAMESPACE, limit=1)
+        except KindNotServed:
+            if time.monotonic() > give_up_at:
+                raise
+            await asyncio.sleep(0.1)
+        else:
             return
-        await asyncio.sleep(0.1)
