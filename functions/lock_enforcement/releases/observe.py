@@ -335,10 +335,6 @@ class Observer:
             return await reader.try_apply(kind, body)
         except Invalid:
             return None
-        except ApiError as error:
-            if "failed to create typed patch object" in error.message:
-                return None  # a field that the kind does not have, answered as if the server had failed
-            raise
 
     async def _unreachable(self, base: Seen, paths: tuple[Path, ...], reader: Reader) -> Seen:
         """An update is refused: make it anew if the manifest as such is valid, else leave out what is not."""
@@ -360,10 +356,6 @@ class Observer:
                 return replace(base, problem=Problem("Immutable", text))
             return replace(base, drift=paths)
         except Invalid as error:
-            problem = refused(base.key, "invalid", error.message)
-        except ApiError as error:
-            if "typed patch" not in error.message:
-                raise
             problem = refused(base.key, "invalid", error.message)
         else:
             return replace(base, live=None)  # it vanished meanwhile

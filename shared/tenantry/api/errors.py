@@ -136,6 +136,11 @@ def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
     return AdmissionDenied
 
 
+def _failed(message: str) -> type[ApiError]:
+    """An apply of a field that the kind does not have is answered as if the server had failed."""
+    return Invalid if "typed patch object" in message else TransientError
+
+
 def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | None = None, method: str = "GET") -> ApiError:
     """The error for an answer of 400 and above; ``body`` is the decoded ``metav1.Status``, or empty."""
     message = str(body.get("message") or f"HTTP {status}")
@@ -165,5 +170,5 @@ def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | Non
         case 400 | 405 | 406 | 413 | 415 | 422:
             kind = AdmissionDenied if any(words in message for words in _DENIED) else Invalid
         case _:
-            kind = TransientError if status >= 500 else RefusedError
+            kind = _failed(message) if status >= 500 else RefusedError
     return kind(message, status=status, reason=reason)
