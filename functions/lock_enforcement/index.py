@@ -7,6 +7,7 @@ next one, so that nobody gets an index that was begun before he asked, and a sto
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,6 +25,9 @@ Name = tuple[str, str, str, str]
 """Group, kind, namespace and name: objects by what they are, whatever version they are asked for in."""
 
 
+log = logging.getLogger(__name__)
+
+LEFT = 1000
 PARALLEL = 32
 """Releases whose records are read at once: a process that has just started knows none."""
 
@@ -103,6 +107,7 @@ class Index:
         self._gate = asyncio.Semaphore(PARALLEL)
         self._known: dict[str, tuple[Hashable, asyncio.Task[Claim | None]]] = {}
         self._begun, self._newest = 0, 0
+        self._left: dict[str, Claim] = {}
 
     def lists(self) -> list[Prefetch]:
         """What an index is made from."""
@@ -143,6 +148,10 @@ class Index:
             except ApiError as error:  # of one release: the others are locked all the same
                 failed.append(error)
                 return
+            except Exception:
+                log.exception("a bug: what HelmRelease %s locks cannot be told", name)
+                failed.append(ApiError(f"what HelmRelease {name} locks cannot be told: see the log"))
+                return
             if claim is not None:
                 claims[name] = claim
 
@@ -154,8 +163,23 @@ class Index:
                 by_object[each] = (*by_object.get(each, ()), claim.name)
         made = Locked(claims, by_object, declared, failed[0] if failed else None)
         if number > self._newest:
+            self._remember_left(made)
             self._newest, self.locked = number, made
         return made
+
+    def _remember_left(self, made: Locked) -> None:
+        """Keep what those claimed last that claim nothing now: whoever waits for their objects is to be woken."""
+        for name, claim in self.locked.claims.items():
+            if name not in made.claims:
+                self._left[name] = claim
+        for name in made.claims:
+            self._left.pop(name, None)
+        while len(self._left) > LEFT:
+            del self._left[next(iter(self._left))]
+
+    def last_claim(self, name: str) -> Claim | None:
+        """What a HelmRelease claims, or claimed last."""
+        return self.locked.claims.get(name) or self._left.get(name)
 
     async def _claim(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
         """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""

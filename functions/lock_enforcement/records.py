@@ -133,7 +133,7 @@ class Records:
         if known in self._known:
             self._known.move_to_end(known)
             return self._known[known]
-        stored = await reader.get(kind, metadata["name"], metadata["namespace"])
+        stored = await reader.fetch(kind, metadata["name"], metadata["namespace"])
         if stored is None:
             return None
         try:
@@ -146,6 +146,8 @@ class Records:
         return content
 
     def _remember(self, key: tuple[str, str], content: Content | str) -> None:
+        if key in self._known:
+            self._bytes -= _size(self._known.pop(key))  # two have read it at the same time
         self._known[key] = content
         self._bytes += _size(content)
         while self._bytes > REMEMBER_BYTES and len(self._known) > 1:

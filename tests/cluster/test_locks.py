@@ -185,6 +185,7 @@ async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks
     await locks.namespace(name)
     await locks.lock(name, "nothing", name)
     await locks.lock(f"{name}-empty", "", "")
+    await locks.lock(f"{name}-bad", "no such, name", name)
     await locks.lock(name, name, name, system=name)
     theirs = await locks.lock(f"{name}-theirs", name, name)
     await admin.delete(HELM_RELEASE, f"{name}-theirs", SYSTEM)
@@ -197,8 +198,9 @@ async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks
 
     status = await locks.status(name, lambda status: status.get("state") == "SecretNotFound")
     assert (status["version"], condition(status, "Locked")["reason"]) == (0, "ReleaseNotFound")
-    status = await locks.status(f"{name}-empty", lambda status: bool(status.get("conditions")))
-    assert condition(status, "Locked")["reason"] == "NamesNoRelease"
+    for unnamed in (f"{name}-empty", f"{name}-bad"):
+        status = await locks.status(unnamed, lambda status: bool(status.get("conditions")))
+        assert condition(status, "Locked")["reason"] == "NamesNoRelease"
     await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "2"))
     await knative_.drain()
     await knative_.sweep(FUNCTION)
@@ -351,6 +353,9 @@ async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> 
 
     await admin.delete(HELM_RELEASE, f"{name}-1", SYSTEM)
     await locks.locked(f"{name}-2")
+    await admin.delete(HELM_RELEASE, f"{name}-2", SYSTEM)
+    await locks.locked(f"{name}-3")
+    await locks.data("shared", name, {"of": "b"})
 
 
 @pytest.mark.check("hpo-82")
@@ -478,5 +483,8 @@ async def test_the_command_shows_and_pauses(helm: Helm, locks: Locks, control_pl
     assert (await command(control_plane, "resume", name)) == (0, f"{name} is locked again\n")
     await locks.data("c1", name, {"a": "1", "b": "1"})
     await locks.data("c2", name, {"a": "1"})
+    await locks.lock(f"{name}-none", "nothing", name)
+    code, told = await command(control_plane, "diff", f"{name}-none")
+    assert (code, told) == (3, f"nothing was compared: there is no Helm release {name}/nothing\n")
     code, told = await command(control_plane, "show", "nobody")
     assert (code, "there is no HelmRelease nobody" in told) == (1, True)

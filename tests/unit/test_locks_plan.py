@@ -22,7 +22,7 @@ from lock_enforcement.sources.plan import Watched, plan_sources
 from tenantry.model.config import Config
 from tenantry.model.drift import partial
 from tenantry.model.helm import Mark, Record
-from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, Key, Kind, Object, key_of
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, Key, Kind, Object, key_of
 from tenantry.model.locks import annotation_problems, ignore_problems, ignored
 from tenantry.model.plan import Apply, Delete, PutBack, Refusal, RemoveFinalizers
 
@@ -260,6 +260,10 @@ def test_sources_follow_what_is_locked() -> None:
     records = {"matchExpressions": [{"key": "owner", "operator": "NotIn", "values": ["helm"]}]}  # they are watched anyway
     assert (first["mode"], first["resources"]) == ("Reference", [{"apiVersion": "v1", "kind": "ConfigMap", "selector": records}])
     assert specs["lock-enforcement-locked-cluster"]["resources"][0]["kind"] == "PriorityClass"
+    flux = Kind("helm.toolkit.fluxcd.io/v2", "HelmRelease", "helmreleases")  # another group's, which nobody watches yet
+    (only,) = plan_sources(Watched(frozenset({flux, HELM_RELEASE}), frozenset({"a"}))).writes()
+    assert isinstance(only, Apply)
+    assert [each["apiVersion"] for each in only.wanted["spec"]["resources"]] == ["helm.toolkit.fluxcd.io/v2"]
 
     live = {"apiVersion": API_SERVER_SOURCE.api_version, "kind": "ApiServerSource", "metadata": {"name": "x", "namespace": "y"}}
     (gone,) = plan_sources(Watched(namespaced=live)).writes()

@@ -295,6 +295,19 @@ def _helms(seen: Lock, before: Object) -> Object:
     return {"state": state, "version": 0, "description": "", "notes": ""}
 
 
+def why_not_kept(seen: Lock, config: Config) -> str:
+    """Why nothing is kept, for people; empty where something is."""
+    if kept(seen, config):
+        return ""
+    if seen.helm_release is None or is_terminating(seen.helm_release):
+        return "the HelmRelease is being deleted"
+    if not is_ours(seen.helm_release, config):
+        return f"the HelmRelease is another installation's by its annotation {RELEASE_MANAGED_BY}"
+    if not config.helm_project_operator.helm_locker.enabled:
+        return "helmProjectOperator.helmLocker.enabled is false"
+    return str(_locked(seen, 0, config)["message"])
+
+
 def _locked(seen: Lock, revision: int, config: Config) -> Object:
     newest, helm_release = seen.newest, seen.helm_release
     assert helm_release is not None
@@ -302,7 +315,7 @@ def _locked(seen: Lock, revision: int, config: Config) -> Object:
         text = f"{seen.count} objects of revision {revision} of release {seen.release} are kept as Helm left them"
         return condition(LOCKED, "True", "Enforced", text)
     if seen.release is None:
-        text = "spec.release.name and spec.release.namespace must both be written: nothing is locked"
+        text = "nothing is locked: write the names of a Helm release and of its namespace into spec.release"
         return condition(LOCKED, "False", "NamesNoRelease", text)
     if is_paused(helm_release):
         return condition(

@@ -15,8 +15,8 @@ from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import ANY_KIND
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.helm import is_record_name, release_in_name
-from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object
-from tenantry.model.locks import release_named
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
+from tenantry.model.locks import is_ours, release_named
 from tenantry.model.plan import Delete, Plan, Refusal
 
 PAUSE_S = 0.1
@@ -60,13 +60,14 @@ class Releases:
         everyone = await self._everyone(reader)
         live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
         names = {key.name}
-        claim = self._index.locked.claims.get(key.name)
-        release = release_named(live) if live is not None else None
+        claim = self._index.last_claim(key.name)
+        here = live is not None and not is_terminating(live) and is_ours(live, self._config)
+        release = release_named(live) if live is not None and here else None
         for found in everyone:
             named = release_named(found)
             if named is not None and named in (release, claim.release if claim else None):
                 names.add(found["metadata"]["name"])
-        for name in claim.objects if claim and live is None else ():
+        for name in claim.objects if claim and claim.release != release else ():
             names.update(self._index.locked.by_object.get(name, ()))
         return [f"release/{name}" for name in sorted(names)]
 
@@ -86,7 +87,7 @@ class Releases:
         locked = await self._index.fresh(reader)
         names = set(_holders(locked, key))
         for claim in locked.claims.values():
-            if claim.release.namespace == key.name:
+            if key.name in claim.namespaces:
                 names.add(f"release/{claim.name}")
         return sorted(names)
 

@@ -39,7 +39,8 @@ def plan_sources(seen: Watched) -> Plan:
     """Both sources, or none where nothing needs them."""
     if not seen.served:
         return NOTHING
-    kinds = [kind for kind in seen.kinds if kind.kind != HELM_RELEASE.kind]
+    ours = (HELM_RELEASE.group, HELM_RELEASE.kind)  # watched already; another group's are not
+    kinds = [kind for kind in seen.kinds if (kind.group, kind.kind) != ours]
     inside = [kind for kind in kinds if kind.namespaced]
     selector = {
         "namespaceSelector": {

@@ -9,8 +9,9 @@ from lock_enforcement.sources.observe import observe_sources
 from lock_enforcement.sources.plan import Watched, plan_sources, report_sources
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model.config import Config
-from tenantry.model.helm import is_record_name
+from tenantry.model.helm import Mark, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
+from tenantry.model.locks import release_named
 from tenantry.model.plan import Plan, Refusal
 
 OWNER = "sources/locked"
@@ -31,9 +32,14 @@ class Sources:
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
         """The one owner, for what may change what is watched; a HelmRelease whose declaration was seen to it does not."""
         del hint
+        system = self._config.helm_project_operator.system_namespace
         if key.kind != HELM_RELEASE.kind:
-            return [[OWNER]] if is_record_name(key.name) else []
-        if key.namespace != self._config.helm_project_operator.system_namespace:
+            release = Mark(release_in_name(key.name), key.namespace)
+            if not release.name:
+                return []
+            named = {release_named(found) for found in await reader.list_shared(HELM_RELEASE, system)}
+            return [[OWNER]] if release in named else []
+        if key.namespace != system:
             return []
         live = await reader.get(HELM_RELEASE, key.name, key.namespace)
         return [[OWNER]] if declaration_of(live) != self._played.declared.get(key.name) else []

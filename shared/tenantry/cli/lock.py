@@ -15,6 +15,7 @@ import click
 from tenantry.cli.functions import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 
+NOTHING_LOCKED = 3
 MANAGER = "tenantry-lock-enforcement"
 PERSON = "tenantry-cli"
 
@@ -106,7 +107,7 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
     """Show where live objects differ from the locked revision, also while the release is paused.
 
     Asks the API server by dry run, so it needs the right to patch these objects; nothing is written.  Values of Secrets are
-    not shown.  Exit code 1 when something drifted or cannot be kept.
+    not shown.  Exit code 1 when something drifted or cannot be kept, 3 when nothing is locked and so nothing was compared.
     """
 
     async def read(api: Any, system: str) -> dict[str, Any]:
@@ -121,18 +122,20 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
         seen = await observer.lock(name, Reader(api), paused_too=True)
         drift = [row for each in seen.objects if (row := _drift(each)) is not None]
         problems = [str(text) for text in seen.bad_documents]
+        why = importlib.import_module("lock_enforcement.releases.plan").why_not_kept(seen, config)
         return {
             "release": str(seen.release),
             "revision": seen.deployed.revision if seen.deployed else 0,
             "drift": drift,
             "problems": problems,
+            **({"notLocked": why} if why else {}),
         }
 
     found = _run(read, namespace, kubeconfig, MANAGER)
     if output != "text":
         click.echo(structured(found, output))
-    elif not found["revision"]:
-        click.echo(f"release {found['release']} has no deployed revision")
+    elif why := found.get("notLocked"):
+        click.echo(f"nothing was compared: {why}")
     else:
         for row in found["drift"]:
             click.echo(f"{row['object']}: {row.get('problem') or row['state']}")
@@ -142,7 +145,7 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
             click.echo(text)
         if not found["drift"] and not found["problems"]:
             click.echo(f"no drift from revision {found['revision']} of {found['release']}")
-    sys.exit(1 if found["drift"] or found["problems"] else 0)
+    sys.exit(NOTHING_LOCKED if "notLocked" in found else 1 if found["drift"] or found["problems"] else 0)
 
 
 def _drift(each: Any) -> dict[str, Any] | None:

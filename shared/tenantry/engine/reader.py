@@ -131,6 +131,10 @@ class Reader:
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         return await self._api.get(kind, name, namespace)
 
+    async def fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
+        """The live object or None, read now and not kept: for what is large and read once."""
+        return await self._api.get(kind, name, namespace)
+
     async def served(self, api_version: str, kind: str) -> Kind | None:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)

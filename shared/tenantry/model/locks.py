@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tenantry.model.config import Config
+from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.drift import pointer_problem
 from tenantry.model.helm import Mark
 from tenantry.model.kinds import Object, annotations_of
 from tenantry.model.names import LOCK, LOCK_IGNORE, LOCK_PAUSED, RELEASE_MANAGED_BY
+from tenantry.model.releases import is_release_name
+
+LONGEST_RELEASE = 53
+"""Characters that Helm allows in the name of a release."""
 
 
 def is_ours(helm_release: Object, config: Config) -> bool:
@@ -19,10 +23,15 @@ def is_ours(helm_release: Object, config: Config) -> bool:
 
 
 def release_named(helm_release: Object) -> Mark | None:
-    """The Helm release that a HelmRelease names; None when it names none."""
+    """The Helm release that a HelmRelease names; None when it names none that can be."""
     release = (helm_release.get("spec") or {}).get("release") or {}
     name, namespace = release.get("name") or "", release.get("namespace") or ""
-    return Mark(name, namespace) if name and namespace else None
+    return Mark(name, namespace) if _is_helms(name) and DNS_LABEL.fullmatch(namespace) else None
+
+
+def _is_helms(name: str) -> bool:
+    """Whether Helm takes a name for a release."""
+    return len(name) <= LONGEST_RELEASE and is_release_name(name)
 
 
 def age_of(helm_release: Object) -> tuple[str, str]:
