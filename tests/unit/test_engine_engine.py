@@ -9,11 +9,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from tenantry.api import Api
+from tenantry.api.client import Listing
 from tenantry.api.errors import KindNotServed, TransientError
 from tenantry.engine import Engine, Verdict, engine
 from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot
@@ -491,6 +492,32 @@ async def test_a_bug_with_one_owner_does_not_end_the_sweep_of_all() -> None:
     unit = Broken((("o/1", "o/2"),), due=frozenset({"o/2"}))
     assert (await make(unit).sweep()).status == 500
     assert unit.log == ["+o/2", "-o/2"]
+
+
+async def test_units_of_a_sweep_share_their_lists() -> None:
+    """What two units want of one moment is read and kept once; one that cannot be read concerns those who want it."""
+
+    class Listed(Stub):
+        asked: ClassVar[list[str]] = []
+
+        async def list(self, kind: Kind, namespace: str, **_: object) -> Listing:
+            Listed.asked.append(kind.kind)
+            return Listing([OBJECT], "1")
+
+    class Wanting(Still):
+        seen: ClassVar[list[Object]] = []
+
+        def prefetch(self) -> Sequence[Prefetch]:
+            return [Prefetch(CONFIG_MAP)]
+
+        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+            Wanting.seen += await reader.list(CONFIG_MAP)
+            return await super().observe(owner, reader)
+
+    units = [Wanting(name="one"), Wanting(name="other")]
+    assert (await Engine(FUNCTION, cast(Api, Listed()), units).sweep()).status == 204
+    assert Listed.asked == ["ConfigMap"]
+    assert [id(each) for each in Wanting.seen] == [id(OBJECT)] * 2
 
 
 async def test_a_snapshot_asks_once_for_an_object() -> None:

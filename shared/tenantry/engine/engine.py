@@ -22,7 +22,7 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Known, SingleFlight
-from tenantry.engine.reader import Reader, Shared, Snapshot
+from tenantry.engine.reader import Lists, Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
 from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
@@ -248,14 +248,15 @@ class Engine:
 
         One owner's failure stops no other.  A sweep without transient failure counts as complete.
         """
-        verdicts = list(await asyncio.gather(*(self._sweep_unit(unit) for unit in self._units.values())))
+        lists: Lists = {}  # for the first look of all units, which begin together
+        verdicts = list(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
         verdict = worst(verdicts)
         if verdict.status == 204:
             telemetry.sweep_completed(self.function)
         log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)
         return verdict
 
-    async def _sweep_unit(self, unit: Unit[Any]) -> Verdict:
+    async def _sweep_unit(self, unit: Unit[Any], lists: Lists | None = None) -> Verdict:
         """Run who is due, and look at lists again after the writes: one look for all in place of one for each.
 
         Who is due then may not have been before: one owner's writes may be what another waits for.  Only who
@@ -264,7 +265,8 @@ class Engine:
         verdicts: list[Verdict] = []
         stuck: set[Owner] = set()
         for _ in range(ATTEMPTS):
-            due = [owner for owner in await self._due(unit) if owner not in stuck]
+            due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
+            lists = None
             if not due:
                 break
             done = await self._run_due(unit, due)
@@ -274,10 +276,10 @@ class Engine:
                 break
         return worst(verdicts)
 
-    async def _due(self, unit: Unit[Any]) -> list[Owner]:
+    async def _due(self, unit: Unit[Any], lists: Lists | None) -> list[Owner]:
         """The owners that a snapshot shows not to be as declared, and those that run meanwhile."""
         busy = self._flight.busy()  # they may write what they read before the lists: run again
-        snapshot = await Snapshot.take(self._api, unit.prefetch())
+        snapshot = await Snapshot.take(self._api, unit.prefetch(), lists)
         owners = list(await unit.sweep(snapshot))
         due: list[Owner] = []
         for start in range(0, len(owners), PARALLEL):

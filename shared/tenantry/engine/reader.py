@@ -22,7 +22,6 @@ from functools import partial
 from typing import Any
 
 from tenantry.api import Api
-from tenantry.api.client import Listing
 from tenantry.api.errors import KindNotServed
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 
@@ -267,6 +266,26 @@ class _Table:
         return self._indexes[index]
 
 
+Lists = dict[Prefetch, "asyncio.Task[builtins.list[Object]]"]
+"""Lists that are read, or being read, for several snapshots of one moment."""
+
+
+async def _read(api: Api, wanted: Prefetch) -> list[Object]:
+    try:
+        listing = await api.list(
+            wanted.kind,
+            wanted.namespace,
+            label_selector=selector(dict(wanted.labels)),
+            field_selector=f"metadata.name={wanted.name}" if wanted.name else "",
+            metadata_only=wanted.headers,
+        )
+    except KindNotServed:
+        if not wanted.optional:
+            raise
+        return []
+    return listing.items
+
+
 class Snapshot(Reader):
     """A reader that answers from prefetched lists where they cover the question, and live where not."""
 
@@ -280,34 +299,26 @@ class Snapshot(Reader):
         self._asked: dict[Key, asyncio.Task[Object | None]] = {}
 
     @classmethod
-    async def take(cls, api: Api, lists: Iterable[Prefetch]) -> Snapshot:
-        """Read all lists, in parallel."""
+    async def take(cls, api: Api, wanted: Iterable[Prefetch], lists: Lists | None = None) -> Snapshot:
+        """Read all that is wanted, in parallel; what is in ``lists`` is not read again, and what is not is put there."""
         snapshot = cls(api)
-
-        async def read(wanted: Prefetch) -> None:
-            field = f"metadata.name={wanted.name}" if wanted.name else ""
-            try:
-                listing = await api.list(
-                    wanted.kind,
-                    wanted.namespace,
-                    label_selector=selector(dict(wanted.labels)),
-                    field_selector=field,
-                    metadata_only=wanted.headers,
-                )
-            except KindNotServed:
-                if not wanted.optional:
-                    raise
-                listing = Listing([], "")
-            if wanted.headers:
-                snapshot._headers.setdefault(wanted.kind, []).append(_Table(wanted, listing.items))
-                return
-            for item in listing.items:
-                metadata = item["metadata"]
-                snapshot.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
-            snapshot._tables.setdefault(wanted.kind, []).append(_Table(wanted, listing.items))
-
-        await asyncio.gather(*(read(wanted) for wanted in lists))
+        lists = {} if lists is None else lists
+        every = tuple(wanted)
+        for each in every:
+            if each not in lists:
+                lists[each] = started(_read(api, each))
+        for each, items in zip(every, await asyncio.gather(*(asyncio.shield(lists[each]) for each in every)), strict=True):
+            snapshot._keep(each, items)
         return snapshot
+
+    def _keep(self, wanted: Prefetch, items: builtins.list[Object]) -> None:
+        if wanted.headers:
+            self._headers.setdefault(wanted.kind, []).append(_Table(wanted, items))
+            return
+        for item in items:
+            metadata = item["metadata"]
+            self.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
+        self._tables.setdefault(wanted.kind, []).append(_Table(wanted, items))
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
         """The same as `get`: a snapshot asks once."""
