@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from people import LABEL, PROJECT_ID, People, registration
+from helm_people import helm_chart
+from operators import FINALIZER, LIST, Operators
+from people import LABEL, PROJECT_ID, People, changed, registration
 from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION, Project, cluster_role, named, user
+from scoping import INSTANCE_UID, SCOPES, TEMPLATE_UID, Scoping, role
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -28,19 +31,54 @@ from tenantry.model.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
     HELM_CHART,
     HELM_RELEASE,
+    JOB,
     NAMESPACE,
+    NAMESPACE_SCOPE,
     NETWORK_POLICY,
     PROJECT_HELM_CHART,
     ROLE,
     ROLE_BINDING,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    SECRET,
     SERVICE_ACCOUNT,
+    VALIDATING_WEBHOOKS,
+    Kind,
     Object,
+    annotations_of,
     labels_of,
+)
+from tenantry.model.names import (
+    CHART_LABEL,
+    CHART_MANAGED_BY,
+    GIVEN_FROM,
+    HELM_CHART_FINALIZER,
+    INJECTION_ORIGINAL,
+    SCOPE_GENERATED,
 )
 from tenantry.testing.settling import settle, snapshot
 
 OURS = (NAMESPACE, CONFIG_MAP, NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
 PROJECT = "p-a"
+WITH_HELM = changed(CONFIG, operator={"helmController": {"enabled": True}})
+THEIR_CHART = "theirs"
+MEMBER_ROLE = "namespacescope-managed-role-from-common-service"
+STAND_IN = "apiserversources.sources.knative.dev"
+FUNCTIONS = (REGISTRATION, PROVISIONING, AGGREGATION, SCOPES, "lock-enforcement")
+MADE = (
+    (JOB, CHART_LABEL),
+    (SECRET, CHART_LABEL),
+    (CONFIG_MAP, CHART_LABEL),
+    (SERVICE_ACCOUNT, CHART_LABEL),
+    (CLUSTER_ROLE_BINDING, CHART_LABEL),
+    (ROLE_BINDING, INSTANCE_UID),
+    (CLUSTER_ROLE_BINDING, INSTANCE_UID),
+    (CLUSTER_ROLE, TEMPLATE_UID),
+    (SCOPE_TEMPLATE, SCOPE_GENERATED),
+    (ROLE, GIVEN_FROM),
+    (ROLE_BINDING, GIVEN_FROM),
+)
+"""What functions make for HelmCharts and scopes, by label."""
 
 
 @dataclass
@@ -52,6 +90,7 @@ class Cluster:
     knative: Knative
     owners: Owners
     project: Project
+    operators: Operators
     folder: Path
 
     async def tenantry(self, *arguments: str, answer: str = "") -> tuple[int, str, str]:
@@ -76,20 +115,21 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
     """All functions that a release needs, and people who use them."""
     del control_plane  # the programs are there
     folder = tmp_path_factory.mktemp("uninstall")
-    (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
+    (folder / "config.yaml").write_text(yaml.safe_dump(WITH_HELM))
     plane = ControlPlane(ephemeral=True)
     await asyncio.to_thread(plane.start)
     try:
         async with (
             await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin,
-            Knative(plane.kubeconfig, folder, config=CONFIG, functions=[REGISTRATION, PROVISIONING, AGGREGATION]) as knative,
+            Knative(plane.kubeconfig, folder, config=WITH_HELM, functions=FUNCTIONS) as knative,
         ):
             owners = Owners(admin)
             project = Project(People(admin), project=PROJECT, chart="demo")
             await owners.project(name=PROJECT)
             await owners.ask("demo", PROJECT)
             await owners.provisioned("demo-dummy")
-            yield Cluster(plane, admin, knative, owners, project, folder)
+            operators = Operators(admin, People(admin), prefix="n-")
+            yield Cluster(plane, admin, knative, owners, project, operators, folder)
     finally:
         await asyncio.to_thread(plane.stop)
 
@@ -120,9 +160,48 @@ async def test_foreign_binding_does_not_hold_up_the_release(cluster: Cluster) ->
     assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
 
 
+async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -> None:
+    """A HelmChart made by hand, a NamespaceScope and scopes get what the functions make for them."""
+    admin, own, people = cluster.admin, cluster.operators, cluster.operators.people
+    chart = helm_chart(THEIR_CHART)
+    await admin.create(HELM_CHART, {**chart, "metadata": {**chart["metadata"], "namespace": SYSTEM}})
+    await people.until(JOB, f"helm-install-{THEIR_CHART}", SYSTEM, bool)
+    await own.begin(1)
+    body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared-list", "namespace": own.home}}
+    await admin.create(CONFIG_MAP, {**body, "data": {"mine": "1"}})
+    await own.scope(1)
+    await own.scope(1, name="other", configmapName="shared-list")
+    await own.ready()
+    await own.given(1, MEMBER_ROLE)
+    await own.listed(1, config_map="shared-list")
+    scoping = Scoping(admin)
+    await scoping.template("t", role("reader"))
+    await scoping.instance("here", "t", namespaces=[own.member(1)])
+    await scoping.instance("everywhere", "t")
+    for name in ("here", "everywhere"):
+        await scoping.scoped(name)
+    metadata = {"name": "labelled", "namespace": own.member(1), "labels": {GIVEN_FROM: own.home, INSTANCE_UID: "x"}}
+    theirs = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "metadata": metadata}
+    await admin.create(ROLE_BINDING, {**theirs, "roleRef": cluster_role("view"), "subjects": [user("carol")]})
+    generated = {"apiVersion": SCOPE_TEMPLATE.api_version, "kind": "ScopeTemplate", "metadata": {"name": "generated"}}
+    generated["metadata"]["labels"] = {SCOPE_GENERATED: "true"}
+    await admin.apply(SCOPE_TEMPLATE, {**generated, "spec": {"clusterRoles": []}}, manager=f"tenantry-{SCOPES}")
+    hooks = {"apiVersion": VALIDATING_WEBHOOKS.api_version, "kind": VALIDATING_WEBHOOKS.kind, "webhooks": []}
+    await admin.create(
+        VALIDATING_WEBHOOKS, {**hooks, "metadata": {"name": "narrowed", "annotations": {INJECTION_ORIGINAL: "{}"}}}
+    )
+    assert [kind.kind for kind, label in MADE if not await _labelled(cluster, kind, label)] == []
+
+
+async def _labelled(cluster: Cluster, kind: Kind, label: str) -> list[str]:
+    """The names of objects with a label, the markers of the proof kit apart."""
+    names = [each["metadata"]["name"] for each in (await cluster.admin.list(kind, label_selector=label)).items]
+    return [name for name in names if not name.startswith("marker-")]
+
+
 async def _users_things(cluster: Cluster) -> dict[str, Any]:
     """What people made, as it is: uid and content."""
-    home, place = cluster.project.home, cluster.project.place
+    home, place, own = cluster.project.home, cluster.project.place, cluster.operators
     wanted = (
         (NAMESPACE, f"a1-{PROJECT}", ""),
         (NAMESPACE, home, ""),
@@ -132,11 +211,22 @@ async def _users_things(cluster: Cluster) -> dict[str, Any]:
         (ROLE, "r-admin", place),
         (CONFIG_MAP, "mine", home),
         (CONFIG_MAP, "mine", "tenantry-system"),
+        (HELM_CHART, THEIR_CHART, SYSTEM),
+        (NAMESPACE_SCOPE, "common-service", own.home),
+        (NAMESPACE_SCOPE, "other", own.home),
+        (CONFIG_MAP, "shared-list", own.home),
+        (CONFIG_MAP, LIST, own.home),
+        (ROLE, f"nss-managed-role-from-{own.home}", own.member(1)),
+        (ROLE_BINDING, f"nss-managed-role-from-{own.home}", own.member(1)),
+        (ROLE_BINDING, "labelled", own.member(1)),
+        (SCOPE_TEMPLATE, "t", ""),
+        (SCOPE_INSTANCE, "here", ""),
+        (SCOPE_INSTANCE, "everywhere", ""),
     )
     found: dict[str, Any] = {}
     for kind, name, namespace in wanted:
         live: Object = await cluster.admin.get(kind, name, namespace) or {"metadata": {}}
-        content = {part: live.get(part) for part in ("data", "rules", "subjects", "roleRef")}
+        content = {part: live.get(part) for part in ("data", "rules", "subjects", "roleRef", "spec")}
         found[f"{kind.kind} {namespace}/{name}"] = (live["metadata"].get("uid"), content)
     return found
 
@@ -147,14 +237,16 @@ async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
         body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": namespace}}
         await cluster.admin.create(CONFIG_MAP, {**body, "data": {"a": "b"}})
     await settle(cluster.knative, cluster.admin)
-    kinds = (*OURS, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CUSTOM_RESOURCE_DEFINITION)
+    kinds = (*OURS, *(JOB, SECRET), *(PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, NAMESPACE_SCOPE, CUSTOM_RESOURCE_DEFINITION))
     before = await snapshot(cluster.admin, kinds)
     code, output, errors = await cluster.tenantry("uninstall", "--dry-run", "-o", "json")
     assert code == 0, errors
     shown = json.loads(output)
     assert shown["cleaned_up"] == [f"ProjectHelmChart {cluster.project.home}/demo"]
     assert "ClusterRole tenantry-rbac-aggregation" in shown["removed"]
-    assert not [line for line in shown["removed"] if "/mine" in line or "r-edit" in line]
+    assert [line for line in shown["kept"] if line.startswith("ValidatingWebhookConfiguration narrowed: ")]
+    assert f"ClusterRoleBinding helm-{SYSTEM}-{THEIR_CHART}" in shown["removed"]
+    assert not [line for line in shown["removed"] if line.endswith(("/mine", "r-edit", "/labelled"))]
     code, _, errors = await cluster.tenantry("uninstall", answer="n\n")
     assert code == 1
     assert "Go on?" in errors
@@ -171,8 +263,8 @@ async def test_uninstall_ends_with_nothing_of_ours_and_everything_of_theirs(clus
 
     admin, home, place = cluster.admin, cluster.project.home, cluster.project.place
     assert before == await _users_things(cluster)
-    for kind in (HELM_CHART, HELM_RELEASE):
-        assert (await admin.list(kind, SYSTEM)).items == []
+    assert (await admin.list(HELM_RELEASE, SYSTEM)).items == []
+    assert [each["metadata"]["name"] for each in (await admin.list(HELM_CHART, SYSTEM)).items] == [THEIR_CHART]
     assert [named(each) for each in (await admin.list(ROLE_BINDING, place)).items] == [["User carol"]]
     assert await admin.get(NETWORK_POLICY, "hpo-generated-default", home) is None
     assert PROJECT_ID not in labels_of(await admin.get(NAMESPACE, f"a1-{PROJECT}"))
@@ -186,9 +278,57 @@ async def test_uninstall_ends_with_nothing_of_ours_and_everything_of_theirs(clus
     assert chart is not None
     assert not chart["metadata"].get("finalizers"), "nobody would take it off"
 
+
+async def test_nothing_is_left_of_what_was_made_for_charts_and_scopes(cluster: Cluster) -> None:
+    """What ran Helm and gave rights is gone, a foreign object with our label is not; a HelmChart is free for others."""
+    admin, own = cluster.admin, cluster.operators
+    left = {name for kind, label in MADE for name in await _labelled(cluster, kind, label)}
+    assert left == {"labelled"}
+    chart = await admin.get(HELM_CHART, THEIR_CHART, SYSTEM)
+    assert chart is not None
+    assert not chart["metadata"].get("finalizers")
+    assert CHART_MANAGED_BY not in annotations_of(chart)
+    for name in ("common-service", "other"):
+        scope = await admin.get(NAMESPACE_SCOPE, name, own.home)
+        assert scope is not None
+        assert not scope["metadata"].get("finalizers")
+
+
+async def test_what_people_made_can_be_deleted_at_once(cluster: Cluster) -> None:
+    """No finalizer holds anything; a list goes with its NamespaceScope, unless others have something in it."""
+    admin, own = cluster.admin, cluster.operators
+    for kind, name, namespace in (
+        (HELM_CHART, THEIR_CHART, SYSTEM),
+        (NAMESPACE_SCOPE, "common-service", own.home),
+        (NAMESPACE_SCOPE, "other", own.home),
+        (SCOPE_INSTANCE, "here", ""),
+    ):
+        await admin.delete(kind, name, namespace)
+        assert await admin.get(kind, name, namespace) is None
+    await own.absent(CONFIG_MAP, LIST, own.home)
+    assert (await own.people.get(CONFIG_MAP, "shared-list", own.home))["data"]["mine"] == "1"
+
+
+async def test_crds_go_whatever_held_their_objects(cluster: Cluster) -> None:
+    """With ``--crds`` our kinds go, the stand-in for Knative's too, objects that came since and hold our finalizers included."""
+    admin, own = cluster.admin, cluster.operators
+    chart = helm_chart(THEIR_CHART)
+    metadata = {**chart["metadata"], "namespace": SYSTEM, "finalizers": [HELM_CHART_FINALIZER]}
+    await admin.create(HELM_CHART, {**chart, "metadata": metadata})
+    scope = {"name": "late", "namespace": own.home}
+    body: Object = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": scope}
+    await admin.create(NAMESPACE_SCOPE, {**body, "spec": {"namespaceMembers": []}})
+    held = {**body, "metadata": {**scope, "finalizers": [FINALIZER]}}
+    await admin.apply(NAMESPACE_SCOPE, held, manager=f"tenantry-{SCOPES}")
+    stand_in = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": STAND_IN}}
+    labels = {"metadata": {"name": STAND_IN, "labels": {"app.kubernetes.io/name": "knative-eventing"}}}
+    await admin.apply(CUSTOM_RESOURCE_DEFINITION, {**stand_in, **labels})
+    _, output, _ = await cluster.tenantry("uninstall", "--crds", "--dry-run", "-o", "json")
+    assert f"CustomResourceDefinition {STAND_IN}: not Tenantry's alone" in json.loads(output)["kept"]
+    await admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in)
     code, output, errors = await cluster.tenantry("uninstall", "--yes", "--crds", "-o", "yaml")
     assert code == 0, errors + output
     names = [each["metadata"]["name"] for each in (await admin.list(CUSTOM_RESOURCE_DEFINITION)).items]
-    assert [name for name in names if name.endswith("cattle.io")] == []
+    assert names == []
     code, output, errors = await cluster.tenantry("uninstall", "--yes", "--crds", "-o", "json")
     assert (code, json.loads(output)["removed"]) == (0, []), "a third time there is nothing, kinds that are not served included"

@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 import re
 
-from tenantry.model.names import field_manager
+from tenantry.model.names import (
+    GIVEN_FROM,
+    INJECTION_ORIGINAL,
+    NAMESPACE_LIST,
+    NAMESPACE_SCOPE_FINALIZER,
+    field_manager,
+)
 
 FUNCTION = "scope-binding"
 MANAGER = field_manager(FUNCTION)
 
-FINALIZER = "finalizer.nss.operator.ibm.com"
+FINALIZER = NAMESPACE_SCOPE_FINALIZER
 HELM_LABEL = "cpfs.helm/install"
 """Label ``true`` on a NamespaceScope that must not get the finalizer."""
-LIST_LABEL = "managedby-namespace-scope"
-"""Label ``true`` on ConfigMaps with a list of namespaces."""
+LIST_LABEL = NAMESPACE_LIST
 LIST_KEY = "namespaces"
 OWNERSHIP_LABEL = "namespace-scope-configmap"
-FROM_LABEL = "scope-binding/from-namespace"
+FROM_LABEL = GIVEN_FROM
 ACCOUNT_LABEL = "scope-binding/service-account"
 
 PROJECTION = "scope-binding/projection"
@@ -37,8 +42,7 @@ RUNTIME_PREFIX = "nss-runtime-managed-role-from-"
 
 MANAGED_OPERATORS = "nss.operator.ibm.com/managed-operators"
 MANAGED_WEBHOOKS = "nss.operator.ibm.com/managed-webhooks"
-ORIGINAL = "scope-binding/original"
-"""Annotation that keeps what injection replaced."""
+ORIGINAL = INJECTION_ORIGINAL
 OLM_OWNER, OLM_OWNER_KIND, OLM_OWNER_NAMESPACE = "olm.owner", "olm.owner.kind", "olm.owner.namespace"
 
 LABEL_LIMIT = 63

@@ -23,13 +23,13 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import field_manager
+from tenantry.model.names import SCOPE_GENERATED, field_manager
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, Write
 
 MANAGER = field_manager("scope-binding")
 OPT_IN = "scope-binding/olm-compat"
 """Label ``true`` on an OperatorGroup that takes part (C-1)."""
-GENERATED = "scope-binding/generated"
+GENERATED = SCOPE_GENERATED
 OWNER, OWNER_KIND, OWNER_NAMESPACE = "olm.owner", "olm.owner.kind", "olm.owner.namespace"
 COPIED_FROM = "olm.copiedFrom"
 LABEL_LIMIT, NAME_LIMIT, PREFIX_LIMIT = 63, 253, 54

@@ -22,13 +22,13 @@ from tenantry.model.kinds import (
     Object,
     labels_of,
 )
-from tenantry.model.names import field_manager
+from tenantry.model.names import SCOPE_INSTANCE_UID, SCOPE_TEMPLATE_UID, field_manager
 
 MANAGER = field_manager("scope-binding")
 
-TEMPLATE_UID = "operators.coreos.io/scopeTemplateUID"
+TEMPLATE_UID = SCOPE_TEMPLATE_UID
 TEMPLATE_HASH = "operators.coreos.io/scopeTemplateHash"
-INSTANCE_UID = "operators.coreos.io/scopeInstanceUID"
+INSTANCE_UID = SCOPE_INSTANCE_UID
 INSTANCE_HASH = "operators.coreos.io/scopeInstanceAndTemplateHash"
 GENERATE_NAME = "operators.coreos.io/generateName"
 

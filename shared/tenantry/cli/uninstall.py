@@ -25,7 +25,9 @@ Namespaces of projects stay, and so does what people put into them."""
 @click.option("--crds", is_flag=True, help="Remove our CustomResourceDefinitions too, and with them all objects of these kinds.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds that releases may take to go.")
+@click.option(
+    "--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds that releases, and CRDs, may take to go."
+)
 @output_option
 def uninstall(kubeconfig: Path | None, crds: bool, dry_run: bool, yes: bool, timeout: int, output: str) -> None:
     """Remove releases, then functions, triggers and rights, then what the functions made.

@@ -11,48 +11,89 @@ import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.followed import STAND_IN
 from tenantry.local.install import INSTALL_MANAGER, PART_OF, Say
 from tenantry.local.kinds import kind_of
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     HELM_CHART,
     HELM_RELEASE,
+    JOB,
+    MUTATING_WEBHOOKS,
     NAMESPACE,
+    NAMESPACE_SCOPE,
     NETWORK_POLICY,
     PROJECT_HELM_CHART,
+    ROLE,
     ROLE_BINDING,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    SECRET,
+    SERVICE_ACCOUNT,
+    VALIDATING_WEBHOOKS,
     Key,
     Kind,
     Object,
+    annotations_of,
     is_terminating,
     key_of,
     labels_of,
 )
 from tenantry.model.names import (
     API_GROUP,
+    CHART_LABEL,
+    CHART_MANAGED_BY,
     CLEANUP,
+    GIVEN_FROM,
+    HELM_CHART_FINALIZER,
+    INJECTION_ORIGINAL,
     LOCK_FINALIZER,
     LOCKED_CLUSTER_SOURCE,
     LOCKED_SOURCE,
+    NAMESPACE_LIST,
+    NAMESPACE_SCOPE_FINALIZER,
     OPERATED,
     PROJECT_ID,
     RELEASE_FINALIZER,
+    SCOPE_GENERATED,
+    SCOPE_INSTANCE_UID,
+    SCOPE_TEMPLATE_UID,
     SYSTEM_NAMESPACE,
 )
-from tenantry.model.projects import REGISTRATION_MANAGER, is_registration
+from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_registration
 
 MANAGERS = "tenantry-"
 POLL_S = 1.0
-_MADE = (ROLE_BINDING, CONFIG_MAP, NETWORK_POLICY)
+_MADE = (
+    (ROLE_BINDING, f"{OPERATED}=true"),
+    (CONFIG_MAP, f"{OPERATED}=true"),
+    (NETWORK_POLICY, f"{OPERATED}=true"),
+    (SCOPE_INSTANCE, SCOPE_GENERATED),
+    (SCOPE_TEMPLATE, SCOPE_GENERATED),
+    (ROLE_BINDING, SCOPE_INSTANCE_UID),
+    (CLUSTER_ROLE_BINDING, SCOPE_INSTANCE_UID),
+    (CLUSTER_ROLE, SCOPE_TEMPLATE_UID),
+    (ROLE_BINDING, GIVEN_FROM),
+    (ROLE, GIVEN_FROM),
+)
+"""What functions make outside the system namespace, bindings before roles: kinds with label selectors."""
+
+_RUNS_HELM = (CLUSTER_ROLE_BINDING, JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
+"""What release-provisioning makes for a HelmChart, in the system namespace and beside it."""
+
+_INJECTED = (CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 _LAST = ("ServiceAccount", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role")
 
 
@@ -77,7 +118,7 @@ class Uninstaller:
     Args:
         crds: remove our CustomResourceDefinitions too, and with them every object of these kinds.
         dry_run: only look.
-        timeout_s: how long releases may take to go.
+        timeout_s: how long releases may take to go, and then CRDs.
     """
 
     def __init__(
@@ -102,14 +143,17 @@ class Uninstaller:
             await self._ask_for_clean_up(chart)
         if not self._dry_run and not await self._releases_are_gone():
             return self.done
-        files = [each for each in _our_files() if each["kind"] not in _LAST]
-        rights = sorted((each for each in _our_files() if each["kind"] in _LAST), key=lambda each: _LAST.index(each["kind"]))
+        ours = _our_files()
+        files = [each for each in ours if each["kind"] not in _LAST]
+        rights = sorted((each for each in ours if each["kind"] in _LAST), key=lambda each: _LAST.index(each["kind"]))
         for document in [*files, *reversed(rights)]:
             await self._remove_file(document)
         for chart in charts:
             await self._let_go(PROJECT_HELM_CHART, chart, RELEASE_FINALIZER)
         for helm_release in await self._list(HELM_RELEASE, self._config.helm_project_operator.system_namespace):
             await self._let_go(HELM_RELEASE, helm_release, LOCK_FINALIZER)
+        await self._leave_helm_charts()
+        await self._leave_namespace_scopes()
         for name in (LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE):
             await self._remove_file(
                 {
@@ -121,8 +165,7 @@ class Uninstaller:
         await self._remove_products()
         await self._remove_configuration()
         if self._crds:
-            for crd in documents(deployment_folder("knative") / "crds"):
-                await self._remove_file(crd)
+            await self._remove_crds()
         for name in (SYSTEM_NAMESPACE, self._config.helm_project_operator.system_namespace):
             await self._remove_namespace(name)
         return self.done
@@ -199,6 +242,61 @@ class Uninstaller:
         await self._api.json_patch(kind, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}])
         self._say(f"took the finalizer off {key_of(seen)}")
 
+    # -- what people made --------------------------------------------------------------------------------
+
+    async def _leave_helm_charts(self) -> None:
+        """HelmCharts that people made stay, and so do their releases; what ran Helm for them goes."""
+        namespace, name = self._config.helm_project_operator.system_namespace, self._config.helm_project_operator.controller_name
+        going = await self._releases()  # with a dry run they are still there
+        for chart in await self._list(HELM_CHART, namespace):
+            if str(key_of(chart)) in going:
+                continue
+            ours = owns(chart, RELEASE_MANAGER, "metadata", "annotations", CHART_MANAGED_BY)
+            if ours and annotations_of(chart).get(CHART_MANAGED_BY) == name:
+                await self._take_off(HELM_CHART, chart, "annotations", CHART_MANAGED_BY)
+            if HELM_CHART_FINALIZER in (chart["metadata"].get("finalizers") or ()):
+                self.done.kept.append(f"{key_of(chart)}: its Helm release stays as it is, also when the HelmChart is deleted")
+                await self._let_go(HELM_CHART, chart, HELM_CHART_FINALIZER)
+        for kind in _RUNS_HELM:
+            for live in await self._list(kind, namespace if kind.namespaced else "", CHART_LABEL):
+                named = f"helm-{namespace}-{labels_of(live)[CHART_LABEL]}"
+                if _written_by_functions(live) and (kind.namespaced or live["metadata"]["name"] == named):
+                    await self._delete(kind, live)
+
+    async def _leave_namespace_scopes(self) -> None:
+        """NamespaceScopes stay, without our finalizer; their lists stay for the programs that read them."""
+        for scope in await self._list(NAMESPACE_SCOPE):
+            if _written_by_functions(scope):
+                await self._let_go(NAMESPACE_SCOPE, scope, NAMESPACE_SCOPE_FINALIZER)
+        for config_map in await self._list(CONFIG_MAP, selector=NAMESPACE_LIST):
+            if _written_by_functions(config_map):
+                await self._hand_over(config_map)
+        for kind in _INJECTED:
+            for live in await self._list(kind):
+                if INJECTION_ORIGINAL in annotations_of(live):
+                    self.done.kept.append(
+                        f"{key_of(live)}: is injected into; the annotation {INJECTION_ORIGINAL} has what was there"
+                    )
+
+    async def _hand_over(self, seen: Object) -> None:
+        """A list in a ConfigMap that others write, too, must not go with its NamespaceScopes."""
+        live = await self._api.get(CONFIG_MAP, seen["metadata"]["name"], seen["metadata"]["namespace"])
+        if live is None or not _written_by_others(live):
+            return
+        before = live["metadata"].get("ownerReferences") or []
+        owners = [
+            each for each in before if (each["apiVersion"], each["kind"]) != (NAMESPACE_SCOPE.api_version, NAMESPACE_SCOPE.kind)
+        ]
+        if owners == before:
+            return
+        self.done.kept.append(f"{key_of(live)}: others write it, too")
+        if self._dry_run:
+            return
+        path = "/metadata/ownerReferences"
+        steps = [{"op": "test", "path": path, "value": before}, {"op": "replace", "path": path, "value": owners}]
+        await self._api.json_patch(CONFIG_MAP, live["metadata"]["name"], live["metadata"]["namespace"], steps)
+        self._say(f"took the NamespaceScopes off the owners of {key_of(live)}")
+
     # -- the installation --------------------------------------------------------------------------------
 
     async def _remove_file(self, document: Object) -> None:
@@ -233,23 +331,47 @@ class Uninstaller:
 
     async def _remove_products(self) -> None:
         """What functions made in namespaces that stay, and their memory on the namespaces of projects."""
-        for kind in _MADE:
-            for live in await self._list(kind, selector=f"{OPERATED}=true"):
+        for kind, selector in _MADE:
+            for live in await self._list(kind, selector=selector):
                 if _written_by_functions(live):
                     await self._delete(kind, live)
         for namespace in await self._list(NAMESPACE, selector=PROJECT_ID):
             if OPERATED in labels_of(namespace):
                 self.done.kept.append(f"{key_of(namespace)}: may hold what people need; delete it when it does not")
             elif owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", PROJECT_ID):
-                await self._forget(namespace)
+                await self._take_off(NAMESPACE, namespace, "labels", PROJECT_ID)
 
-    async def _forget(self, namespace: Object) -> None:
-        self.done.removed.append(f"label {PROJECT_ID} of {key_of(namespace)}")
+    async def _take_off(self, kind: Kind, live: Object, part: Literal["labels", "annotations"], key: str) -> None:
+        """Remove a label or an annotation of ours from what is somebody's."""
+        self.done.removed.append(f"{part.removesuffix('s')} {key} of {key_of(live)}")
         if self._dry_run:
             return
-        path = "/metadata/labels/" + PROJECT_ID.replace("/", "~1")
-        test = {"op": "test", "path": path, "value": labels_of(namespace)[PROJECT_ID]}
-        await self._api.json_patch(NAMESPACE, namespace["metadata"]["name"], "", [test, {"op": "remove", "path": path}])
+        metadata, path = live["metadata"], f"/metadata/{part}/" + key.replace("/", "~1")
+        steps = [{"op": "test", "path": path, "value": metadata[part][key]}, {"op": "remove", "path": path}]
+        await self._api.json_patch(kind, metadata["name"], metadata.get("namespace", ""), steps)
+
+    async def _remove_crds(self) -> None:
+        """Our CRDs, and the one that stands in for Knative's unless Knative has come since."""
+        crds = documents(deployment_folder("knative") / "crds")
+        stand_in = await self._api.get(CUSTOM_RESOURCE_DEFINITION, STAND_IN["metadata"]["name"])
+        if stand_in is not None and _written_by_others(stand_in):
+            self.done.kept.append(f"{key_of(stand_in)}: not Tenantry's alone")
+        elif stand_in is not None:
+            crds.append(STAND_IN)
+        for crd in crds:
+            await self._remove_file(crd)
+        if not self._dry_run:
+            await self._wait_for_crds([crd["metadata"]["name"] for crd in crds])
+
+    async def _wait_for_crds(self, names: Iterable[str]) -> None:
+        """A CRD goes when its last object is gone, which somebody's finalizer may hold for ever."""
+        give_up_at = time.monotonic() + self._timeout_s
+        for name in names:
+            while is_terminating(await self._api.get(CUSTOM_RESOURCE_DEFINITION, name)):
+                if time.monotonic() > give_up_at:
+                    self.done.kept.append(f"{CUSTOM_RESOURCE_DEFINITION.kind} {name}: goes when its last object is gone")
+                    break
+                await asyncio.sleep(POLL_S)
 
     async def _remove_namespace(self, name: str) -> None:
         """A namespace that the installer made, if nothing of anybody is in it."""
@@ -311,3 +433,9 @@ def _is_part_of(live: Object) -> bool:
 def _written_by_functions(live: Object) -> bool:
     entries: Iterable[Object] = live["metadata"].get("managedFields") or ()
     return any(str(entry.get("manager", "")).startswith(MANAGERS) for entry in entries)
+
+
+def _written_by_others(live: Object) -> bool:
+    """Whether somebody else has fields of a live object that is not from a list, its status apart."""
+    entries: Iterable[Object] = live["metadata"].get("managedFields") or ()
+    return any(not str(entry.get("manager", "")).startswith(MANAGERS) for entry in entries if not entry.get("subresource"))

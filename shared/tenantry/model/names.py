@@ -63,6 +63,27 @@ RELEASE_FINALIZER = "tenantry.dev/release"
 LOCK_FINALIZER = "tenantry.dev/lock"
 """Finalizer of lock-enforcement on HelmReleases."""
 
+NAMESPACE_SCOPE_FINALIZER = "finalizer.nss.operator.ibm.com"
+"""Finalizer of scope-binding, and of the IBM operator before it, on NamespaceScopes."""
+
+NAMESPACE_LIST = "managedby-namespace-scope"
+"""Label ``true`` on ConfigMaps with the list of namespaces of a NamespaceScope."""
+
+GIVEN_FROM = "scope-binding/from-namespace"
+"""Label on Roles and RoleBindings in members of a NamespaceScope: the NamespaceScope's namespace."""
+
+INJECTION_ORIGINAL = "scope-binding/original"
+"""Annotation on ClusterServiceVersions and webhook configurations that keeps what injection replaced."""
+
+SCOPE_TEMPLATE_UID = "operators.coreos.io/scopeTemplateUID"
+"""Label on the ClusterRoles of a ScopeTemplate."""
+
+SCOPE_INSTANCE_UID = "operators.coreos.io/scopeInstanceUID"
+"""Label on the bindings of a ScopeInstance."""
+
+SCOPE_GENERATED = "scope-binding/generated"
+"""Label ``true`` on ScopeTemplates and ScopeInstances that are made for a ClusterServiceVersion."""
+
 LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE = "lock-enforcement-locked", "lock-enforcement-locked-cluster"
 """The ApiServerSources that lock-enforcement makes."""
 
