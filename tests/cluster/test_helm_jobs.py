@@ -121,21 +121,28 @@ async def test_failing_chart_says_why_and_heals(helm: HelmPeople) -> None:
 
 async def test_bad_input_is_told_before_helm_is_run(helm: HelmPeople) -> None:
     """What cannot work is told by field and fix, without a Job; Helm tells what only it can see."""
-    broken, torn, listed, old = (f"{kind}-{token()}" for kind in ("broken", "torn", "listed", "old"))
+    kinds = ("broken", "torn", "listed", "tagged", "deep", "dated", "old")
+    broken, torn, listed, tagged, deep, dated, old = (f"{kind}-{token()}" for kind in kinds)
     long = f"long-{token()}-{'x' * 40}"
     whole = chart_archive()
     await helm.ask(broken, chartContent="not base64!")
     await helm.ask(torn, chartContent=whole[: len(whole) // 2 // 4 * 4], backOffLimit=0)
     await helm.ask(listed, valuesContent="- a\n- list")
+    await helm.ask(tagged, valuesContent="greeting: !!int ''")
+    await helm.ask(deep, valuesContent="greeting: " + "[" * 500 + "]" * 500)
+    await helm.ask(dated, valuesContent="greeting: 2024-02-30\nother: =")
     await helm.ask(old, helmVersion="v2")
     await helm.ask(long, targetNamespace="default")
 
     assert "spec.chartContent is not base64" in (await helm.says(broken, "InvalidChart"))["message"]
     assert "spec.valuesContent" in (await helm.says(listed, "InvalidValues"))["message"]
+    assert "not valid YAML" in (await helm.says(tagged, "InvalidValues"))["message"]
+    assert "nested deeper" in (await helm.says(deep, "InvalidValues"))["message"]
+    await helm.greets(dated, "2024-02-30")
     assert "only v3" in (await helm.says(old, "UnsupportedVersion"))["message"]
     assert "at most 50" in (await helm.says(long, "NameTooLong"))["message"]
     assert "unexpected EOF" in (await helm.says(torn, "JobFailed"))["message"]
-    for name in (broken, listed, old, long):
+    for name in (broken, listed, tagged, deep, old, long):
         assert await helm.admin.get(JOB, f"helm-install-{name}", SYSTEM) is None
         await helm.people.delete(HELM_CHART, name, SYSTEM)
         await helm.gone(HELM_CHART, name)

@@ -339,7 +339,6 @@ def test_secret_of_another_type_is_made_anew() -> None:
         ({"chartContent": base64.b64encode(b"a tar").decode()}, "InvalidChart"),
         ({"valuesContent": "a: [1"}, "InvalidValues"),
         ({"valuesContent": "- 1"}, "InvalidValues"),
-        ({"valuesContent": "a: 2026-99-99"}, "InvalidValues"),
         ({"helmVersion": "v2"}, "UnsupportedVersion"),
         ({"targetNamespace": "No_Name"}, "InvalidTargetNamespace"),
     ],
@@ -358,6 +357,37 @@ def test_bad_input_is_told_and_runs_nothing(spec: dict[str, Any], reason: str) -
 def test_names_that_do_not_fit(name: str, reason: str) -> None:
     """A name must fit into those of the Job and the account."""
     assert said(seen(chart(name)))["Failed"][1] == reason
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("b: 1\na: ]", "not valid YAML in its line 2"),
+        ("a: !!int ''", "not valid YAML"),
+        ("- !!bool x", "not valid YAML"),
+        ("a: !!timestamp x", "not valid YAML"),
+        ("a: " + "[" * 500 + "]" * 500, "nested deeper than 120 levels"),
+        ("a: " + "[" * 20_000, "nested deeper than 120 levels"),
+        ("a: &a [*a]", "nested deeper than 120 levels"),
+        ("just a text", "not a map"),
+    ],
+)
+def test_values_that_cannot_be_used_are_told_with_the_fix(content: str, why: str) -> None:
+    """Whatever stands there is told with the object, the field and the fix, and nothing of it."""
+    expected = (
+        f"spec.valuesContent of HelmChart {SYSTEM}/demo cannot be used ({why}): put one map of values in plain YAML there, "
+        "such as `replicas: 2`"
+    )
+
+    assert said(seen(chart(valuesContent=content)))["Failed"] == ("True", "InvalidValues", expected)
+    assert said(seen(further=further(valuesContent=content)))["Failed"][2] == expected.replace("HelmChart", "HelmChartConfig")
+    assert writes(seen(chart(valuesContent=content))) == []
+
+
+@pytest.mark.parametrize("content", ["a: =", "a: 2024-02-30", "a: 2026-99-99", "a: 12:30:99", "a:\t1", "a: 1\na: 2", "null"])
+def test_values_that_helm_takes_run_helm(content: str) -> None:
+    """What only looks like a date or an operator is a text to Helm."""
+    assert writes(seen(chart(valuesContent=content))) == ALL
 
 
 def test_good_values_pass() -> None:

@@ -12,9 +12,7 @@ import binascii
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import yaml
+from typing import Literal
 
 from release_provisioning.jobs import manifest
 from tenantry.model.conditions import find_condition
@@ -32,6 +30,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.manifests import NotReadable, load_yaml
 from tenantry.model.names import (
     CHART_LABEL,
     CHART_MANAGED_BY,
@@ -177,16 +176,15 @@ def _bad_values(seen: Seen) -> Problem | None:
         content = manifest.spec_of(obj).get("valuesContent")
         if obj is None or not content:
             continue
-        where = f"spec.valuesContent of {obj['kind']} {seen.namespace}/{seen.name}"
         try:
-            parsed: Any = yaml.safe_load(content)
-        except yaml.YAMLError as error:
-            problem = str(getattr(error, "problem", None) or "it cannot be parsed")
-            return "InvalidValues", f"{where} is not YAML: {problem}"
-        except ValueError as error:
-            return "InvalidValues", f"{where} cannot be read: {error}"
-        if parsed is not None and not isinstance(parsed, dict):
-            return "InvalidValues", f"{where} is not a map of values, such as `replicas: 2`"
+            why = "" if isinstance(load_yaml(str(content)), dict | None) else "not a map"
+        except NotReadable as error:
+            why = str(error)
+        if why:
+            return "InvalidValues", (
+                f"spec.valuesContent of {obj['kind']} {seen.namespace}/{seen.name} cannot be used ({why}): put one map of values "
+                "in plain YAML there, such as `replicas: 2`"
+            )
     return None
 
 
