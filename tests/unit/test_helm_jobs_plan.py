@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections import Counter
+from typing import Any, cast
 
 import pytest
 
-from release_provisioning.jobs import Jobs, manifest
-from release_provisioning.jobs.plan import Seen, plan_chart
+from release_provisioning.jobs import Jobs, manifest, plan
+from release_provisioning.jobs.plan import Seen, plan_chart, with_wanted
 from release_provisioning.jobs.report import report_chart
+from tenantry.api import Api
+from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
-from tenantry.model.kinds import HELM_CHART, JOB, Key, Object
+from tenantry.model.kinds import HELM_CHART, JOB, Key, Kind, Object, is_terminating
 from tenantry.model.plan import Refusal
 
 SYSTEM = "cattle-helm-system"
@@ -59,7 +62,8 @@ def stored(wanted: Object, **status: Any) -> Object:
 
 def seen(of: Object | None = None, **parts: Any) -> Seen:
     of = chart() if of is None else of
-    return Seen(of["metadata"]["namespace"], of["metadata"]["name"], of, **parts)
+    found = Seen(of["metadata"]["namespace"], of["metadata"]["name"], of, **parts)
+    return found if is_terminating(of) else with_wanted(found, config())
 
 
 def install_of(of: Object, **status: Any) -> Object:
@@ -604,6 +608,44 @@ def test_refusals_are_told_with_their_fix() -> None:
 
 
 # -- the wiring --------------------------------------------------------------------------------------------
+
+
+class Shelf(Reader):
+    """Reads from a few objects, and counts how often each is read."""
+
+    def __init__(self, *objects: Object) -> None:
+        super().__init__(cast(Api, None))
+        self.objects = {(found["kind"], found["metadata"]["name"]): found for found in objects}
+        self.reads: Counter[str] = Counter()
+
+    async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
+        self.reads[f"{kind.kind} {name}"] += 1
+        return self.objects.get((kind.kind, name))
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatch: pytest.MonkeyPatch, *, changed: bool) -> None:
+    """Digest, archive and values of a HelmChart may be megabytes; once Helm has been asked archive and values count as good."""
+    calls: Counter[str] = Counter()
+
+    def counted(module: Any, name: str) -> None:
+        work = getattr(module, name)
+
+        def call(*given: Any) -> Any:
+            calls[name] += 1
+            return work(*given)
+
+        monkeypatch.setattr(module, name, call)
+
+    of = chart(chartContent=ARCHIVE, valuesContent="a: 1")
+    jobs, shelf = Jobs(config()), Shelf(of, install_of(chart() if changed else of))
+    for module, name in ((manifest, "install_job"), (plan, "_bad_archive"), (plan, "load_yaml")):
+        counted(module, name)
+    observed = await jobs.observe(f"chart/{SYSTEM}/demo", shelf)
+    jobs.plan(observed)
+    jobs.report(observed, ())
+
+    assert calls == ({"install_job": 1, "_bad_archive": 1, "load_yaml": 1} if changed else {"install_job": 1})
 
 
 @pytest.mark.parametrize(

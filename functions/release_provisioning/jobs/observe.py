@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.plan import Seen, is_managed, outcome_of
+from release_provisioning.jobs.plan import Seen, is_managed, outcome_of, with_wanted
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -58,7 +58,8 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
     named = {found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)}
     secrets = {found: await reader.get(SECRET, found, namespace) for found in sorted(named)}
     pods = await _pods(install, namespace, name, reader)
-    return Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
+    seen = Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
+    return with_wanted(seen, config)
 
 
 async def has_plain_status(reader: Reader) -> bool:

@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from release_provisioning.jobs import manifest
@@ -53,6 +53,15 @@ Problem = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a HelmChart that stays comes to, worked out once for plan and report: its digest is of megabytes."""
+
+    job: Object
+    problem: Problem | None
+    """What the user must change before Helm can be run, as reason and message that name the field and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One HelmChart as it is, with what runs Helm for it; for one that is not ours nothing more is read."""
 
@@ -75,6 +84,8 @@ class Seen:
     """Whether the HelmChart's own namespace is on its way out."""
     plain: bool = False
     """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
+    wanted: Wanted | None = None
+    """Of a HelmChart that is ours and stays."""
 
 
 def is_managed(chart: Object, config: Config) -> bool:
@@ -104,8 +115,14 @@ def outcome_of(job: Object) -> Result:
     return "complete" if "Complete" in true else "failed" if "Failed" in true else "running"
 
 
-def problem_of(seen: Seen, config: Config) -> Problem | None:
-    """What the user must change before Helm can be run, as reason and message that name the field and the fix."""
+def with_wanted(seen: Seen, config: Config) -> Seen:
+    """The same, with the Job that is wanted and what stands in its way."""
+    assert seen.chart is not None
+    job = manifest.install_job(seen.chart, seen.further, seen.secrets, config)
+    return replace(seen, wanted=Wanted(job, _problem_of(seen, job)))
+
+
+def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
     assert seen.chart is not None
     spec = manifest.spec_of(seen.chart)
     if len(seen.name) > NAME_LIMIT:
@@ -121,7 +138,7 @@ def problem_of(seen: Seen, config: Config) -> Problem | None:
         return "InvalidTargetNamespace", f"spec.targetNamespace {spec['targetNamespace']!r} is not the name of a namespace"
     if taken := _taken(seen):
         return "NameTaken", f"{taken} exists and is not of this HelmChart: delete it, or rename the HelmChart"
-    if seen.install is not None and manifest.hash_of(seen.install) == manifest.hash_of(_install_job(seen, config)):
+    if seen.install is not None and manifest.hash_of(seen.install) == manifest.hash_of(wanted):
         return None  # Helm has been asked, and has looked at it more closely than we can
     return _bad_archive(spec) or _bad_values(seen)
 
@@ -201,10 +218,11 @@ def plan_chart(seen: Seen, config: Config) -> Plan:
     if is_terminating(chart):
         return _uninstall(seen, config)
     claim = _claim(chart, config)
-    if problem_of(seen, config) is not None:
+    assert seen.wanted is not None
+    if seen.wanted.problem is not None:
         return Plan((claim,))
     role = manifest.job_role(chart, config)
-    return Plan((claim, tuple(_inputs(seen)), tuple(_binding(seen, role)), tuple(_install(seen, config))))
+    return Plan((claim, tuple(_inputs(seen)), tuple(_binding(seen, role)), tuple(_install(seen, seen.wanted.job))))
 
 
 def _hand_over(chart: Object, config: Config) -> Plan:
@@ -263,14 +281,9 @@ def _binding(seen: Seen, role: str) -> list[Write]:
     return [Apply(CLUSTER_ROLE_BINDING, wanted, live)]
 
 
-def _install_job(seen: Seen, config: Config) -> Object:
+def _install(seen: Seen, wanted: Object) -> list[Write]:
     assert seen.chart is not None
-    return manifest.install_job(seen.chart, seen.further, seen.secrets, config)
-
-
-def _install(seen: Seen, config: Config) -> list[Write]:
-    assert seen.chart is not None
-    wanted, live = _install_job(seen, config), seen.install
+    live = seen.install
     where = f"Job {seen.namespace}/{manifest.install_name(seen.name)}"
     if seen.delete is not None:
         return [] if is_terminating(seen.delete) else [Delete(JOB, seen.delete, propagation="Foreground")]

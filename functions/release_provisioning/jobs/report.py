@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.plan import Seen, failure_of, finalizers_of, has_run, is_managed, outcome_of, problem_of
+from release_provisioning.jobs.plan import Seen, failure_of, finalizers_of, has_run, is_managed, outcome_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, Object, annotations_of, is_terminating
@@ -35,7 +35,7 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
         return NOTHING
     if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
         return NOTHING
-    created, failed = _verdicts(seen, refusals, config)
+    created, failed = _verdicts(seen, refusals)
     generation = int(chart["metadata"].get("generation", 0))
     job = manifest.delete_name(seen.name) if is_terminating(chart) else manifest.install_name(seen.name)
     before = (chart.get("status") or {}).get("jobName")
@@ -58,20 +58,19 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
     return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
 
 
-def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
+def _verdicts(seen: Seen, refusals: Sequence[Refusal]) -> tuple[Verdict, Verdict]:
     chart = seen.chart
     assert chart is not None
     leaving = is_terminating(chart)
     if refusals:
         return _refused(chart, refusals, leaving)
-    problem = None if leaving else problem_of(seen, config)
-    if problem is not None:
+    if seen.wanted is not None and (problem := seen.wanted.problem) is not None:
         return ("False", problem[0], "Helm is not run"), ("True", *problem)
     name = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
     does = "uninstalls" if leaving else "installs or upgrades"
     created: Verdict = ("True", "JobCreated", f"Helm {does} with Job {seen.namespace}/{name}")
     job = seen.delete if leaving else seen.install
-    if job is None or _is_of_old(seen, job, config):
+    if job is None or _is_of_old(seen, job):
         return created, ("False", "Running", "Helm runs")
     result = outcome_of(job)
     if result == "complete":
@@ -90,13 +89,12 @@ def _installed(seen: Seen) -> Verdict:
     return "False", "NotYet", "Helm has not begun"
 
 
-def _is_of_old(seen: Seen, job: Object, config: Config) -> bool:
+def _is_of_old(seen: Seen, job: Object) -> bool:
     """Whether a Job is of values that are no longer asked for, and so says nothing about those that are."""
     if job is seen.delete:
         return False
-    assert seen.chart is not None
-    wanted = manifest.install_job(seen.chart, seen.further, seen.secrets, config)
-    return is_terminating(job) or manifest.hash_of(job) != manifest.hash_of(wanted)
+    assert seen.wanted is not None
+    return is_terminating(job) or manifest.hash_of(job) != manifest.hash_of(seen.wanted.job)
 
 
 def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> tuple[Verdict, Verdict]:
