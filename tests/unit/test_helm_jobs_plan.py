@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections import Counter
 from typing import Any, cast
@@ -611,15 +612,20 @@ def test_refusals_are_told_with_their_fix() -> None:
 
 
 class Shelf(Reader):
-    """Reads from a few objects, and counts how often each is read."""
+    """Reads from a few objects, counts how often each is read, and how many at a time."""
 
     def __init__(self, *objects: Object) -> None:
         super().__init__(cast(Api, None))
         self.objects = {(found["kind"], found["metadata"]["name"]): found for found in objects}
         self.reads: Counter[str] = Counter()
+        self.active = self.most = 0
 
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         self.reads[f"{kind.kind} {name}"] += 1
+        self.active += 1
+        self.most = max(self.most, self.active)
+        await asyncio.sleep(0)
+        self.active -= 1
         return self.objects.get((kind.kind, name))
 
 
@@ -661,3 +667,19 @@ async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatc
 def test_owners_are_charts_of_the_system_namespace(owner: str, ours: bool) -> None:
     """A request may name only HelmCharts of the system namespace."""
     assert Jobs(config()).accepts(owner) is ours
+
+
+async def test_secrets_with_values_are_read_together() -> None:
+    """A HelmChart with many of them waits for one read, not for each."""
+    names = [f"more-{number}" for number in range(9)]
+    shelf = Shelf(
+        chart(valuesSecrets=[{"name": name, "keys": ["a"]} for name in names[1:]]),
+        stored({"kind": "Secret", "metadata": {"name": names[1]}}),
+    )
+    shelf.objects["HelmChartConfig", "demo"] = further(valuesSecrets=[{"name": name, "keys": ["a"]} for name in names[:2]])
+    observed = await Jobs(config()).observe(f"chart/{SYSTEM}/demo", shelf)
+
+    assert list(observed.secrets) == names
+    assert [name for name, found in observed.secrets.items() if found is not None] == [names[1]]
+    assert shelf.most == len(names)
+    assert set(shelf.reads.values()) == {1}

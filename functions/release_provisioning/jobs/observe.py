@@ -55,8 +55,8 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         reader.get(SECRET, manifest.secret_name(name), namespace),
         reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
     )
-    named = {found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)}
-    secrets = {found: await reader.get(SECRET, found, namespace) for found in sorted(named)}
+    named = sorted({found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)})
+    secrets = dict(zip(named, await asyncio.gather(*(reader.get(SECRET, each, namespace) for each in named)), strict=True))
     pods = await _pods(install, namespace, name, reader)
     seen = Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
     return with_wanted(seen, config)
