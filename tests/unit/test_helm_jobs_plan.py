@@ -628,6 +628,11 @@ class Shelf(Reader):
         self.active -= 1
         return self.objects.get((kind.kind, name))
 
+    async def list(self, kind: Kind, namespace: str = "", **narrowed: Any) -> list[Object]:
+        """All objects of a kind."""
+        del namespace, narrowed
+        return [found for (of, _), found in self.objects.items() if of == kind.kind]
+
 
 @pytest.mark.parametrize("changed", [False, True])
 async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatch: pytest.MonkeyPatch, *, changed: bool) -> None:
@@ -683,3 +688,25 @@ async def test_secrets_with_values_are_read_together() -> None:
     assert [name for name, found in observed.secrets.items() if found is not None] == [names[1]]
     assert shelf.most == len(names)
     assert set(shelf.reads.values()) == {1}
+
+
+async def test_crd_is_read_once_per_sweep() -> None:
+    """What a sweep learns of the CRD holds for the runs after it, and for those that it meets on their way."""
+    schema = {"openAPIV3Schema": {"properties": {"status": {"properties": {"jobName": {}}}}}}
+    crd = {
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "helmcharts.helm.cattle.io"},
+        "spec": {"versions": [{"name": "v1", "schema": schema}]},
+    }
+    jobs, owner = Jobs(config()), f"chart/{SYSTEM}/demo"
+    before, during, after = (Shelf(chart(), crd) for _ in range(3))
+    assert (await jobs.observe(owner, before)).plain is True
+    met, owners = await asyncio.gather(jobs.observe(owner, before), jobs.sweep(during))
+    seen_after = await asyncio.gather(*(jobs.observe(owner, after) for _ in range(3)))
+
+    assert owners == [owner]
+    assert [found.plain for found in (met, *seen_after)] == [True] * 4
+    reads = [shelf.reads["CustomResourceDefinition helmcharts.helm.cattle.io"] for shelf in (before, during, after)]
+    assert reads == [1, 1, 0]
+    del before.objects["HelmChart", "demo"]
+    assert await jobs.sweep(before) == []

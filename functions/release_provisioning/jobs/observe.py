@@ -64,7 +64,7 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
 
 async def has_plain_status(reader: Reader) -> bool:
     """Whether the HelmChart CRD in force has a status without times and generation, as that of K3s and RKE2."""
-    crd = await reader.get(CUSTOM_RESOURCE_DEFINITION, HELM_CHART_CRD)
+    crd = await reader.get_shared(CUSTOM_RESOURCE_DEFINITION, HELM_CHART_CRD)
     versions: list[Object] = ((crd or {}).get("spec") or {}).get("versions") or []
     fields: list[Object] = [
         found["schema"]["openAPIV3Schema"].get("properties", {}).get("status", {}).get("properties", {})

@@ -69,10 +69,10 @@ class Jobs:
     async def observe(self, owner: str, reader: Reader) -> Seen:
         """Read what the plan of a HelmChart needs."""
         _, namespace, name = owner.split("/")
-        if self._plain is None and self._enabled:
-            self._plain = await observe.has_plain_status(reader)
-        seen = await observe.observe_chart(namespace, name, self._config, reader)
-        return replace(seen, plain=bool(self._plain))
+        plain = self._plain
+        if plain is None and self._enabled:
+            plain = self._plain = await observe.has_plain_status(reader)
+        return replace(await observe.observe_chart(namespace, name, self._config, reader), plain=bool(plain))
 
     def plan(self, observed: Seen) -> Plan:
         """The Job and what it needs, or the end of them."""
@@ -94,11 +94,12 @@ class Jobs:
 
     async def sweep(self, reader: Reader) -> Sequence[str]:
         """Every HelmChart, and every account that is still bound for one that is gone."""
-        self._plain = None  # whoever manages the CRD may have changed it
         names = {chart["metadata"]["name"] for chart in await reader.list(HELM_CHART, self._namespace)}
         if self._enabled:
             for binding in await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""}):
                 name = labels_of(binding)[CHART_LABEL]
                 if binding["metadata"]["name"] == manifest.binding_name(self._namespace, name):
                     names.add(name)
+        # Whoever manages the CRD may have changed it.
+        self._plain = await observe.has_plain_status(reader) if self._enabled and names else None
         return [self._owner(name) for name in sorted(names)]
