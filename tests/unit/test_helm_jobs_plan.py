@@ -398,6 +398,7 @@ def test_values_that_helm_takes_run_helm(content: str) -> None:
 def test_good_values_pass() -> None:
     """Empty values, and those of a HelmChartConfig, are fine; its mistakes are told as its own."""
     assert writes(seen(chart(valuesContent="", chartContent=ARCHIVE), further=further(valuesContent="# nothing"))) == ALL
+    assert writes(seen(chart(valuesContent="- 1\n" * 60_000))) == ALL, "Helm tells what is wrong with values of that size"
     assert "HelmChartConfig" in said(seen(further=further(valuesContent="- 1")))["Failed"][2]
 
 

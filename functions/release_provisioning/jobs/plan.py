@@ -42,6 +42,8 @@ from tenantry.model.names import (
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
 
 MANAGER = field_manager("release-provisioning")
+LOOKED_AT = 200_000
+"""Characters of values that are looked at before Helm gets them; to read more takes seconds, and Helm's Job tells as well."""
 CLAIM_MANAGER = f"{MANAGER}-jobs"
 """Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
 NAME_LIMIT = 63 - len("helm-install-")
@@ -191,7 +193,7 @@ def _bad_archive(spec: Object) -> Problem | None:
 def _bad_values(seen: Seen) -> Problem | None:
     for obj in (seen.chart, seen.further):
         content = manifest.spec_of(obj).get("valuesContent")
-        if obj is None or not content:
+        if obj is None or not content or len(content) > LOOKED_AT:
             continue
         try:
             why = "" if isinstance(load_yaml(str(content)), dict | None) else "not a map"
