@@ -158,17 +158,16 @@ class JobRunner:
             "HELM_JOB_HELM": str(self._helm),
         }
         command = [sys.executable, str(tether.__file__), sys.executable, str(helm_job_program()), *(container.get("args") or ())]
-        log = (root / "log").open("wb")
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            cwd=root,
-            start_new_session=True,
-        )
-        log.close()
+        with (root / "log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=root,
+                start_new_session=True,
+            )
         ending = asyncio.create_task(process.wait())
         leaving = asyncio.create_task(gone.wait())
         try:
