@@ -5,6 +5,10 @@ stays pending; the runner takes it as it is, lays out its volumes in a folder of
 its ServiceAccount, from a TokenRequest), runs the program of our job image there whatever image is named, and writes the pod's
 status as a kubelet would.  The Job controller then counts the attempt.  One release is worked on by one process at a time; a
 pod that is deleted gives its process the grace period.  On a cluster nothing of this exists.
+
+No pod is left alone while it is there: one that runs according to its status, but not here, lost its process together with the
+runner before; what the API server does not answer is asked again.  A pod that waits, for a volume or before its next start, keeps
+no other from running.
 """
 
 from __future__ import annotations
@@ -13,11 +17,10 @@ import asyncio
 import base64
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -33,10 +36,14 @@ from tenantry.model.kinds import CONFIG_MAP, POD, SECRET, SERVICE_ACCOUNT, Kind,
 from tenantry.model.names import CHART_LABEL
 
 RUNNER_MANAGER = "tenantry-local-runner"
+PARALLEL = 4
+"""So many processes run at a time."""
 _TOKEN_LIFETIME_S = 3600
 _VOLUME_RETRY_S = 1.0
-_PARALLEL = 4
+_FIRST_RETRY_S = 0.5
+_LONGEST_RETRY_S = 30.0
 _MESSAGE_LIMIT = 4096
+_KILLED = 128 + signal.SIGKILL
 
 Say = Callable[[str], None]
 
@@ -47,7 +54,7 @@ def helm_job_program() -> Path:
 
 
 class JobRunner:
-    """Runs what is pending in a namespace between ``async with`` and its end; afterwards no process is left.
+    """Runs what is to be run in a namespace between ``async with`` and its end; afterwards no process is left.
 
     Args:
         api: an administrator's client; it reads volumes, requests tokens and writes the status of pods.
@@ -67,8 +74,9 @@ class JobRunner:
         self._restart_after_s = restart_after_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._gone: dict[str, asyncio.Event] = {}
+        self._ended: set[str] = set()  # pods that are still there; what the watch says of them later is what was before
         self._turns: dict[str, asyncio.Lock] = {}
-        self._gate = asyncio.Semaphore(_PARALLEL)
+        self._gate = asyncio.Semaphore(PARALLEL)
         self._watch: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -96,52 +104,73 @@ class JobRunner:
             return
         uid = pod["metadata"]["uid"]
         if verb == "delete" or is_terminating(pod):
+            self._ended.discard(uid)
             if uid in self._gone:
                 self._gone[uid].set()
-        elif uid not in self._tasks and (pod.get("status") or {}).get("phase") == "Pending":
+        elif uid not in self._tasks and uid not in self._ended and _phase(pod) in ("Pending", "Running"):
             self._gone[uid] = asyncio.Event()
             self._tasks[uid] = asyncio.create_task(self._take(pod))
 
     async def _take(self, pod: Object) -> None:
         """One pod from its start to its end."""
-        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        uid = pod["metadata"]["uid"]
+        gone = self._gone[uid]
         turn = self._turns.setdefault(pod["metadata"]["labels"][CHART_LABEL], asyncio.Lock())
         try:
-            async with turn, self._gate:
-                await self._run(pod, self._gone[uid])
+            async with turn:
+                await self._run(pod, gone)
+            if not gone.is_set():
+                self._ended.add(uid)
         except (ConflictError, NotFound):
-            self._say(f"pod {name} is gone")
-        except ApiError as error:
-            self._say(f"pod {name}: {error.message}")
+            self._say(f"pod {pod['metadata']['name']} is gone")
         finally:
             del self._gone[uid], self._tasks[uid]
 
     async def _run(self, pod: Object, gone: asyncio.Event) -> None:
         name, never = pod["metadata"]["name"], pod["spec"].get("restartPolicy") == "Never"
-        restarts = 0
+        restarts, ended = _left(pod)
         while not gone.is_set():
-            root = Path(tempfile.mkdtemp(prefix="pod-", dir=self._folder))
-            try:
-                if not await self._lay_out(pod, root, gone):
-                    return
-                started = _now()
-                await self._tell(pod, "Running", {"running": {"startedAt": started}}, restarts)
-                code = await self._execute(pod, root, gone)
-                message = _read(root / "dev/termination-log")[:_MESSAGE_LIMIT]
-            finally:
-                shutil.rmtree(root, ignore_errors=True)
-            self._say(f"pod {name}: {'done' if code == 0 else f'failed with code {code}'}: {message}")
-            reason = "Completed" if code == 0 else "Error"
-            ended = {"exitCode": code, "reason": reason, "message": message, "startedAt": started, "finishedAt": _now()}
+            ended = ended or await self._attempt(pod, gone, restarts)
+            if ended is None:
+                return
+            code = ended["exitCode"]
+            self._say(f"pod {name}: {'done' if code == 0 else f'failed with code {code}'}: {ended['message']}")
             state: Object = {"terminated": ended}
             if code == 0 or never:
-                await self._tell(pod, "Succeeded" if code == 0 else "Failed", state, restarts)
+                await self._tell_at_last(gone, pod, "Succeeded" if code == 0 else "Failed", state, restarts)
                 return
-            restarts += 1
-            await self._tell(pod, "Running", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts, last=state)
-            pause = min(self._restart_after_s * 2 ** (restarts - 1), 300.0)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(gone.wait(), pause)
+            restarts, ended = restarts + 1, None
+            await self._tell_at_last(gone, pod, "Running", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts, last=state)
+            await _rest(gone, min(self._restart_after_s * 2 ** (restarts - 1), 300.0))
+
+    async def _attempt(self, pod: Object, gone: asyncio.Event, restarts: int) -> Object | None:
+        """Run the container once and return how it ended; None when the pod went before.
+
+        As a kubelet does, wait for what is not there yet; the others run meanwhile.
+        """
+        pauses, told = _pauses(), ""
+        while not gone.is_set():
+            try:
+                async with self._gate:
+                    if gone.is_set():
+                        return None
+                    with tempfile.TemporaryDirectory(prefix="pod-", dir=self._folder, ignore_cleanup_errors=True) as folder:
+                        root = Path(folder)
+                        if not (missing := await self._lay_out(pod, root)):
+                            started = _now()
+                            await self._tell(pod, "Running", {"running": {"startedAt": started}}, restarts)
+                            code = await self._execute(pod, root, gone)
+                            return _terminated(code, _read(root / "dev/termination-log")[:_MESSAGE_LIMIT], started)
+                trouble, pause = f"waits for a volume: {missing}", _VOLUME_RETRY_S
+            except (ConflictError, NotFound):
+                raise
+            except ApiError as error:
+                trouble, pause = f"is started later: {error.message}", next(pauses)
+            if trouble != told:
+                self._say(f"pod {pod['metadata']['name']} {trouble}")
+                told = trouble
+            await _rest(gone, pause)
+        return None
 
     # -- the container ---------------------------------------------------------------------------------
 
@@ -158,17 +187,16 @@ class JobRunner:
             "HELM_JOB_HELM": str(self._helm),
         }
         command = [sys.executable, str(tether.__file__), sys.executable, str(helm_job_program()), *(container.get("args") or ())]
-        log = (root / "log").open("wb")
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            cwd=root,
-            start_new_session=True,
-        )
-        log.close()
+        with (root / "log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=root,
+                start_new_session=True,
+            )
         ending = asyncio.create_task(process.wait())
         leaving = asyncio.create_task(gone.wait())
         try:
@@ -185,6 +213,23 @@ class JobRunner:
             if process.stdin is not None:
                 process.stdin.close()
         return await ending
+
+    async def _tell_at_last(
+        self, gone: asyncio.Event, pod: Object, phase: str, state: Object, restarts: int, last: Object | None = None
+    ) -> None:
+        """What happened is told until the API server takes it, or the pod goes."""
+        pauses = _pauses()
+        while True:
+            try:
+                await self._tell(pod, phase, state, restarts, last)
+            except (ConflictError, NotFound):
+                raise
+            except ApiError as error:
+                self._say(f"pod {pod['metadata']['name']}: its status is written later: {error.message}")
+            else:
+                return
+            if await _rest(gone, next(pauses)):
+                return
 
     async def _tell(self, pod: Object, phase: str, state: Object, restarts: int, last: Object | None = None) -> None:
         metadata, container = pod["metadata"], pod["spec"]["containers"][0]
@@ -211,26 +256,21 @@ class JobRunner:
 
     # -- its volumes -----------------------------------------------------------------------------------
 
-    async def _lay_out(self, pod: Object, root: Path, gone: asyncio.Event) -> bool:
-        """Write the volumes; as a kubelet does, wait for what is not there yet.  False when the pod goes meanwhile."""
+    async def _lay_out(self, pod: Object, root: Path) -> str:
+        """Write the volumes; what is returned says what is missing."""
         for folder in ("dev", "tmp", "home/klipper-helm"):
             (root / folder).mkdir(parents=True)
         mounts = {mount["name"]: mount["mountPath"] for mount in pod["spec"]["containers"][0].get("volumeMounts") or ()}
-        while not gone.is_set():
-            try:
-                for volume in pod["spec"].get("volumes") or ():
-                    if volume["name"] in mounts:
-                        target = root / mounts[volume["name"]].lstrip("/")
-                        target.mkdir(parents=True, exist_ok=True)
-                        for path, content in (await self._files(volume, pod)).items():
-                            (target / path).write_bytes(content)
-            except NotFound as error:
-                self._say(f"pod {pod['metadata']['name']} waits for a volume: {error.message}")
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(gone.wait(), _VOLUME_RETRY_S)
-            else:
-                return True
-        return False
+        try:
+            for volume in pod["spec"].get("volumes") or ():
+                if volume["name"] in mounts:
+                    target = root / mounts[volume["name"]].lstrip("/")
+                    target.mkdir(parents=True, exist_ok=True)
+                    for path, content in (await self._files(volume, pod)).items():
+                        (target / path).write_bytes(content)
+        except NotFound as error:
+            return error.message
+        return ""
 
     async def _files(self, volume: Object, pod: Object) -> dict[str, bytes]:
         files: dict[str, bytes] = {}
@@ -271,6 +311,41 @@ class JobRunner:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         answer = await self._api.request("POST", path, body=body)
         return str(answer["status"]["token"]).encode()
+
+
+def _phase(pod: Object) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+def _left(pod: Object) -> tuple[int, Object | None]:
+    """What another runner left of a pod: how often its container was started again, and its end if it ran at that time."""
+    container: Object = next(iter((pod.get("status") or {}).get("containerStatuses") or ()), {})
+    restarts, state = int(container.get("restartCount") or 0), container.get("state") or {}
+    if _phase(pod) != "Running" or "waiting" in state:
+        return restarts, None
+    started = (state.get("running") or {}).get("startedAt") or _now()
+    return restarts, _terminated(_KILLED, "killed: the process that ran this pod has ended", started)
+
+
+def _terminated(code: int, message: str, started: str) -> Object:
+    """The end of a container, as it stands in the status of its pod."""
+    reason = "Completed" if code == 0 else "Error"
+    return {"exitCode": code, "reason": reason, "message": message, "startedAt": started, "finishedAt": _now()}
+
+
+def _pauses() -> Iterator[float]:
+    """Growing pauses between tries."""
+    pause = _FIRST_RETRY_S
+    while True:
+        yield pause
+        pause = min(2 * pause, _LONGEST_RETRY_S)
+
+
+async def _rest(gone: asyncio.Event, pause: float) -> bool:
+    """Whether the pod goes during a pause, which then ends."""
+    with contextlib.suppress(TimeoutError):
+        return await asyncio.wait_for(gone.wait(), pause)
+    return False
 
 
 def _now() -> str:
