@@ -131,7 +131,6 @@ class Index:
 
     async def _make(self, reader: Reader) -> Locked:
         system = self._config.helm_project_operator.system_namespace
-        reader = await reader.snapshot(self.lists())
         self._begun = number = self._begun + 1
         claims: dict[str, Claim] = {}
         declared: dict[str, Declaration] = {}

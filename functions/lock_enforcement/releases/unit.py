@@ -13,15 +13,15 @@ from lock_enforcement.releases.observe import Memory, Observer
 from lock_enforcement.releases.plan import Lock, drift_told, plan_lock, report_lock
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import ANY_KIND
-from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.config import Config
 from tenantry.model.helm import is_record_name, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
 from tenantry.model.locks import is_ours, release_named
 from tenantry.model.plan import Delete, Plan, Refusal
+from tenantry.model.releases import is_release_name
 
 PAUSE_S = 0.1
 """What comes during a run, and right after it, shares the next one: twenty objects that change at once are two runs."""
-OBJECT_NAME_LIMIT = 253
 
 
 class Releases:
@@ -94,8 +94,7 @@ class Releases:
     def accepts(self, owner: str) -> bool:
         """Whether the owner is one of ours: ``release/<name>``."""
         kind, _, name = owner.partition("/")
-        parts = name.split(".")
-        return kind == "release" and len(name) <= OBJECT_NAME_LIMIT and all(DNS_LABEL.fullmatch(part) for part in parts)
+        return kind == "release" and is_release_name(name)
 
     def pause_s(self, owner: str) -> float:
         """A release pauses after a run: its own writes come back as events."""
