@@ -7,13 +7,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from flawless import Calm
 from one_function import ready, serving
 from operators import LIST, PENDING, Operators, chosen, name_of, template, workload
 from people import People, look, post
+from refusing import refusing
 
 from tenantry.api import Api
 from tenantry.api.errors import Invalid
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, annotations_of
 from tenantry.testing.fault import on
 from tenantry.testing.faults import Error500, Forbidden403
@@ -149,6 +152,21 @@ async def test_immutable_list_is_told_and_healed(own: Operators, admin: Api, peo
     await own.given(2, name_of(own, "managed"))
     await admin.delete(CONFIG_MAP, LIST, own.home)
     await own.listed(1, 2)
+    await own.ready()
+
+
+async def test_refusal_in_other_words_each_time_is_told_once(own: Operators, admin: Api, scopes: Knative, calm: Calm) -> None:
+    """Words that differ with every try are no news: the system comes to rest, and heals when it may."""
+    await own.begin(1)
+    async with refusing(admin, CONFIG_MAP, LIST, own.home):
+        await own.scope(1)
+        told = await own.ready("False", "ConfigMapFailed", text="denied request: request ")
+        await calm(scopes)
+        again = await own.ready("False", "ConfigMapFailed")
+        assert find_condition(again, "Ready") == find_condition(told, "Ready")
+        assert len(await own.events("ConfigMapFailed")) == 1
+    await scopes.sweep("scope-binding")
+    await own.listed(1)
     await own.ready()
 
 

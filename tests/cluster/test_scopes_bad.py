@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from flawless import Calm
 from people import token
+from refusing import refusing
 from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, may, role
 
 from tenantry.api import Api
@@ -240,6 +241,23 @@ async def test_a_new_template_of_the_same_name_takes_over_at_once(scopes: Knativ
     await scoping.scoped(si)
     await calm(scopes)
     assert set(await scoping.bound(test)) == {"default"}
+
+
+async def test_a_refusal_in_other_words_each_time_is_told_once(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
+    """Words that differ with every try are no news: the system comes to rest, and heals when it may."""
+    test = f"test-{token()}"
+    st, si = f"st-{test}", f"si-{test}"
+    async with refusing(scoping.admin, CLUSTER_ROLE, test):
+        await scoping.template(st, role(test))
+        await scoping.instance(si, st, namespaces=["default"])
+        told = await scoping.templated(st, "TemplatingFailed")
+        assert "denied request: request " in told["message"]
+        await calm(scopes)
+        assert await scoping.templated(st, "TemplatingFailed") == told
+        assert told["message"] in (await scoping.scoped(si, "ScopeTemplateFailed"))["message"]
+    await scopes.sweep(SCOPES)
+    await scoping.bound_in(test, "default")
+    await scoping.scoped(si)
 
 
 async def test_a_sweep_alone_converges(scopes: Knative, scoping: Scoping, knative: Start) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from people import CORE_EVENT, token
+from refusing import refusing
 from scoping import READ_SECRETS, SCOPES, Scoping, may
 
 from tenantry.api import Api
@@ -114,11 +115,14 @@ class Operators:
             ]
         return found
 
+    async def warnings(self, reason: str) -> list[str]:
+        fields = f"involvedObject.name={self.csv},type=Warning"
+        events = (await self.scoping.admin.list(CORE_EVENT, self.home, field_selector=fields)).items
+        return [event["message"] for event in events if event["reason"] == reason]
+
     async def warned(self, reason: str) -> str:
         async def check() -> str:
-            fields = f"involvedObject.name={self.csv},type=Warning"
-            events = (await self.scoping.admin.list(CORE_EVENT, self.home, field_selector=fields)).items
-            return next((event["message"] for event in events if event["reason"] == reason), "")
+            return next(iter(await self.warnings(reason)), "")
 
         return await eventually(check, within=30, what=f"a Warning {reason} on {self.csv}")
 
@@ -240,6 +244,20 @@ async def test_what_olm_refuses_is_refused(olm: Knative, scoping: Scoping, opera
     # Taking the label off ends it (C-1).
     await scoping.edit(OPERATOR_GROUP, "group", ops.home, ("remove", "/metadata/labels", None))
     await eventually(nothing, within=30, what="what was generated is gone")
+
+
+async def test_a_refusal_in_other_words_each_time_is_told_once(olm: Knative, operators: Operators) -> None:
+    """A refused template has one Event, whatever the words and however often it is tried; it is made when it may."""
+    async with refusing(operators.scoping.admin, SCOPE_TEMPLATE, operators.pair("ns"), spec={"clusterRoles": []}):
+        await operators.group()
+        await operators.version()
+        assert "denied request: request " in await operators.warned("ScopeRefused")
+        await operators.rested(olm)
+        await olm.sweep("scope-binding")
+        await operators.rested(olm)
+        assert len(await operators.warnings("ScopeRefused")) == 1
+    await olm.sweep("scope-binding")
+    assert operators.pair("ns") in await operators.generated()
 
 
 @pytest.mark.check("sb-96")

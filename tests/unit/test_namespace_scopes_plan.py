@@ -27,8 +27,8 @@ from scope_binding.namespace_scopes.seen import Seen
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.consent import consent_objects
-from tenantry.model.kinds import Object
-from tenantry.model.plan import Delete
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, NAMESPACE_SCOPE, ROLE, Key, Kind, Object
+from tenantry.model.plan import Apply, Cause, Delete, Refusal
 
 SETTINGS = NamespaceScopeSettings()
 NOW = "2026-01-01T00:00:00Z"
@@ -224,3 +224,46 @@ def test_only_namespaces_are_owners() -> None:
         False,
         False,
     ]
+
+
+def refusal(kind: Kind, name: str, words: str, cause: Cause = "admission") -> Refusal:
+    """A refusal by a webhook that says these words."""
+    message = f'admission webhook "w" denied the request. {words}'
+    return Refusal(Key(kind.api_version, kind.kind, "ops", name), cause, message)
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_the_same_refusal_in_other_words_is_not_written(leaving: bool) -> None:
+    """Words that differ each time, also where the message is cut, are no news; another object, cause or spec is."""
+    live = scope(deletionTimestamp=NOW, finalizers=[FINALIZER]) if leaving else scope()
+
+    def told(*refusals: Refusal) -> list[str]:
+        """What is written and announced; it is stored."""
+        found = seen(live, roles={("t1", "x"): ours("Role", "x")})
+        status = [write for write in plan.report(found, refusals, SETTINGS).writes() if isinstance(write, Apply)]
+        said = [str(change) for change in plan.report(found, refusals, SETTINGS).changes(MANAGER)]
+        said += [write.notice.reason for write in status if write.notice is not None]
+        live["status"] = status[0].wanted["status"] if status else {}
+        return said
+
+    def both(words: str) -> tuple[Refusal, Refusal]:
+        csv = refusal(CLUSTER_SERVICE_VERSION, "my-op.v1.0.0", f"{words * 9}. And so on")
+        return csv, refusal(CONFIG_MAP, "namespace-scope", f"request {words}. Ask the administrator. {words}")
+
+    for padding in ("", "long " * 30, "longer " * 100):
+        assert len(told(*both(f"{padding}1"))) == 2
+        assert told(*both(f"{padding}another")) == told(*both(f"{padding} 3.1")) == []
+        live["metadata"]["generation"] += 1
+    live["metadata"]["generation"] -= 1
+    assert told(refusal(CONFIG_MAP, "namespace-scope", "1", "quota")) != []
+    assert told(refusal(CONFIG_MAP, "namespace-scope", "2", "quota")) == []
+    assert told(refusal(NAMESPACE_SCOPE, "s", "2", "quota")) != []
+    assert leaving or told() != []
+
+
+def test_refused_rights_are_told_without_their_words() -> None:
+    """A refused Role is in the status by name."""
+    refused = Refusal(Key(ROLE.api_version, ROLE.kind, "t1", "x"), "admission", "request 1")
+    (status,) = (write for write in plan.report(seen(scope()), (refused,), SETTINGS).writes() if isinstance(write, Apply))
+    assert status.wanted["status"]["unprojectedRoles"] == ["t1/x: failed to create from namespace ops"]
+    assert "request 1" not in str(status.wanted)

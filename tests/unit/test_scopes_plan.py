@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from scope_binding.olm.plan import OPT_IN, Complaint, CsvSeen, event_name, plan_csv, possible_complaints, report_csv
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem
-from scope_binding.scopes.names import INSTANCE_UID, MAIN, TEMPLATE_UID, as_label, binding_name, cluster_role_name
+from scope_binding.scopes.names import INSTANCE_UID, MAIN, MANAGER, TEMPLATE_UID, as_label, binding_name, cluster_role_name
 from scope_binding.scopes.plan import (
     InstanceSeen,
     TemplateSeen,
     plan_instance,
     plan_template,
     report_instance,
+    report_template,
     wanted_binding,
     wanted_cluster_role,
 )
 from tenantry.model.difference import difference
-from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Object, labels_of
-from tenantry.model.plan import Apply, Delete, Plan, Refusal
+from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, labels_of
+from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal
 
 RULE: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
 OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
@@ -198,10 +201,74 @@ def test_the_report_names_every_place() -> None:
     (write,) = report_instance(there, [Refusal(key, "quota", "no room")]).writes()
     assert isinstance(write, Apply)
     (told,) = write.wanted["status"]["conditions"]
-    assert told["message"] == 'a: no room; b: the namespace is being terminated; c: namespaces "c" not found'
+    refused = f"a: RoleBinding a/{key.name} was refused (quota): no room"
+    assert told["message"] == f'{refused}; b: the namespace is being terminated; c: namespaces "c" not found'
     assert write.wanted["status"]["unboundNamespaces"] == ["a", "b", "c"]
     part = seen(of, where, "a", part="a")
     assert report_instance(part, []).stages == ()
+
+
+def stored_status(plan: Plan, live: Object) -> list[str]:
+    """What a report writes and announces; it is stored."""
+    (write,) = plan.writes()
+    assert isinstance(write, Apply)
+    said = [str(change) for change in plan.changes(MANAGER)]
+    live["status"] = write.wanted["status"]
+    return said + ([write.notice.reason] if write.notice is not None else [])
+
+
+@pytest.mark.parametrize("padding", ["", "some ", "many " * 30, "more " * 100])
+def test_the_same_refusal_in_other_words_is_not_written(padding: str) -> None:
+    """Words that differ each time, also where the message is cut, are no news; another place or cause is."""
+    of, where = template("t", "u", "v"), instance(namespaces=["a", "b"])
+    role_keys = [write.key for write in plan_template(_unmade(of)).writes()]
+    binding_keys = [write.key for write in plan_instance(seen(of, where, "a", "b")).writes()]
+
+    def of_template(words: str, cause: Cause = "admission") -> list[str]:
+        refusals = [Refusal(key, cause, f"denied; request {padding}{words}; ask") for key in role_keys]
+        return stored_status(report_template(_unmade(of), refusals), of)
+
+    def of_instance(words: str, *keys: Key) -> list[str]:
+        refusals = [Refusal(key, "admission", f"denied; request {padding}{words}; ask") for key in keys]
+        return stored_status(report_instance(seen(of, where, "a", "b"), refusals), where)
+
+    assert len(of_template("1")) == 2
+    assert of_template("another") == of_template("1;2") == []
+    assert of_template("1", "quota") != []
+    assert len(of_instance("1", *binding_keys)) == 2
+    assert of_instance("another", *reversed(binding_keys)) == of_instance("1;2", *binding_keys) == []
+    assert of_instance("1", binding_keys[0]) != []
+    assert of_instance("1") != []
+
+
+def _unmade(of: Object) -> TemplateSeen:
+    return TemplateSeen(MAIN, "st", of, referenced=True)
+
+
+def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
+    """A ClusterServiceVersion has no condition: its Event is found again whatever the words, and left as it is."""
+    spec = {"install": {"strategy": "deployment", "spec": {"permissions": [{"serviceAccountName": "op", "rules": [RULE]}]}}}
+    spec["installModes"] = [{"type": "AllNamespaces", "supported": True}]
+    csv = {"apiVersion": "v1", "kind": "C", "metadata": {"name": "c", "namespace": "ops", "uid": "u"}, "spec": spec}
+    group = {"metadata": {"name": "g", "labels": {OPT_IN: "true"}}}
+    there = CsvSeen("ops", "c", csv, (group,))
+    (name, _) = (event_name(csv, each) for each in possible_complaints(there, enabled=True))
+    key = next(write.key for write in plan_csv(there, enabled=True).writes())
+
+    def events(words: str, **live: Object | None) -> list[Object]:
+        found = replace(there, events={name: None, **live})
+        return [
+            write.wanted
+            for write in report_csv(found, [Refusal(key, "admission", words)], enabled=True).writes()
+            if isinstance(write, Apply)
+        ]
+
+    (event,) = events("request 1")
+    assert (event["metadata"]["name"], event["note"]) == (name, "ScopeTemplate ns.ops.c: request 1")
+    assert events("request 2", **{name: stored(event)}) == []
+    assert possible_complaints(replace(there, csv={**csv, "spec": {**spec, "install": {}}}), enabled=True) == [
+        Complaint("InvalidStrategy", "install.strategy is None; only deployment is known")
+    ]
 
 
 def test_labels_say_whose_it_is() -> None:

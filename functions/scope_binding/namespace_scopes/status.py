@@ -27,8 +27,10 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.plan import Apply, Notice, Refusal, Write
+from tenantry.model.refusals import as_told, told_of
 
 READY = "Ready"
+_BETWEEN = ". "
 _RIGHTS = frozenset({ROLE.kind, ROLE_BINDING.kind})
 _RESTARTED = frozenset({*WORKLOADS, POD.kind})
 _INJECTED = frozenset({CLUSTER_SERVICE_VERSION.kind, VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind})
@@ -65,8 +67,9 @@ def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Itera
 
 def farewells(seen: Seen, refusals: Sequence[Refusal]) -> Iterator[Write]:
     """What keeps a deleted NamespaceScope from going: nothing is said unless something was refused."""
-    found = list(_refused(refusals, frozenset({*_RIGHTS, CONFIG_MAP.kind, *_INJECTED, NAMESPACE_SCOPE.kind}), "CleanUpFailed"))
+    kinds = frozenset({*_RIGHTS, CONFIG_MAP.kind, *_INJECTED, NAMESPACE_SCOPE.kind})
     for scope in seen.scopes:
+        found = list(_refused(scope, refusals, kinds, "CleanUpFailed"))
         if not found or not scope.live["metadata"].get("deletionTimestamp"):
             continue
         told = _ready(scope, found)
@@ -85,7 +88,7 @@ def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
     texts = [finding.text for finding in (*blocking, *(finding for finding in found if not finding.blocks))]
     status: Literal["True", "False"] = "False" if blocking else "True"
     reason = blocking[0].reason if blocking else "Reconciled"
-    message = ". ".join(texts) or "all members are served"
+    message = _BETWEEN.join(texts) or "all members are served"
     return condition(READY, status, reason, message, scope.live["metadata"].get("generation"))
 
 
@@ -111,8 +114,8 @@ def _forbidden(member: str) -> str:
 
 def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Finding]:
     yield from (Finding("InvalidSpec", text) for text in scope.problems)
-    yield from _refused(refusals, frozenset({NAMESPACE_SCOPE.kind}), "FinalizerFailed", {scope.name})
-    yield from _refused(refusals, frozenset({CONFIG_MAP.kind}), "ConfigMapFailed", {scope.config_map})
+    yield from _refused(scope, refusals, frozenset({NAMESPACE_SCOPE.kind}), "FinalizerFailed", {scope.name})
+    yield from _refused(scope, refusals, frozenset({CONFIG_MAP.kind}), "ConfigMapFailed", {scope.config_map})
     unauthorized = made.unauthorized.get(scope.uid, [])
     if unauthorized:
         text = (
@@ -120,12 +123,12 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
             f"{unauthorized[0]} --to {seen.name}`, or take them out of namespaceMembers"
         )
         yield Finding("NotAuthorized", text, blocks=not scope.subset)
-    yield from _refused(refusals, _RESTARTED, "RestartFailed")
+    yield from _refused(scope, refusals, _RESTARTED, "RestartFailed")
     missing = [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]
     if missing:
         yield Finding("MembersMissing", f"left out: {_some(missing)}")
     yield from _incomplete(scope, seen, made, refusals)
-    yield from _refused(refusals, _INJECTED, "InjectionFailed")
+    yield from _refused(scope, refusals, _INJECTED, "InjectionFailed")
     yield from (Finding("InjectionFailed", text) for text in injection.problems(scope, seen))
     if scope.manual:
         yield Finding("Reconciled", "Roles and RoleBindings in members are managed by hand (manualManagement)", blocks=False)
@@ -167,10 +170,12 @@ def _refused_rights(scope: Scope, seen: Seen, made: Projection, refusals: Sequen
             yield f"{refusal.key.namespace}/{name}: failed to {verb} from namespace {seen.name}"
 
 
-def _refused(refusals: Sequence[Refusal], kinds: frozenset[str], reason: str, names: set[str] | None = None) -> Iterator[Finding]:
+def _refused(
+    scope: Scope, refusals: Sequence[Refusal], kinds: frozenset[str], reason: str, names: set[str] | None = None
+) -> Iterator[Finding]:
     chosen = [refusal for refusal in refusals if refusal.key.kind in kinds and (names is None or refusal.key.name in names)]
     for refusal in sorted(chosen, key=lambda refusal: (refusal.key, refusal.message))[:1]:
-        yield Finding(reason, f"{refusal.key} was refused: {refusal.message[:400]}")
+        yield Finding(reason, as_told(refusal, told_of(scope.live, READY), _BETWEEN))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ A cluster without OLM serves neither kind: then there is nothing to read, and wh
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
-from scope_binding.olm.plan import PARTS, CsvSeen, complaints, event_name, is_copy, pair_name
+from scope_binding.olm.plan import PARTS, CsvSeen, event_name, is_copy, pair_name, possible_complaints
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
@@ -55,11 +56,9 @@ async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: boo
         dict(zip(PARTS, templates, strict=True)),
         dict(zip(PARTS, instances, strict=True)),
     )
-    told = complaints(seen, enabled=enabled)
-    if not told or csv is None:
+    if csv is None:
         return seen
+    told = possible_complaints(seen, enabled=enabled)
     called = [event_name(csv, complaint) for complaint in told]
     events = await asyncio.gather(*(reader.get(EVENT, each, namespace) for each in called))
-    return CsvSeen(
-        namespace, name, csv, seen.groups, seen.templates, seen.instances, dict(zip(called, events, strict=True)), now_micro()
-    )
+    return replace(seen, events=dict(zip(called, events, strict=True)), now=now_micro())

@@ -19,6 +19,7 @@ from tenantry.model.kinds import (
     EVENT,
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
+    Key,
     Object,
     is_terminating,
     labels_of,
@@ -59,10 +60,14 @@ class CsvSeen:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Why nothing is generated: OLM's word, and a sentence."""
+    """Why nothing is generated: OLM's word, and a sentence.
+
+    ``about`` is what makes it the same complaint where the sentence may differ each time: what was refused.
+    """
 
     reason: str
     note: str
+    about: str = ""
 
 
 def digest(*parts: Any, length: int = 8) -> str:
@@ -249,7 +254,19 @@ def complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
 
 def event_name(csv: Object, complaint: Complaint) -> str:
     """The name of the Event of a complaint: the same complaint about the same object is one Event."""
-    return f"{csv['metadata']['name'][:200]}.{digest(csv['metadata']['uid'], complaint.reason, complaint.note, length=16)}"
+    said = complaint.about or complaint.note
+    return f"{csv['metadata']['name'][:200]}.{digest(csv['metadata']['uid'], complaint.reason, said, length=16)}"
+
+
+def refused(key: Key, message: str = "") -> Complaint:
+    """The complaint that the API server refused to make or change an object."""
+    return Complaint("ScopeRefused", f"{key}: {message}"[:1024], str(key))
+
+
+def possible_complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
+    """What people have to be told, or will have to if what is to be written is refused."""
+    due = plan_csv(seen, enabled=enabled).changes(MANAGER)
+    return [*complaints(seen, enabled=enabled), *(refused(change.key) for change in due)]
 
 
 def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> Plan:
@@ -257,7 +274,7 @@ def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> 
     if seen.csv is None:
         return NOTHING
     told = complaints(seen, enabled=enabled)
-    told += [Complaint("ScopeRefused", f"{refusal.key}: {refusal.message}"[:1024]) for refusal in refusals]
+    told += [refused(refusal.key, refusal.message) for refusal in refusals]
     events = [_event(seen, seen.csv, complaint) for complaint in told]
     return Plan((tuple(event for event in events if difference(event.wanted, event.live, manager=MANAGER) is not None),))
 
@@ -277,7 +294,7 @@ def _event(seen: CsvSeen, csv: Object, complaint: Complaint) -> Apply:
         "action": "Scope",
         "reason": complaint.reason,
         "regarding": {**reference, "namespace": seen.namespace, "name": metadata["name"], "uid": metadata["uid"]},
-        "note": complaint.note,
+        "note": complaint.note if live is None else live.get("note"),
         "type": "Warning",
     }
     return Apply(EVENT, body, live, create_only=True)

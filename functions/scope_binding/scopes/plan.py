@@ -41,8 +41,10 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+from tenantry.model.refusals import as_told, told_of
 
 TEMPLATED, SCOPED = "Templated", "Scoped"
+_BETWEEN = "; "
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +167,10 @@ def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
     if template is None:
         return NOTHING
     problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
-    problems += sorted(f"{refusal.key.name}: {refusal.message}" for refusal in refusals)
+    problems += sorted(as_told(refusal, told_of(template, TEMPLATED), _BETWEEN) for refusal in refusals)
     name = template["metadata"]["name"]
     if problems:
-        return _status(seen.family.template, template, TEMPLATED, "TemplatingFailed", "; ".join(problems))
+        return _status(seen.family.template, template, TEMPLATED, "TemplatingFailed", _BETWEEN.join(problems))
     return _status(seen.family.template, template, TEMPLATED, "TemplatingSuccessful", _done("ScopeTemplate", name))
 
 
@@ -351,7 +353,7 @@ def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
         return _scoped(seen, instance, "ScopingSuccessful", _done("ScopeInstance", instance["metadata"]["name"]), [])
     reason = problems[0][0]
     unbound = sorted({*seen.missing, *seen.terminating, *(each.key.namespace for each in refusals if each.key.namespace)})
-    return _scoped(seen, instance, reason, "; ".join(text for _, text in problems), unbound)
+    return _scoped(seen, instance, reason, _BETWEEN.join(text for _, text in problems), unbound)
 
 
 def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: Sequence[Refusal]) -> Iterator[tuple[str, str]]:
@@ -363,12 +365,13 @@ def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: 
     for role in roles_of(template):
         if problem := subject_problem(role, cluster=reach.cluster):
             yield "ScopingFailed", problem
-    places = {name: f'namespaces "{name}" not found' for name in seen.missing}
-    places |= dict.fromkeys(seen.terminating, "the namespace is being terminated")
-    for refusal in refusals:
-        places.setdefault(refusal.key.namespace, refusal.message)
-    for namespace, text in sorted(places.items()):
-        yield "ScopingFailed", f"{namespace}: {text}" if namespace else text
+    places = {name: f'{name}: namespaces "{name}" not found' for name in seen.missing}
+    places |= {name: f"{name}: the namespace is being terminated" for name in seen.terminating}
+    for refusal in sorted(refusals, key=lambda each: each.key):
+        namespace = refusal.key.namespace
+        places.setdefault(namespace, as_told(refusal, told_of(instance, SCOPED), _BETWEEN, place=namespace))
+    for _, text in sorted(places.items()):
+        yield "ScopingFailed", text
 
 
 def _unserved(seen: InstanceSeen, template: Object) -> list[Role]:
