@@ -23,12 +23,13 @@ from scope_binding.namespace_scopes.names import (
     value_hash,
 )
 from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
+from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.seen import Seen
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, NAMESPACE_SCOPE, ROLE, Key, Kind, Object
-from tenantry.model.plan import Apply, Cause, Delete, Refusal
+from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal
 
 SETTINGS = NamespaceScopeSettings()
 NOW = "2026-01-01T00:00:00Z"
@@ -73,9 +74,19 @@ def seen(*scopes: Object, **fields: Any) -> Seen:
     return replace(base, **fields)
 
 
+def planned(found: Seen) -> Plan:
+    """The plan."""
+    return plan.plan(found, projected(found, SETTINGS))
+
+
+def reported(found: Seen, *refusals: Refusal, settings: NamespaceScopeSettings = SETTINGS) -> Plan:
+    """The report."""
+    return plan.report(found, projected(found, settings), refusals)
+
+
 def changes(found: Seen) -> list[str]:
     """What would be written, a line each."""
-    return [str(change).partition(": ")[0] for change in plan.plan(found, SETTINGS).changes(MANAGER)]
+    return [str(change).partition(": ")[0] for change in planned(found).changes(MANAGER)]
 
 
 def ours(kind: str, name: str, member: str = "t1") -> Object:
@@ -170,7 +181,7 @@ def test_finalizer_waits_for_the_cleaning_up_and_not_for_ever() -> None:
     assert changes(seen(gone, roles=left)) == ["delete Role t1/x"]
     overdue = seen(gone, roles=left, overdue=frozenset({"s"}))
     assert sorted(changes(overdue)) == ["delete Role t1/x", "update NamespaceScope ops/s"]
-    notices = [write.notice for write in plan.plan(overdue, SETTINGS).writes() if write.notice is not None]
+    notices = [write.notice for write in planned(overdue).writes() if write.notice is not None]
     assert ("LeftBehind", True) in [(notice.reason, "Role t1/x" in notice.note) for notice in notices]
 
 
@@ -194,13 +205,35 @@ def test_stale_rights_of_an_account_do_not_wait_for_other_rights() -> None:
     own = seen(scope(spec={"namespaceMembers": ["t1"]}), bindings={("t1", "gone-0"): ours("RoleBinding", "gone-0")})
     deletions = [
         (number, write.key.name)
-        for part in plan.plan(own, SETTINGS).stages[0]
+        for part in planned(own).stages[0]
         if hasattr(part, "stages")
         for number, stage in enumerate(part.stages)
         for write in stage
         if isinstance(write, Delete)
     ]
     assert deletions == [(1, "gone-0")]
+
+
+def test_rights_are_worked_out_once_for_members_that_consent_to_the_same() -> None:
+    """Hundreds of members cost one answer for each role and for the sum of roles, a member that consents to less its own."""
+    members = [f"m{number}" for number in range(100)]
+    get = {"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}
+    roles = {name: {"metadata": {"name": name}, "rules": [{**get, "verbs": ["get", "list"]}]} for name in ("r", "other")}
+    subjects = [{"kind": "ServiceAccount", "name": "op"}]
+    found = replace(
+        seen(),
+        scopes=(declared(scope(spec={"namespaceMembers": members}), "own-roles"),),
+        namespaces={name: namespace(name) for name in members},
+        consents={
+            name: consent_objects(name, "ops", (get,)) if name == "m7" else consent_objects(name, "ops") for name in members
+        },
+        source_roles=roles,
+        source_bindings=tuple({"roleRef": {"kind": "Role", "name": name}, "subjects": subjects} for name in roles),
+    )
+    made = projected(found, SETTINGS)
+    assert len(made.grants) == 3 * len(members)
+    assert len({id(grant.given) for grant in made.grants.values()}) == 2 * 2
+    assert {member for (member, _), grant in made.grants.items() if grant.role()["rules"] == [get]} == {"m7"}
 
 
 def test_configuration_chooses_the_projection() -> None:
@@ -211,8 +244,8 @@ def test_configuration_chooses_the_projection() -> None:
     assert declared(annotated, settings.projection).projection == "managed"
     role, binding = consent_objects("t1", "ops", subject=("x", "y"))
     found = seen(scope(), consents={"t1": (role, binding)})
-    assert "NotAuthorized" in str(plan.report(found, (), SETTINGS))
-    assert "NotAuthorized" not in str(plan.report(found, (), settings))
+    assert "NotAuthorized" in str(reported(found))
+    assert "NotAuthorized" not in str(reported(found, settings=settings))
 
 
 def test_only_namespaces_are_owners() -> None:
@@ -240,8 +273,8 @@ def test_the_same_refusal_in_other_words_is_not_written(leaving: bool) -> None:
     def told(*refusals: Refusal) -> list[str]:
         """What is written and announced; it is stored."""
         found = seen(live, roles={("t1", "x"): ours("Role", "x")})
-        status = [write for write in plan.report(found, refusals, SETTINGS).writes() if isinstance(write, Apply)]
-        said = [str(change) for change in plan.report(found, refusals, SETTINGS).changes(MANAGER)]
+        status = [write for write in reported(found, *refusals).writes() if isinstance(write, Apply)]
+        said = [str(change) for change in reported(found, *refusals).changes(MANAGER)]
         said += [write.notice.reason for write in status if write.notice is not None]
         live["status"] = status[0].wanted["status"] if status else {}
         return said
@@ -264,6 +297,6 @@ def test_the_same_refusal_in_other_words_is_not_written(leaving: bool) -> None:
 def test_refused_rights_are_told_without_their_words() -> None:
     """A refused Role is in the status by name."""
     refused = Refusal(Key(ROLE.api_version, ROLE.kind, "t1", "x"), "admission", "request 1")
-    (status,) = (write for write in plan.report(seen(scope()), (refused,), SETTINGS).writes() if isinstance(write, Apply))
+    (status,) = (write for write in reported(seen(scope()), refused).writes() if isinstance(write, Apply))
     assert status.wanted["status"]["unprojectedRoles"] == ["t1/x: failed to create from namespace ops"]
     assert "request 1" not in str(status.wanted)

@@ -15,7 +15,7 @@ from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, so
 from scope_binding.namespace_scopes.config_map import sharing
 from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING
-from scope_binding.namespace_scopes.projection import projected
+from scope_binding.namespace_scopes.projection import Observed, Projection, projected
 from scope_binding.namespace_scopes.rules import single_rights
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.api.errors import KindNotServed
@@ -51,7 +51,7 @@ PATIENCE = timedelta(minutes=10)
 """How long a deleted NamespaceScope waits for what cannot be cleaned up (N-13)."""
 
 
-async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Seen:
+async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
     """Read all that the plan for a namespace needs."""
     every, home = await asyncio.gather(reader.list(NAMESPACE_SCOPE), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
@@ -59,10 +59,11 @@ async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -
     scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)
     seen = Seen(name, home, scopes, clashes=_clashes(every, name), overdue=_overdue(own, datetime.now(UTC)))
     seen = await _around(seen, reader)
-    if seen.live:
-        seen = await _inside(seen, reader)
-        seen = await _taken_places(seen, settings, reader)
-    return seen
+    if not seen.live:
+        return Observed(seen, Projection())
+    seen = await _inside(seen, reader)
+    made = projected(seen, settings)
+    return Observed(await _taken_places(seen, made, reader), made)
 
 
 def _clashes(every: Iterable[Object], name: str) -> frozenset[Place]:
@@ -250,9 +251,9 @@ async def _denied(seen: Seen, reader: Reader) -> Mapping[Place, tuple[str, ...]]
     return found
 
 
-async def _taken_places(seen: Seen, settings: NamespaceScopeSettings, reader: Reader) -> Seen:
+async def _taken_places(seen: Seen, made: Projection, reader: Reader) -> Seen:
     """What stands without our label where something of ours should be: lost its label, or is somebody else's."""
-    grants = projected(seen, settings).grants
+    grants = made.grants
     roles = sorted({name for member, name in grants if (member, name) not in seen.roles})
     bound = {place for place, grant in grants.items() if grant.accounts}
     bindings = sorted({name for member, name in bound if (member, name) not in seen.bindings})

@@ -11,18 +11,16 @@ from collections.abc import Iterator, Sequence
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import abandoned, config_map_plan, sharing
 from scope_binding.namespace_scopes.names import FINALIZER
-from scope_binding.namespace_scopes.projection import Projection, projected, stale
+from scope_binding.namespace_scopes.projection import Projection, stale
 from scope_binding.namespace_scopes.rights import rights_plans
 from scope_binding.namespace_scopes.seen import Seen
 from scope_binding.namespace_scopes.status import farewells, finalizer_of, statuses
-from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.kinds import NAMESPACE_SCOPE
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
 
 
-def plan(seen: Seen, settings: NamespaceScopeSettings) -> Plan:
+def plan(seen: Seen, made: Projection) -> Plan:
     """Everything that has to be written for a namespace, its NamespaceScopes' status apart."""
-    made = projected(seen, settings)
     config_maps = [config_map_plan(name, scopes, seen) for name, scopes in sorted(sharing(seen).items())]
     parts: list[Write | Plan] = [
         *_finalizers(seen, made),
@@ -34,9 +32,9 @@ def plan(seen: Seen, settings: NamespaceScopeSettings) -> Plan:
     return Plan((tuple(parts),)) if parts else NOTHING
 
 
-def report(seen: Seen, refusals: Sequence[Refusal], settings: NamespaceScopeSettings) -> Plan:
+def report(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Plan:
     """The status of each NamespaceScope."""
-    writes = (*statuses(seen, projected(seen, settings), refusals), *farewells(seen, refusals))
+    writes = (*statuses(seen, made, refusals), *farewells(seen, refusals))
     return Plan((writes,)) if writes else NOTHING
 
 

@@ -7,7 +7,7 @@ there is none, nothing is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,7 +22,7 @@ from scope_binding.namespace_scopes.names import (
     ownership_labels,
     runtime_role_name,
 )
-from scope_binding.namespace_scopes.rules import MANAGED_RULES, lacking, summed, within
+from scope_binding.namespace_scopes.rules import Answers, Given, Known
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.consent import AGENT, consent_name
@@ -39,7 +39,7 @@ class Grant:
     member: str
     name: str
     flavour: Flavour
-    rules: tuple[Object, ...]
+    given: Given
     accounts: tuple[str, ...]
     labels: dict[str, str]
     scope: Scope
@@ -54,7 +54,7 @@ class Grant:
     def role(self) -> Object:
         """The Role."""
         metadata = {"name": self.name, "namespace": self.member, "labels": self.labels}
-        return {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": metadata, "rules": list(self.rules)}
+        return {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": metadata, "rules": list(self.given.rules)}
 
     def binding(self) -> Object:
         """The RoleBinding."""
@@ -81,6 +81,14 @@ class Projection:
     """What ``status.unprojectedRoles`` says."""
 
 
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one run sees, and what follows from it for rights in members."""
+
+    seen: Seen
+    made: Projection
+
+
 def consented(seen: Seen, member: str, settings: NamespaceScopeSettings) -> tuple[Object, ...] | None:
     """The rules that a member consents to; None without consent (N-10).
 
@@ -104,8 +112,8 @@ def consented(seen: Seen, member: str, settings: NamespaceScopeSettings) -> tupl
 
 def projected(seen: Seen, settings: NamespaceScopeSettings) -> Projection:
     """Every grant that the NamespaceScopes of a namespace want, the oldest's first."""
-    made = Projection()
-    sources = _sources(seen)
+    made, answers = Projection(), Answers()
+    sources = _sources(seen, answers)
     for scope in seen.live:
         if scope.manual:
             continue
@@ -119,57 +127,62 @@ def projected(seen: Seen, settings: NamespaceScopeSettings) -> Projection:
                 made.unauthorized.setdefault(scope.uid, []).append(member)
                 notes.add(f"{member}: not authorized")
             elif scope.projection == "managed":
-                _managed(made, scope, seen, member, accounts, consent)
+                _managed(made, scope, seen, member, accounts, answers.managed(answers.known(consent)))
             else:
+                known = answers.known(consent)
                 for account in accounts:
-                    for source in sources.get(account, ()):
-                        _own(made, scope, seen, member, account, source, consent)
-    for member in sorted({member for member, _ in made.grants}):
-        given = [grant for grant in made.grants.values() if grant.member == member]
-        rules, scope = summed(grant.rules for grant in given), given[0].scope
-        labels = ownership_labels(scope.config_map, seen.name)
-        runtime = Grant(member, runtime_role_name(seen.name), "runtime", tuple(rules), (), labels, scope, seen.name)
-        made.grants[runtime.place] = runtime
+                    for source, rules in sources.get(account, ()):
+                        _own(made, scope, seen, member, account, source, answers.own(rules, known))
+    _add_totals(made, seen, answers)
     return made
 
 
-def _sources(seen: Seen) -> dict[str, tuple[Source, ...]]:
+def _add_totals(made: Projection, seen: Seen, answers: Answers) -> None:
+    """For each member the Role that sums up what is given there (N-14)."""
+    by_member: dict[str, list[Grant]] = {}
+    for grant in made.grants.values():
+        by_member.setdefault(grant.member, []).append(grant)
+    for member, grants in sorted(by_member.items()):
+        total, scope = answers.total(tuple(grant.given for grant in grants)), grants[0].scope
+        labels = ownership_labels(scope.config_map, seen.name)
+        runtime = Grant(member, runtime_role_name(seen.name), "runtime", total, (), labels, scope, seen.name)
+        made.grants[runtime.place] = runtime
+
+
+def _sources(seen: Seen, answers: Answers) -> dict[str, list[tuple[Source, Known]]]:
+    """The roles by account, with their rules."""
     scopes = [scope for scope in seen.live if scope.projection == "own-roles"]
-    return {account: sources_of(account, seen) for scope in scopes for account in accounts_of(scope, seen)}
+    accounts = {account for scope in scopes for account in accounts_of(scope, seen)}
+    return {
+        account: [(source, answers.known(source.rules or ())) for source in sources_of(account, seen)] for account in accounts
+    }
 
 
-def _managed(
-    made: Projection, scope: Scope, seen: Seen, member: str, accounts: tuple[str, ...], consent: Sequence[Object]
-) -> None:
-    rules = within(MANAGED_RULES, consent, granting=True)
-    if not rules:
+def _managed(made: Projection, scope: Scope, seen: Seen, member: str, accounts: tuple[str, ...], given: Given) -> None:
+    if not given.rules:
         made.unprojected[scope.uid].add(f"{member}: insufficient permissions: the consent allows nothing that can be given")
     elif accounts:
         name = managed_role_name(scope.name, seen.name, shared=(scope.name, member) in seen.clashes)
         labels = ownership_labels(scope.config_map, seen.name)
-        grant = Grant(member, name, "managed", tuple(rules), accounts, labels, scope, seen.name)
+        grant = Grant(member, name, "managed", given, accounts, labels, scope, seen.name)
         made.grants.setdefault(grant.place, grant)
 
 
-def _own(
-    made: Projection, scope: Scope, seen: Seen, member: str, account: str, source: Source, consent: Sequence[Object]
-) -> None:
+def _own(made: Projection, scope: Scope, seen: Seen, member: str, account: str, source: Source, given: Given) -> None:
     notes = made.unprojected[scope.uid]
     if source.rules is None:
         notes.add(f"{seen.name}/{source.name}: role not found")
         return
     if not source.rules:
         return  # an empty source Role gives no object and is no error (N-8)
-    rules = within(source.rules, consent)
-    lacks = lacking(source.rules, consent)
-    if lacks:
-        notes.add(f"{member}/{source.name}: insufficient permissions: the consent lacks {'; '.join(lacks)}")
-    elif not rules:
+    if given.lacks:
+        notes.add(f"{member}/{source.name}: insufficient permissions: the consent lacks {'; '.join(given.lacks)}")
+    elif not given.rules:
         notes.add(f"{seen.name}/{source.name}: insufficient permissions")
-    if rules:
+    if given.rules:
         name = own_role_name(source.name, account, seen.name)
         labels = {**ownership_labels(scope.config_map, seen.name), ACCOUNT_LABEL: label_value(account)}
-        grant = Grant(member, name, "own", tuple(rules), (account,), labels, scope, seen.name, source.name)
+        grant = Grant(member, name, "own", given, (account,), labels, scope, seen.name, source.name)
         made.grants.setdefault(grant.place, grant)
 
 

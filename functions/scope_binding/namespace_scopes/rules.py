@@ -7,8 +7,10 @@ verb ``*`` stands for these, so it never names ``escalate`` or ``bind``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tenantry.model.consent import VERBS
@@ -95,25 +97,39 @@ def _meet_resources(one: Names, other: Names) -> Names:
 
 def meet(one: Rule, other: Rule) -> Rule | None:
     """What both rules allow; None when that is nothing."""
-    groups, resources = _meet_groups(one.groups, other.groups), _meet_resources(one.resources, other.resources)
-    verbs = one.verbs & other.verbs
+    groups, verbs = _meet_groups(one.groups, other.groups), one.verbs & other.verbs
     names = one.names & other.names if one.names and other.names else one.names | other.names
-    if not groups or not resources or not verbs or (one.names and other.names and not names):
+    if not groups or not verbs or (one.names and other.names and not names):
         return None
-    return _rule(groups, resources, verbs, names)
+    resources = _meet_resources(one.resources, other.resources)
+    return _rule(groups, resources, verbs, names) if resources else None
 
 
-def within(source: Sequence[Object], consent: Sequence[Object], *, granting: bool = False) -> list[Object]:
+def within(source: Sequence[Rule], consent: Sequence[Rule]) -> list[Object]:
     """What the source and the consent both allow, as ``PolicyRules``: sorted, each once, none inside another."""
-    met = (meet(a, b) for a in parse(source, granting=granting) for b in parse(consent, granting=granting))
+    met = (meet(a, b) for a in source for b in consent)
     return stored(rule for rule in met if rule is not None)
 
 
 def stored(rules: Iterable[Rule]) -> list[Object]:
     """Rules as ``PolicyRules``: sorted, without those that another covers."""
     distinct = dict.fromkeys(rules)
-    kept = [rule for rule in distinct if not any(other != rule and other.covers(rule) for other in distinct)]
-    return sorted((rule.as_stored() for rule in kept), key=_order)
+    by_group: dict[str, list[Rule]] = {}
+    by_resource: dict[str, list[Rule]] = {}
+    for rule in distinct:
+        for group in rule.groups:
+            by_group.setdefault(group, []).append(rule)
+        for resource in rule.resources:
+            by_resource.setdefault(resource, []).append(rule)
+
+    def is_covered(rule: Rule) -> bool:
+        group, resource = next(iter(rule.groups)), next(iter(rule.resources))
+        of_group = [other for each in {group, "*"} for other in by_group.get(each, ())]
+        patterns = {resource, "*", f"*/{resource.partition('/')[2]}"}
+        of_resource = [other for each in patterns for other in by_resource.get(each, ())]
+        return any(other != rule and other.covers(rule) for other in min(of_group, of_resource, key=len))
+
+    return sorted((rule.as_stored() for rule in distinct if not is_covered(rule)), key=_order)
 
 
 def summed(rule_lists: Iterable[Sequence[Object]]) -> list[Object]:
@@ -138,16 +154,65 @@ def single_rights(source: Sequence[Object]) -> list[dict[str, str]]:
     return [dict(zip(("verb", "group", "resource", "subresource", "name"), one, strict=True)) for one in sorted(found)]
 
 
-def lacking(source: Sequence[Object], consent: Sequence[Object]) -> list[str]:
-    """What the source allows, of the eight verbs, and the consent does not: ``get,list secrets`` and so on."""
-    allowed, missing = parse(consent), []
-    for rule in parse(source):
+def lacking(source: Sequence[Rule], consent: Sequence[Rule]) -> list[str]:
+    """What the source allows and the consent does not: ``get,list secrets`` and so on."""
+    missing = []
+    for rule in source:
         for group in sorted(rule.groups):
             for resource in sorted(rule.resources):
-                asked = [
-                    (verb, Rule(frozenset({group}), frozenset({resource}), frozenset({verb}), rule.names)) for verb in rule.verbs
-                ]
-                verbs = sorted(verb for verb, one in asked if not any(other.covers(one) for other in allowed))
+                asked = Rule(frozenset({group}), frozenset({resource}), frozenset(), rule.names)
+                verbs = rule.verbs.difference(*(other.verbs for other in consent if other.covers(asked)))
                 if verbs:
-                    missing.append(f"{','.join(verbs)} {resource}{'.' if group else ''}{group}")
+                    missing.append(f"{','.join(sorted(verbs))} {resource}{'.' if group else ''}{group}")
     return list(dict.fromkeys(missing))
+
+
+# -- each answer once --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Rules that were parsed: with the eight verbs, and also with those that grant.  The same rules are one object."""
+
+    plain: tuple[Rule, ...]
+    granting: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """What is left of a source within a consent, as ``PolicyRules``, and what the consent lacks of it."""
+
+    rules: tuple[Object, ...]
+    lacks: tuple[str, ...] = ()
+
+
+class Answers:
+    """The algebra with each answer worked out once: members mostly consent to the same, and accounts share roles."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self.own = cache(_own)
+        self.managed = cache(_managed)
+        self.total = cache(_total)
+
+    def known(self, rules: Sequence[Object]) -> Known:
+        """Rules of a Role, parsed."""
+        text = json.dumps(rules, sort_keys=True)
+        if text not in self._known:
+            self._known[text] = Known(tuple(parse(rules)), tuple(parse(rules, granting=True)))
+        return self._known[text]
+
+
+def _own(source: Known, consent: Known) -> Given:
+    """What an account's own Role gives within a consent."""
+    return Given(tuple(within(source.plain, consent.plain)), tuple(lacking(source.plain, consent.plain)))
+
+
+def _managed(consent: Known) -> Given:
+    """What the managed Role gives within a consent."""
+    return Given(tuple(within(parse(MANAGED_RULES, granting=True), consent.granting)))
+
+
+def _total(parts: tuple[Given, ...]) -> Given:
+    """What several Roles give together."""
+    return Given(tuple(summed(part.rules for part in parts)))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from scope_binding.namespace_scopes import observe, plan
 from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
-from scope_binding.namespace_scopes.seen import Seen
+from scope_binding.namespace_scopes.projection import Observed
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model.config import Config
 from tenantry.model.consent import consent_name
@@ -116,17 +116,17 @@ class NamespaceScopes:
     def ended(self, owner: str, succeeded: bool) -> None:
         """Nothing is kept between runs."""
 
-    async def observe(self, owner: str, reader: Reader) -> Seen:
+    async def observe(self, owner: str, reader: Reader) -> Observed:
         """Read what the owner's plan needs."""
         return await observe.observe(owner.partition("/")[2], self._settings, reader)
 
-    def plan(self, observed: Seen) -> Plan:
+    def plan(self, observed: Observed) -> Plan:
         """The writes that make it as declared."""
-        return plan.plan(observed, self._settings)
+        return plan.plan(observed.seen, observed.made)
 
-    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
         """The status of the NamespaceScopes."""
-        return plan.report(observed, refusals, self._settings)
+        return plan.report(observed.seen, observed.made, refusals)
 
     def prefetch(self) -> Sequence[Prefetch]:
         """All NamespaceScopes and namespaces, and what carries our labels."""
