@@ -53,7 +53,7 @@ PATIENCE = timedelta(minutes=10)
 
 async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
     """Read all that the plan for a namespace needs."""
-    every, home = await asyncio.gather(reader.list(NAMESPACE_SCOPE), reader.get(NAMESPACE, name))
+    every, home = await asyncio.gather(reader.list_shared(NAMESPACE_SCOPE), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
     own = [found for found in every if found["metadata"]["namespace"] == name]
     scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)

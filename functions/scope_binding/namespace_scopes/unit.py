@@ -2,12 +2,11 @@
 
 The owner of all work is the namespace that NamespaceScopes live in (``namespace/<name>``): they share ConfigMaps, accounts
 and members, so what one wants cannot be told without the others.  Most events are of objects that any namespace has.
-Whether they concern us is in the list of all NamespaceScopes, which events that arrive together share.
+Whether they concern us is in the list of all NamespaceScopes, which those who want it at the same time share.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from scope_binding.namespace_scopes import observe, plan
@@ -29,33 +28,12 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
     VALIDATING_WEBHOOKS,
     Key,
-    Object,
     labels_of,
 )
 from tenantry.model.plan import Plan, Refusal
 
 PAUSE_S = 0.5
-GATHER_S = 0.02
-"""How long the first of several events waits for others that need the same list."""
 CONSENT_PREFIX = consent_name("")
-
-
-class SharedList:
-    """One list for all who ask at about the same time.  It always begins after everybody asked whom it answers."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Task[list[Object]] | None = None
-
-    async def read(self, reader: Reader) -> list[Object]:
-        """All NamespaceScopes, read after this call."""
-        if self._waiting is None:
-            self._waiting = asyncio.create_task(self._read(reader))
-        return await asyncio.shield(self._waiting)
-
-    async def _read(self, reader: Reader) -> list[Object]:
-        await asyncio.sleep(GATHER_S)
-        self._waiting = None
-        return await reader.list(NAMESPACE_SCOPE)
 
 
 class NamespaceScopes:
@@ -79,7 +57,6 @@ class NamespaceScopes:
 
     def __init__(self, config: Config) -> None:
         self._settings = config.scope_binding.namespace_scope
-        self._every = SharedList()
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
         """The namespaces whose NamespaceScopes a key concerns."""
@@ -88,7 +65,7 @@ class NamespaceScopes:
             live = await reader.get(kind, key.name)
             return _stage([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
         homes: dict[str, list[Scope]] = {}
-        for found in await self._every.read(reader):
+        for found in await reader.list_shared(NAMESPACE_SCOPE):
             homes.setdefault(found["metadata"]["namespace"], []).append(declared(found, self._settings.projection))
         if key.kind == NAMESPACE_SCOPE.kind:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
