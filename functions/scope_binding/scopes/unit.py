@@ -26,7 +26,6 @@ from scope_binding.scopes.names import (
     reference_to,
 )
 from scope_binding.scopes.plan import SCOPED, TEMPLATED, InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
-from scope_binding.scopes.sharing import Shared
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import DNS_LABEL
@@ -37,7 +36,6 @@ from tenantry.model.kinds import (
     NAMESPACE,
     ROLE_BINDING,
     Key,
-    Kind,
     Object,
     is_terminating,
     labels_of,
@@ -62,7 +60,6 @@ class Scopes:
     )
 
     def __init__(self) -> None:
-        self._lists: dict[Kind, Shared[list[Object]]] = {}
         self._served: dict[str, observe.Version] = {}
         self._running: dict[str, observe.Version] = {}
         self._paused: dict[str, tuple[float, observe.Version]] = {}
@@ -103,9 +100,6 @@ class Scopes:
         after = [_template(family, each) for each in await _unreferenced(family, reader)]
         return [stage for stage in (before, [owner], after) if stage]
 
-    async def _all(self, kind: Kind, reader: Reader) -> list[Object]:
-        return await self._lists.setdefault(kind, Shared()).get(lambda: reader.list(kind))
-
     def _is_busy(self, owner: str, uid: str) -> bool:
         """Whether this very instance is run here now, or pauses after a run."""
         ended_at, version = self._paused.get(owner, (0.0, None))
@@ -128,7 +122,7 @@ class Scopes:
         then: list[str] = []
         for family in FAMILIES.values():
             reference = reference_to(live, family.template.kind) if live is not None else None
-            for template in await self._all(family.template, reader):
+            for template in await reader.list_shared(family.template):
                 called = template["metadata"]["name"]
                 role = next((each for each in roles_of(template) if each.name == name), None)
                 marked = (
@@ -148,7 +142,7 @@ class Scopes:
         """Instances that mean the namespace, or have bindings in it."""
         concerned: list[tuple[str, Object, Reach]] = []
         for family in FAMILIES.values():
-            for instance in await self._all(family.instance, reader):
+            for instance in await reader.list_shared(family.instance):
                 reach = reach_of(instance)
                 if name in reach.listed or reach.selector is not None or name in _told(instance):
                     concerned.append((_instance(family, instance["metadata"]["name"]), instance, reach))
