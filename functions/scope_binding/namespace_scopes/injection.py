@@ -37,7 +37,7 @@ def writes(seen: Seen) -> Iterator[Write]:
 
 def _own_csvs(seen: Seen) -> list[Object]:
     """The ClusterServiceVersions that belong here: OLM's copies of others are OLM's."""
-    return [csv for csv in seen.csvs or () if COPIED not in labels_of(csv) and not is_terminating(csv)]
+    return [csv for csv in seen.csvs if COPIED not in labels_of(csv) and not is_terminating(csv)]
 
 
 def managed_packages(scope: Scope, seen: Seen) -> set[str]:

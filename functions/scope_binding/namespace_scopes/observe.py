@@ -57,7 +57,7 @@ async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -
     home_leaves = home is None or is_terminating(home)
     own = [found for found in every if found["metadata"]["namespace"] == name]
     scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)
-    seen = Seen(name, home, scopes, clashes=_clashes(every, name), overdue=_overdue(own, datetime.now(UTC)))
+    seen = Seen(name, scopes, clashes=_clashes(every, name), overdue=_overdue(own, datetime.now(UTC)))
     seen = await _around(seen, reader)
     if not seen.live:
         return Observed(seen, Projection())
@@ -147,11 +147,11 @@ async def _namespaces(seen: Seen, reader: Reader) -> Mapping[str, Object | None]
     return {name: every.get(name) for name in wanted}
 
 
-async def _csvs(name: str, reader: Reader) -> tuple[Object, ...] | None:
+async def _csvs(name: str, reader: Reader) -> tuple[Object, ...]:
     try:
         return tuple(await reader.list(CLUSTER_SERVICE_VERSION, name))
     except KindNotServed:
-        return None
+        return ()
 
 
 async def _webhooks(name: str, reader: Reader) -> tuple[Object, ...]:

@@ -8,6 +8,7 @@ rights in between.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import replace
 
 from scope_binding.namespace_scopes.names import (
     FROM_LABEL,
@@ -104,11 +105,7 @@ def _with_notice(plan: Plan, told_with: Write, notice: Notice | None) -> Plan:
     """The plan with the notice on one of its writes, if that is in it."""
 
     def carry(write: Write | Plan) -> Write | Plan:
-        if write is not told_with:
-            return write
-        if isinstance(write, Apply):
-            return Apply(write.kind, write.wanted, write.live, write.create_only, write.subresource, notice)
-        return Delete(write.kind, write.live, notice) if isinstance(write, Delete) else write
+        return replace(write, notice=notice) if write is told_with and isinstance(write, Apply | Delete) else write
 
     return Plan(tuple(tuple(carry(write) for write in stage) for stage in plan.stages))
 

@@ -22,11 +22,9 @@ class Seen:
     label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
     NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
     ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
-    ``csvs`` is None where the API server knows none.
     """
 
     name: str
-    home: Object | None
     scopes: tuple[Scope, ...] = ()
     namespaces: Mapping[str, Object | None] = field(default_factory=dict)
     consents: Mapping[str, tuple[Object | None, Object | None]] = field(default_factory=dict)
@@ -42,7 +40,7 @@ class Seen:
     denied: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
     clashes: frozenset[Place] = frozenset()
     overdue: frozenset[str] = frozenset()
-    csvs: tuple[Object, ...] | None = None
+    csvs: tuple[Object, ...] = ()
     webhooks: tuple[Object, ...] = ()
 
     @property

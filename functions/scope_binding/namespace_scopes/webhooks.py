@@ -34,7 +34,7 @@ def members(seen: Seen) -> tuple[str, ...] | None:
 
 def managed(seen: Seen) -> list[Object]:
     """The webhook configurations of the ClusterServiceVersions that ask for it."""
-    asking = {csv["metadata"]["name"] for csv in seen.csvs or () if MANAGED_WEBHOOKS in annotations_of(csv)}
+    asking = {csv["metadata"]["name"] for csv in seen.csvs if MANAGED_WEBHOOKS in annotations_of(csv)}
     return [
         found
         for found in seen.webhooks

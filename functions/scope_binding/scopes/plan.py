@@ -10,7 +10,7 @@ left the scope goes at once.  Nothing is bound to a ClusterRole that is not the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import (
@@ -442,9 +442,7 @@ def _is_due(write: Write) -> bool:
 
 
 def _with_notice(write: Write, notice: Notice) -> Write:
-    if isinstance(write, Apply):
-        return Apply(write.kind, write.wanted, write.live, write.create_only, write.subresource, notice)
-    return Delete(write.kind, write.live, notice) if isinstance(write, Delete) else write
+    return replace(write, notice=notice) if isinstance(write, Apply | Delete) else write
 
 
 def _notice(regarding: Object | None, due: Sequence[Write]) -> Notice:
