@@ -124,7 +124,7 @@ async def _projects(wire: Wire, watching: Wire, charts: int) -> list[str]:
     await tracker.start(watching)
     for project in projects:
         await wire.do("POST", NAMESPACE.path(), objects.namespace(f"team-{project}", project))
-    await tracker.wait()
+    await tracker.wait(60)
     await stack.quiet(wire)
     return projects
 

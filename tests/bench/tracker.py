@@ -42,10 +42,14 @@ class Tracker:
 
     async def wait(self, within: float = 300.0) -> float:
         """The moment at which the last thing was complete."""
-        async with asyncio.timeout(within):
-            while self._open:
-                self._progress.clear()
-                await self._progress.wait()
+        try:
+            async with asyncio.timeout(within):
+                while self._open:
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            missing = [f"{name}: {', '.join(parts)}" for name, parts in self._missing.items() if parts]
+            raise RuntimeError(f"not seen within {within:g} s, {len(missing)}: {missing[:10]}") from None
         return max(self.done_at.values())
 
     async def wait_for(self, name: str, within: float = 60.0) -> float:

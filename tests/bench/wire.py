@@ -98,9 +98,14 @@ class Wire:
         self._all.append(connection)
         return connection
 
+    async def _open(self) -> _Connection:
+        """An idle connection; the API server closes one that asks nothing for half a minute."""
+        connection = await self._idle.get()
+        return await self._connect() if connection.transport is None or connection.transport.is_closing() else connection
+
     async def exchange(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> tuple[int, bytes]:
         data = b"" if body is None else (body if isinstance(body, bytes) else to_json(body))
-        connection = await self._idle.get()
+        connection = await self._open()
         self.sent += 1
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n\r\n"
         try:
@@ -110,7 +115,7 @@ class Wire:
 
     async def raw(self, request: bytes) -> int:
         """The status of a whole request, sent as it is."""
-        connection = await self._idle.get()
+        connection = await self._open()
         try:
             return (await connection.send(request))[0]
         finally:
