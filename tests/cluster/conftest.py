@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from flawless import flawless
+from locking import Helm
 from operators import Operators
 from people import C1, FUNCTION, People
 from releases import CONFIG, FUNCTIONS
@@ -71,6 +72,12 @@ def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
         await settle(knative, admin)
 
     return calm_down
+
+
+@pytest.fixture(scope="module")
+def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real helm."""
+    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="module")

@@ -43,12 +43,6 @@ from tenantry.testing.helm import unpacked
 
 
 @pytest.fixture(scope="module")
-def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """The real helm."""
-    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
-
-
-@pytest.fixture(scope="module")
 def helm4(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """The real helm, version 4."""
     return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm4"), ensure_helm4(Lines()))

@@ -30,7 +30,6 @@ from locking import (
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.drift import drifted, locked_fields, shown
 from tenantry.model.kinds import (
@@ -122,12 +121,6 @@ ROWS = [
     row(JOB, "/spec/parallelism", 3, spec={"suspend": True, "parallelism": 1, "template": WORK}),
     row(PRIORITY_CLASS, "/description", "other", value=1, description="one"),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """The real helm."""
-    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -35,7 +35,7 @@ from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import PLACE
 from tenantry.testing.world import Moment, version_of
 
-GONE_S, LONG_GONE_S = 10.0, 60.0
+HELD_S, GONE_S = 10.0, 60.0
 
 Step = Callable[["Run"], Awaitable[Any]]
 Predicate = Callable[[Moment], str]
@@ -190,13 +190,14 @@ class Run:
         self.declared.pop(key, None)
         before = await self._api.get(served, key.name, key.namespace)
         await self._api.delete(served, key.name, key.namespace)
-        give_up_at, never_later = time.monotonic() + GONE_S, time.monotonic() + LONG_GONE_S
+        began = time.monotonic()
         while True:
             live = await self._api.get(served, key.name, key.namespace)
             if live is None or before is None or live["metadata"]["uid"] != before["metadata"]["uid"]:
                 return
             self._note(served, live)
-            if is_terminating(live) and (not gone or time.monotonic() > (give_up_at if _is_held(live) else never_later)):
+            patience_s = (HELD_S if _waits_for_a_finalizer(live) else GONE_S) if gone else 0.0
+            if is_terminating(live) and time.monotonic() - began > patience_s:
                 return
             await asyncio.sleep(POLL_S)
 
@@ -217,7 +218,7 @@ class Run:
         return stored
 
 
-def _is_held(obj: Object) -> bool:
+def _waits_for_a_finalizer(obj: Object) -> bool:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     inside = any((each["type"], each["status"]) == ("NamespaceFinalizersRemaining", "True") for each in conditions)
     return inside or bool(obj["metadata"].get("finalizers"))
