@@ -157,6 +157,21 @@ def test_every_change_reaches_its_function(documents: list[Document]) -> None:
                     assert receivers(documents, event).count(function) == 1, f"{source}: {event}"
 
 
+def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
+    """Of all the sources that announce a change to an object, a function listens to one; only selections may differ."""
+    heard: dict[tuple[str, str, str], list[str]] = {}
+    for source in of_kind(documents, "ApiServerSource"):
+        extensions = source.spec["ceOverrides"]["extensions"]
+        for resource in source.spec["resources"]:
+            event = {"type": "dev.knative.apiserver.ref.update", "kind": resource["kind"], "apiversion": resource["apiVersion"]}
+            for function in receivers(documents, {**event, **extensions}):
+                selection = _selector(resource.get("selector") or {})
+                heard.setdefault((function, resource["apiVersion"], resource["kind"]), []).append(selection)
+
+    assert all("" not in selections or len(selections) == 1 for selections in heard.values()), heard
+    assert all(len(set(selections)) == len(selections) for selections in heard.values()), heard
+
+
 @pytest.mark.parametrize("function", manifests.functions())
 def test_every_function_sweeps_and_takes_requests(documents: list[Document], function: str) -> None:
     """Each function gets its own schedule event and its own requests, and no other function's."""
@@ -173,6 +188,8 @@ def test_every_function_sweeps_and_takes_requests(documents: list[Document], fun
         {"type": "com.example.created", "kind": "Namespace", "apiversion": "v1"},
         {"type": "dev.knative.apiserver.resource.add", "kind": "Secret", "apiversion": "v1"},
         {"type": "dev.knative.apiserver.resource.add", "kind": "Namespace", "apiversion": "example.com/v1"},
+        {"type": "dev.knative.apiserver.resource.add", "kind": "Namespace", "apiversion": "v1"},
+        {"type": "dev.knative.apiserver.resource.add", "kind": "Namespace", "apiversion": "v1", "watch": "somebody-else"},
         {"type": "dev.knative.sources.ping"},
         {"type": "dev.knative.sources.ping", "resync": "somebody-else"},
         {"type": "dev.tenantry.reconcile.requested"},
@@ -239,4 +256,5 @@ def test_container_source_watches_what_it_replaces(documents: list[Document]) ->
         assert config["allNamespaces"] is True
         assert int(env["K_SINK_TIMEOUT"]) > 0
         assert replacement.spec["sink"] == original["sink"]
+        assert replacement.spec["ceOverrides"] == original["ceOverrides"]
         assert replacement.spec["template"]["spec"]["serviceAccountName"] == original["serviceAccountName"]

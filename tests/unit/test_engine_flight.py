@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -336,3 +337,18 @@ async def test_many_arrivals_cost_few_runs() -> None:
     await flight.drain()
     assert answered == [True] * 100
     assert begun[0] <= 3
+
+
+async def test_a_slow_run_has_a_longer_pause(recorder: Recorder) -> None:
+    """The pause lasts as long as the run did: an owner never takes more than half of the time."""
+    began = time.monotonic()
+    first = recorder.arrive(A, pause_s=0.001)
+    run = await recorder.begun(1)
+    await asyncio.sleep(0.1)
+    run.finish()
+    await first
+    took = time.monotonic() - began
+    recorder.arrive(B, pause_s=0.001)
+    await recorder.begun(2)
+    assert time.monotonic() - began >= 2 * 0.1
+    assert took >= 0.1

@@ -39,7 +39,14 @@ from tenantry.model.names import (
     RELEASE_FINALIZER,
 )
 from tenantry.model.plan import Plan, Refusal
-from tenantry.model.projects import RELEASE_MANAGER, place_of, project_id_problem, project_of_registration_name, registration_name
+from tenantry.model.projects import (
+    RELEASE_MANAGER,
+    is_registration,
+    place_of,
+    project_id_problem,
+    project_of_registration_name,
+    registration_name,
+)
 from tenantry.model.releases import ChartKey, chart_for, chart_key, claimants, is_release_name, possible_names, release_name
 
 RELEASE_PAUSE_S = 0.25
@@ -100,10 +107,14 @@ class Releases:
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
         if not self._config.project_label:
             return await self._asked_in(self._system, reader)
+        asked = await reader.exists_shared(PROJECT_HELM_CHART)
+        if not asked and not self._dedicated:
+            return []  # nobody asks for anything: no release knows this namespace
         namespace = await reader.get(NAMESPACE, name)
         live = labels_of(namespace)
-        own = OPERATED in live or OPERATED in hint or bool(claimants(name, self._config))
-        names = [name] if own and self._dedicated else []
+        ours = (OPERATED in live or OPERATED in hint) and (namespace is None or not is_registration(namespace, self._config))
+        own = self._dedicated and (ours or bool(claimants(name, self._config)))
+        names = [name] if own else []
         if project_of_registration_name(name):
             names += await self._asked_in(name, reader)
         is_a = place_of(namespace, self._config).is_a if namespace is not None else "ordinary"

@@ -6,18 +6,23 @@ ended: an acknowledgement always means that the work is done.
 
 After a run an owner may have a pause: what arrives in it shares the next run, which begins when the pause
 ends.  So the echo of a run's own writes, a handful of events, costs one further look and not a handful, and
-no owner can be run in a tight loop.  The first run of an owner never waits.
+no owner can be run in a tight loop.  Where runs are slow, so is the echo: such a pause lasts as long as the
+run itself, up to `LONGEST_PAUSE_S`, and first runs of other owners come before further looks at this one.
+The first run of an owner never waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tenantry.engine.verdict import Verdict
 from tenantry.model.kinds import Key, Object
+
+LONGEST_PAUSE_S = 2.0
 
 Known = Mapping[Key, Object | None]
 Work = Callable[[frozenset[Key], Known], Awaitable[Verdict]]
@@ -74,10 +79,11 @@ class SingleFlight:
         try:
             while True:
                 lane.running = True
+                begun = time.monotonic()
                 await _land(future, work, causes, known)
                 lane.running = False
                 if pause_s:
-                    await self._pause(pause_s)
+                    await self._pause(max(pause_s, min(time.monotonic() - begun, LONGEST_PAUSE_S)))
                 if lane.trailing is None or lane.work is None:
                     return
                 future, causes, work, known = lane.trailing, frozenset(lane.causes), lane.work, {}

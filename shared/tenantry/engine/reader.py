@@ -183,6 +183,15 @@ class Reader:
         found: builtins.list[Object] = await self._shared.read((kind, namespace), lambda: self.list(kind, namespace))
         return found
 
+    async def exists_shared(self, kind: Kind) -> bool:
+        """Whether there is any object of a kind, read together with the other runs that want to know it now."""
+
+        async def fetch() -> bool:
+            return bool((await self._api.list(kind, limit=1)).items)
+
+        found: bool = await self._shared.read((kind, "any"), fetch)
+        return found
+
     async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
         """Whether the API server lets a ServiceAccount do something (a SubjectAccessReview): verb, group, resource and so on."""
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
@@ -327,6 +336,10 @@ class Snapshot(Reader):
     async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
         """The same as `list`."""
         return await self.list(kind, namespace)
+
+    async def exists_shared(self, kind: Kind) -> bool:
+        """The same question to the prefetched list."""
+        return bool(await self.list(kind))
 
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())

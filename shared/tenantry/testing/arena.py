@@ -26,7 +26,6 @@ from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import Selector, SourceSpec
-from tenantry.model.event import Event
 from tenantry.model.kinds import CLUSTER_ROLE, Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
@@ -37,6 +36,7 @@ from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
 from tenantry.testing.replicas import Pool
+from tenantry.testing.settling import sample
 from tenantry.testing.workload import Run, Workload
 from tenantry.testing.world import Change, World, version_of
 
@@ -297,17 +297,11 @@ def _shared_sources(manifests: Manifests) -> list[SourceSpec]:
     covered = {(watched.api_version, watched.kind) for spec in manifests.sources for watched in spec.resources}
     found = []
     for spec in load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).sources:
-        fresh = {(watched.api_version, watched.kind) for watched in spec.resources} - covered
-        if any(trigger.filter.matches(_sample(*each)) for each in fresh for trigger in manifests.triggers):
-            covered |= fresh
+        fresh = [watched for watched in spec.resources if (watched.api_version, watched.kind) not in covered]
+        if any(trigger.filter.matches(sample(spec, each)) for each in fresh for trigger in manifests.triggers):
+            covered |= {(watched.api_version, watched.kind) for watched in fresh}
             found.append(spec)
     return found
-
-
-def _sample(api_version: str, kind: str) -> Event:
-    """An event about an object of that kind, for trying filters."""
-    attributes = {"kind": kind, "apiversion": api_version, "namespace": "", "name": "sample"}
-    return Event("sample", "/tenantry/testing", "dev.knative.apiserver.resource.update", extensions=attributes)
 
 
 def _matcher(selector: Selector) -> Callable[[Object | None], bool]:

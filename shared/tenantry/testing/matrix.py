@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from tenantry.local.control_plane import Lines, ensure_binaries
 from tenantry.testing.arena import SETTLE_S, Arena
@@ -26,6 +27,7 @@ ROUND = 40
 LONG_S = 4.0
 LINE_EVERY_S = 20.0
 Say = Callable[[int, int, int], None]
+Tell = Callable[[str], None]
 
 
 async def run_matrix(
@@ -38,6 +40,7 @@ async def run_matrix(
     scenarios: Sequence[str] = (),
     bug: str = "",
     say: Say = lambda *_: None,
+    tell: Tell = lambda _: None,
     stop_at_failure: bool = False,
     settle_s: float = SETTLE_S,
 ) -> Report:
@@ -50,6 +53,7 @@ async def run_matrix(
         scenarios: keep to these; default: all of the workload.
         bug: a seeded mutation to run with.
         say: told about progress: plans done, plans in all, failures.
+        tell: told each failure as soon as it is known.
         stop_at_failure: end after the first round with a failure.
         settle_s: how long it may take until nothing goes on any more.
     """
@@ -74,7 +78,11 @@ async def run_matrix(
                 else:
                     await acclimatise(arena, report.learned, names[0])
                 while waiting and arena.size < workload.largest:
-                    report.results += await perform(arena, waiting.pop(0), report.learned, seed)
+                    performed = await perform(arena, waiting.pop(0), report.learned, seed)
+                    report.results += performed
+                    for result in performed:
+                        if result.failures:
+                            tell(report.told(result))
                     say(len(report.results), len(plans), len(report.failed))
                     if stop_at_failure and not report.ok:
                         waiting.clear()
@@ -136,6 +144,11 @@ def progress() -> Say:
     return say
 
 
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tenantry.testing.matrix", description=(__doc__ or "").partition("\n")[0])
@@ -162,11 +175,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bug=given.bug,
             only=lambda plan: given.perturbation in plan.perturbation.name,
             say=progress(),
+            tell=lambda text: _write(sys.stderr, text),
         )
     )
     if given.markdown is not None:
         given.markdown.write_text(report.markdown())
-    sys.stdout.write(report.text() + "\n")
+    _write(sys.stdout, report.text())
     return 0 if report.ok else 1
 
 

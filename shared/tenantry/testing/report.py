@@ -38,13 +38,15 @@ class Report:
         """The command that plays a plan again."""
         return f"python -m tenantry.testing.matrix {self.function} --seed {self.seed} --replay {shlex.quote(result.plan.id)}"
 
+    def told(self, result: Result) -> str:
+        """One failure and the command that performs it again."""
+        lines = [f"FAILED {result.plan.id} (seed {self.seed})", *(f"    {failure}" for failure in result.failures)]
+        return "\n".join([*lines, f"    again: {self.replay(result)}"])
+
     def text(self) -> str:
         """The failures, for people at a terminal."""
         lines = [f"undisturbed {name}: {failure}" for name, failure in self.learned.failures]
-        for result in self.failed:
-            lines.append(f"FAILED {result.plan.id} (seed {self.seed})")
-            lines += [f"    {failure}" for failure in result.failures]
-            lines.append(f"    again: {self.replay(result)}")
+        lines += [self.told(result) for result in self.failed]
         unmet = [result.plan.id for result in self.results if not result.reached]
         if unmet:
             lines.append(f"{len(unmet)} targets did not occur again, for example {', '.join(unmet[:3])}")

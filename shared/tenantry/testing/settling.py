@@ -74,16 +74,18 @@ class Markers:
     def __init__(self, admin: Api, sources: Iterable[SourceSpec], heard: Callable[[Event], bool] = lambda _: True) -> None:
         self._admin = admin
         self._namespace = f"marker-{secrets.token_hex(4)}"
-        every = (watched for spec in sources for watched in spec.resources)
-        heard_of = [watched for watched in every if heard(_sample(watched))]
-        self._watched = {f"{self._namespace}-{number}": watched for number, watched in enumerate(heard_of)}
+        every = [(spec, watched) for spec in sources for watched in spec.resources if heard(sample(spec, watched))]
+        self._watched = {f"{self._namespace}-{number}": watched for number, (_, watched) in enumerate(every)}
+        self._marks = {f"{self._namespace}-{number}": spec.ce_overrides.extensions for number, (spec, _) in enumerate(every)}
         self._seen = {name: asyncio.Event() for name in self._watched}
         self._count = 0
 
     def observe(self, event: Event) -> None:
         """Take note of an event that reached its end."""
         name = event.extensions.get("name", "")
-        if name in self._seen and self._watched[name].kind == event.extensions.get("kind"):
+        if name not in self._seen or self._watched[name].kind != event.extensions.get("kind"):
+            return
+        if self._marks[name].items() <= event.extensions.items():  # of that very source: another may watch the kind too
             self._seen[name].set()
 
     async def touch(self, within: float = 60.0) -> int:
@@ -176,10 +178,11 @@ def _selected(watched: Watched) -> dict[str, str]:
     return {**watched.selector.match_labels, **exists}
 
 
-def _sample(watched: Watched) -> Event:
-    """An event about an object of that kind, for trying filters."""
+def sample(spec: SourceSpec, watched: Watched) -> Event:
+    """An event of a source about an object of that kind, for trying filters."""
     attributes = {"kind": watched.kind, "apiversion": watched.api_version, "namespace": "", "name": "marker"}
-    return Event("marker", "/tenantry/testing", "dev.knative.apiserver.ref.update", extensions=attributes)
+    extensions = {**spec.ce_overrides.extensions, **attributes}
+    return Event("marker", "/tenantry/testing", "dev.knative.apiserver.ref.update", extensions=extensions)
 
 
 def _watched_namespace() -> Watched:
