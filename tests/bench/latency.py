@@ -23,6 +23,7 @@ async def latency(plane: ControlPlane, projects: int, joins: int) -> tuple[list[
     async with stack.admin(plane, 1) as wire, stack.admin(plane, 1) as watching:
         tracker = Tracker()
         await tracker.start(watching)
+        await stack.quiet(wire)  # the sources have announced what was there, and the first sweep is done
         ids = [f"p-{token_hex(4)}" for _ in range(projects)]
         for project in ids:
             tracker.expect_project(project)

@@ -35,8 +35,8 @@ class Report:
         self._machine = machine
         self._rows: list[Row] = []
 
-    def convergence(self, projects: int, members: int, rounds: Sequence[Round], peak_mb: float) -> None:
-        name = f"{projects} x {members}"
+    def convergence(self, name: str, projects: int, rounds: Sequence[Round], peak_mb: float) -> None:
+        """Rounds of one size; the name says it, and whether other functions were at work."""
         best = min(rounds, key=lambda each: each.seconds)
         ratios = [each.seconds / each.floor for each in rounds]
         many = len(rounds) > 1
@@ -156,9 +156,6 @@ class Report:
         self._add("drift to repair: floor", quantile(figures.floor_ms, 0.5), "ms", "read, apply and patch by a bare client, p50")
         note = f"for {figures.status_updates} status updates of a locked Deployment in {figures.status_s:.0f} s"
         self._add("status updates: writes", figures.status_writes, "requests", note)
-
-    def extend(self, other: Report) -> None:
-        self._rows += other._rows
 
     def table(self) -> str:
         width = max(len(row.name) for row in self._rows)

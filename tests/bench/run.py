@@ -36,17 +36,21 @@ def _plane() -> Iterator[tuple[ControlPlane, Path]]:
 
 
 async def _size(report: Report, plane: ControlPlane, folder: Path, projects: int, members: int, rounds: int) -> None:
-    """Rounds of the real thing and the floor, in turn, so that both see the same neighbours."""
-    done = []
-    peak = 0.0
+    """Rounds of the function alone, of all functions and of the floor, in turn, so that all see the same neighbours."""
+    alone: list[convergence.Round] = []
+    together: list[convergence.Round] = []
+    peaks = {"alone": 0.0, "together": 0.0}
     for number in range(rounds):
         stack.say(f"{projects} x {members}, round {number + 1} of {rounds}")
-        async with stack.Up(plane, folder) as up:
-            one = await convergence.converge(plane, up, projects, members)
-            peak = max(peak, stack.peak_mb(up.function))
-        one.floor, one.floor_cpu = await convergence.floor(plane, projects, members)
-        done.append(one)
-    report.convergence(projects, members, done, peak)
+        for name, done, functions in (("alone", alone, (stack.FUNCTION,)), ("together", together, ())):
+            async with stack.Up(plane, folder, functions=functions) as up:
+                done.append(await convergence.converge(plane, up, projects, members))
+                peaks[name] = max(peaks[name], stack.peak_mb(up.function))
+        floor, floor_cpu = await convergence.floor(plane, projects, members)
+        for each in (alone[-1], together[-1]):
+            each.floor, each.floor_cpu = floor, floor_cpu
+    report.convergence(f"{projects} x {members}", projects, alone, peaks["alone"])
+    report.convergence(f"{projects} x {members} with all functions", projects, together, peaks["together"])
 
 
 async def _small(report: Report, *, quick: bool) -> None:
@@ -60,28 +64,25 @@ async def _small(report: Report, *, quick: bool) -> None:
 
 async def _medium(report: Report) -> None:
     with _plane() as (plane, folder):
-        async with stack.Up(plane, folder) as up:
-            stack.say("200 x 3")
-            one = await convergence.converge(plane, up, 200, 3)
-            peak = stack.peak_mb(up.function)
-            later = Report("")
-            await _latency(later, plane, 40, 60)
-        one.floor, one.floor_cpu = await convergence.floor(plane, 200, 3)
-        report.convergence(200, 3, [one], peak)
-        report.extend(later)
+        await _once(report, plane, folder, 200, 3)
+        async with stack.Up(plane, folder):
+            await _latency(report, plane, 40, 60)
 
 
 async def _large(report: Report) -> None:
     with _plane() as (plane, folder):
+        await _once(report, plane, folder, 1000, 5)
         async with stack.Up(plane, folder) as up:
-            stack.say("1000 x 5")
-            one = await convergence.converge(plane, up, 1000, 5)
-            peak = stack.peak_mb(up.function)
-            later = Report("")
-            await _rest(later, plane, up, 30)
-        one.floor, one.floor_cpu = await convergence.floor(plane, 1000, 5)
-        report.convergence(1000, 5, [one], peak)
-        report.extend(later)
+            await _rest(report, plane, up, 30)
+
+
+async def _once(report: Report, plane: ControlPlane, folder: Path, projects: int, members: int) -> None:
+    stack.say(f"{projects} x {members}")
+    async with stack.Up(plane, folder, functions=(stack.FUNCTION,)) as up:
+        one = await convergence.converge(plane, up, projects, members)
+        peak = stack.peak_mb(up.function)
+    one.floor, one.floor_cpu = await convergence.floor(plane, projects, members)
+    report.convergence(f"{projects} x {members}", projects, [one], peak)
 
 
 async def _latency(report: Report, plane: ControlPlane, projects: int, joins: int) -> None:

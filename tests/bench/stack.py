@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Container, Mapping
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,11 @@ async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
 
 
 class Up:
-    """``tenantry up`` against a control plane, as people start it."""
+    """``tenantry up`` against a control plane, as people start it: with all functions, or some."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, config: Path | None = None) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, config: Path | None = None, functions: Sequence[str] = ()) -> None:
         self._plane = plane
+        self._chosen = [text for name in functions for text in ("--function", name)]
         self._config = config
         self._log = folder / f"up-{time.monotonic_ns()}.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -108,7 +109,7 @@ class Up:
     async def __aenter__(self) -> Up:
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: ASYNC220
-                [sys.executable, "-m", "tenantry.cli", "up", "--kubeconfig", str(self._plane.kubeconfig)],
+                [sys.executable, "-m", "tenantry.cli", "up", "--kubeconfig", str(self._plane.kubeconfig), *self._chosen],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +45,10 @@ END
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Use this cluster, as an administrator, instead of the embedded control plane.",
 )
+@click.option("--function", "functions", multiple=True, metavar="NAME", help="Only this function, and what wakes it; repeatable.")
 @click.option("--fresh", is_flag=True, help="Begin with an empty cluster (only with the embedded control plane).")
-def up(kubeconfig: Path | None, fresh: bool) -> None:
-    """Run sources, broker, schedules and all functions here, against an embedded control plane or --kubeconfig.
+def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None:
+    """Run sources, broker, schedules and functions here, against an embedded control plane or --kubeconfig.
 
     Installs the CRDs, and an identity with the least rights for each function.  TENANTRY_CONFIG names the
     configuration.  Ends cleanly on Ctrl-C and SIGTERM; what was declared in the cluster stays there.
@@ -55,6 +56,7 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
     \b
     Examples:
       tenantry up
+      tenantry up --function namespace-registration --function release-provisioning
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
     from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
@@ -63,15 +65,21 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
     from tenantry.local.processes import FunctionFailed
     from tenantry.serving.charts import chart_files
     from tenantry.serving.config import load_config
+    from tenantry.serving.server import available_functions
 
+    unknown = [name for name in functions if name not in available_functions()]
+    if unknown:
+        raise click.BadParameter(
+            f"no function {unknown[0]}: there are {', '.join(available_functions())}", param_hint="--function"
+        )
     chart_files(load_config())  # a wrong configuration ends here, before anything is started
     try:
         if kubeconfig is not None:
-            sys.exit(asyncio.run(_run(kubeconfig)))
+            sys.exit(asyncio.run(_run(kubeconfig, functions)))
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             click.echo(f"using the control plane that runs already: {running.server}")
-            sys.exit(asyncio.run(_run(Path(running.kubeconfig), _helm())))
+            sys.exit(asyncio.run(_run(Path(running.kubeconfig), functions, _helm())))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
@@ -79,7 +87,7 @@ def up(kubeconfig: Path | None, fresh: bool) -> None:
         click.echo("starting etcd, kube-apiserver and kube-controller-manager")
         with ControlPlane(progress=Lines()) as plane:
             click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
-            sys.exit(asyncio.run(_run(plane.kubeconfig, helm)))
+            sys.exit(asyncio.run(_run(plane.kubeconfig, functions, helm)))
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
         sys.exit(1)
@@ -98,7 +106,7 @@ def _helm() -> Path | None:
         return None
 
 
-async def _run(kubeconfig: Path, helm: Path | None = None) -> int:
+async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = None) -> int:
     """Run until a signal; with ``helm`` there is no node, and the Jobs that run Helm are run here too."""
     from tenantry.local.control_plane import home
     from tenantry.local.knative import Knative
@@ -110,7 +118,16 @@ async def _run(kubeconfig: Path, helm: Path | None = None) -> int:
         loop.add_signal_handler(number, stop.set)
     with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
         letters = home() / "dead-letters.jsonl"
-        knative = Knative(kubeconfig, Path(folder), say=_say, on_log=_log, on_delivery=_delivery, dead_letters=letters, helm=helm)
+        knative = Knative(
+            kubeconfig,
+            Path(folder),
+            functions=functions or None,
+            say=_say,
+            on_log=_log,
+            on_delivery=_delivery,
+            dead_letters=letters,
+            helm=helm,
+        )
         starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config()))
         await starting
     click.echo("ended")

@@ -45,6 +45,9 @@ DEFAULT_DELIVERY = DeliverySpec.model_validate({"retry": 10, "backoffPolicy": "e
 class Broker:
     """One Broker and its Triggers.
 
+    ``concurrency`` bounds the deliveries of one Trigger that are under way at once.  It is wide, since most of them wait in the
+    function for a run that they share, and whoever waits must not hold up the events of others.
+
     ``addresses`` says where subscribers and dead-letter sinks are, by ``Kind/name`` or name; a dead-letter sink may be a
     ``file:`` address.  Runs between ``async with`` and its end, which cancels what is in flight: `drain` before it.
     `serve` opens the HTTP ingress.
@@ -60,7 +63,7 @@ class Broker:
         *,
         addresses: Mapping[str, str],
         poster: Poster,
-        concurrency: int = 64,
+        concurrency: int = 256,
         backlog: int = 1024,
         on_delivery: OnDelivery | None = None,
         say: Callable[[str], None] = _log.info,

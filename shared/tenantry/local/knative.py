@@ -25,7 +25,7 @@ from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
-from tenantry.local.manifests import Manifests, load
+from tenantry.local.manifests import Manifests, heard, load
 from tenantry.local.processes import FunctionProcess
 from tenantry.local.schedule import Schedule
 from tenantry.local.sinks import Poster
@@ -237,7 +237,7 @@ class Knative:
                 )
             return await ApiServerSource(apis[account], spec, self.broker.accept, say=self._say).__aenter__()
 
-        for spec in manifests.sources:
+        for spec in heard(manifests.sources, self._served(manifests)):
             if await self._has_account(spec, admin):
                 source = await start(spec)
                 self._stack.push_async_exit(source.__aexit__)

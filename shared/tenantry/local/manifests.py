@@ -27,7 +27,9 @@ from tenantry.local.specs import (
     PingSpec,
     SourceSpec,
     TriggerSpec,
+    Watched,
 )
+from tenantry.model.event import APISERVER_TYPE_PREFIX, Event
 
 __all__ = [
     "BrokerSpec",
@@ -38,8 +40,10 @@ __all__ = [
     "PingSpec",
     "SourceSpec",
     "TriggerSpec",
+    "heard",
     "load",
     "resolve",
+    "sample",
 ]
 
 _KINDS: dict[tuple[str, str], type[Named]] = {
@@ -64,6 +68,24 @@ class Manifests:
     pings: tuple[PingSpec, ...] = ()
     triggers: tuple[TriggerSpec, ...] = ()
     brokers: tuple[BrokerSpec, ...] = ()
+
+
+def sample(spec: SourceSpec, watched: Watched) -> Event:
+    """An event of a source about an object of that kind, for trying filters."""
+    attributes = {"kind": watched.kind, "apiversion": watched.api_version, "namespace": "", "name": "sample"}
+    extensions = {**spec.ce_overrides.extensions, **attributes}
+    return Event("sample", "/tenantry", f"{APISERVER_TYPE_PREFIX}ref.update", extensions=extensions)
+
+
+def heard(sources: Iterable[SourceSpec], triggers: Iterable[TriggerSpec]) -> list[SourceSpec]:
+    """The sources with what some Trigger listens to, and without the rest."""
+    filters = [trigger.filter for trigger in triggers]
+    found = []
+    for spec in sources:
+        resources = [each for each in spec.resources if any(some.matches(sample(spec, each)) for some in filters)]
+        if resources:
+            found.append(spec.model_copy(update={"resources": resources}))
+    return found
 
 
 def load(*paths: Path) -> Manifests:

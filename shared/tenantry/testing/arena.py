@@ -21,7 +21,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.local.manifests import Manifests, load, spec_of
+from tenantry.local.manifests import Manifests, load, sample, spec_of
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
@@ -36,7 +36,6 @@ from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
 from tenantry.testing.replicas import Pool
-from tenantry.testing.settling import sample
 from tenantry.testing.workload import Run, Workload
 from tenantry.testing.world import Change, World, version_of
 

@@ -21,9 +21,7 @@ from weakref import WeakKeyDictionary
 
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed
-from tenantry.local.deployment import deployment_folder
 from tenantry.local.knative import Knative
-from tenantry.local.manifests import load
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
@@ -66,15 +64,12 @@ _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "gene
 
 
 class Markers:
-    """One object of each kind that some sources watch; `observe` must be shown every event that was handled.
+    """One object of each kind that some sources watch; `observe` must be shown every event that was handled."""
 
-    ``heard`` says of an event whether anybody listens to it; kinds of which nobody hears are left out.
-    """
-
-    def __init__(self, admin: Api, sources: Iterable[SourceSpec], heard: Callable[[Event], bool] = lambda _: True) -> None:
+    def __init__(self, admin: Api, sources: Iterable[SourceSpec]) -> None:
         self._admin = admin
         self._namespace = f"marker-{secrets.token_hex(4)}"
-        every = [(spec, watched) for spec in sources for watched in spec.resources if heard(sample(spec, watched))]
+        every = [(spec, watched) for spec in sources for watched in spec.resources]
         self._watched = {f"{self._namespace}-{number}": watched for number, (_, watched) in enumerate(every)}
         self._marks = {f"{self._namespace}-{number}": spec.ce_overrides.extensions for number, (spec, _) in enumerate(every)}
         self._seen = {name: asyncio.Event() for name in self._watched}
@@ -178,13 +173,6 @@ def _selected(watched: Watched) -> dict[str, str]:
     return {**watched.selector.match_labels, **exists}
 
 
-def sample(spec: SourceSpec, watched: Watched) -> Event:
-    """An event of a source about an object of that kind, for trying filters."""
-    attributes = {"kind": watched.kind, "apiversion": watched.api_version, "namespace": "", "name": "marker"}
-    extensions = {**spec.ce_overrides.extensions, **attributes}
-    return Event("marker", "/tenantry/testing", "dev.knative.apiserver.ref.update", extensions=extensions)
-
-
 def _watched_namespace() -> Watched:
     return Watched(api_version=NAMESPACE.api_version, kind=NAMESPACE.kind)
 
@@ -205,18 +193,11 @@ async def settle(knative: Knative, admin: Api, *, rounds: int = ROUNDS) -> None:
         return
     markers = _markers.get(knative)
     if markers is None:
-        markers = Markers(admin, [source.spec for source in knative.sources], _heard(knative))
+        markers = Markers(admin, [source.spec for source in knative.sources])
         _markers[knative] = markers
         observe = markers.observe
         knative.on_delivery.append(lambda _, event, status, *__: observe(event) if 200 <= status < 300 else None)
     await markers.settle(knative.drain, rounds=rounds)
-
-
-def _heard(knative: Knative) -> Callable[[Event], bool]:
-    manifests = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers"))
-    references = ((trigger.filter, trigger.subscriber.ref) for trigger in manifests.triggers)
-    filters = [each for each, reference in references if reference is not None and reference.name in knative.functions]
-    return lambda event: any(each.matches(event) for each in filters)
 
 
 async def snapshot(
