@@ -697,3 +697,64 @@ async def test_a_unit_is_told_how_each_run_ended() -> None:
     unit = Still((("o/1", "o/2"),), act)
     await make(unit).handle(look())
     assert sorted(unit.endings) == [("o/1", True), ("o/2", False)]
+
+
+class Few(Stub):
+    """An API server with one ConfigMap, and a list of what it was asked for."""
+
+    def __init__(self, *, complete: bool) -> None:
+        self.complete = complete
+        self.asked: list[str] = []
+
+    async def list(self, kind: Kind, namespace: str = "", **more: object) -> Listing:
+        self.asked.append(f"list {kind.kind} {namespace} {more.get('limit', '')}".rstrip())
+        return Listing([OBJECT], "1", complete=self.complete)
+
+    async def get(self, kind: Kind, name: str, namespace: str) -> Object:
+        self.asked.append(f"get {kind.kind} {namespace}/{name}")
+        return OBJECT
+
+
+class WholeKind(Still):
+    """Finds its owners by all ConfigMaps that there are; its run asks for some of them."""
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        await reader.all_shared(CONFIG_MAP, 3)
+        return await super().owners(key, hint, reader)
+
+
+async def ask(_: str, reader: Reader) -> None:
+    assert await reader.list(CONFIG_MAP, "n", name="c") == [OBJECT]
+    assert await reader.get(CONFIG_MAP, "c", "n") == OBJECT
+
+
+async def test_a_kind_that_is_known_whole_is_not_asked_for_again() -> None:
+    """One request found the owners and answers the run: lists, and objects by name, that are there or not."""
+    api = Few(complete=True)
+
+    async def act(owner: str, reader: Reader) -> None:
+        await ask(owner, reader)
+        assert await reader.list(CONFIG_MAP, "elsewhere") == []
+        assert await reader.list(CONFIG_MAP, labels={"a": "b"}) == []
+        assert await reader.get(CONFIG_MAP, "other", "n") is None
+
+    assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=act)]).handle(look())).status == 204
+    assert api.asked == ["list ConfigMap  3"]
+
+
+async def test_a_kind_of_many_objects_is_asked_for_one_by_one() -> None:
+    """A page that is not all of it answers nothing."""
+    api = Few(complete=False)
+    assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=ask)]).handle(look())).status == 204
+    assert api.asked == ["list ConfigMap  3", "list ConfigMap n", "get ConfigMap n/c"]
+
+
+async def test_what_is_asked_for_anew_is_read_anew() -> None:
+    """What is concluded from the order of two reads, and what is verified, is no matter of what was known before."""
+    api = Few(complete=True)
+
+    async def act(_: str, reader: Reader) -> None:
+        assert await reader.get(CONFIG_MAP, "c", "n", again=True) == OBJECT
+
+    assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=act)]).handle(look())).status == 204
+    assert api.asked == ["list ConfigMap  3", "get ConfigMap n/c"]

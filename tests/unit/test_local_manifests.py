@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tenantry.local.manifests import Destination, ManifestError, load, resolve
+from tenantry.local.manifests import Destination, ManifestError, heard, load, resolve
 from tenantry.local.specs import Selector, Watched
 
 ROOT = Path(__file__).parents[2]
@@ -204,3 +204,16 @@ def test_selectors_become_query_parameters() -> None:
 
     assert str(selector) == "a=b,c in (d,e),f notin (g),h,!i"
     assert str(Selector()) == ""
+
+
+def test_a_source_plays_only_what_somebody_hears() -> None:
+    """With one function's Triggers, sources of other functions are left out, and kinds that nobody listens to."""
+    manifests = load(ROOT / "triggers", ROOT / "knative" / "base" / "broker.yaml")
+    triggers = [each for each in manifests.triggers if each.name.startswith("release-provisioning-")]
+
+    found = {spec.name: [watched.kind for watched in spec.resources] for spec in heard(manifests.sources, triggers)}
+
+    assert found["namespace-registration-cluster"] == ["Namespace"]
+    assert found["namespace-registration-owned"] == ["ServiceAccount", "NetworkPolicy"]
+    assert "HelmChart" in found["release-provisioning-owned"]
+    assert len(found) == 3

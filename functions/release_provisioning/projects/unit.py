@@ -107,8 +107,7 @@ class Releases:
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
         if not self._config.project_label:
             return await self._asked_in(self._system, reader)
-        asked = await reader.exists_shared(PROJECT_HELM_CHART)
-        if not asked and not self._dedicated:
+        if await reader.all_shared(PROJECT_HELM_CHART) == [] and not self._dedicated:
             return []  # nobody asks for anything: no release knows this namespace
         namespace = await reader.get(NAMESPACE, name)
         live = labels_of(namespace)

@@ -56,10 +56,11 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A consistent list: the items and the resource version that they are of."""
+    """A consistent list: the items and the resource version that they are of; not complete when a limit cut it off."""
 
     items: list[Object]
     resource_version: str
+    complete: bool = True
 
 
 class Api:
@@ -178,7 +179,7 @@ class Api:
             metadata = page["metadata"]
             query["continue"] = metadata.get("continue") or ""
             if limit or not query["continue"]:
-                return Listing(items, metadata["resourceVersion"])
+                return Listing(items, metadata["resourceVersion"], complete=not query["continue"])
 
     async def watch(
         self,

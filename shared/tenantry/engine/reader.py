@@ -21,9 +21,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tenantry.api import Api
+from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed
 from tenantry.model.kinds import Key, Kind, Object, labels_of
+
+FEW = 50
+"""So many objects of a kind are read at once rather than looked for one by one."""
 
 Fingerprint = Callable[[Object | None], Hashable]
 Compute = Callable[["Reader"], Awaitable[Hashable]]
@@ -55,6 +58,14 @@ def started(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     task = asyncio.create_task(run)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
+
+
+class Known(dict[Key, Object | None]):
+    """What was read live a moment ago: objects, and kinds of which every object is known."""
+
+    def __init__(self, known: Mapping[Key, Object | None] | None = None) -> None:
+        super().__init__(known or {})
+        self.whole: dict[Kind, list[Object]] = dict(known.whole) if isinstance(known, Known) else {}
 
 
 class Shared:
@@ -103,7 +114,7 @@ class Reader:
         self.causes = frozenset(causes)
         self._api = api
         self._shared = shared or Shared()
-        self.known: dict[Key, Object | None] = dict(known or {})
+        self.known = Known(known)
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
     async def get(
@@ -115,8 +126,14 @@ class Reader:
         their reads.
         """
         key = _key(kind, name, namespace)
-        if key not in self.known or (again and self._live):
+        if again and self._live:
             self.known[key] = await self._fetch(kind, name, namespace)
+        elif key not in self.known:
+            whole = self.known.whole.get(kind)
+            if whole is None:
+                self.known[key] = await self._fetch(kind, name, namespace)
+            else:
+                self.known[key] = next((item for item in whole if _fits(item, namespace, {}, name)), None)
         found = self.known[key]
         if verify is not None:
             fingerprint = verify
@@ -167,6 +184,8 @@ class Reader:
 
         ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.
         """
+        if kind in self.known.whole and not fields:
+            return [item for item in self.known.whole[kind] if _fits(item, namespace, labels or {}, name)]
         field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
         listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}), field_selector=field)
         return listing.items
@@ -183,14 +202,18 @@ class Reader:
         found: builtins.list[Object] = await self._shared.read((kind, namespace), lambda: self.list(kind, namespace))
         return found
 
-    async def exists_shared(self, kind: Kind) -> bool:
-        """Whether there is any object of a kind, read together with the other runs that want to know it now."""
+    async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
+        """All objects of a kind when there are no more than ``most``, else None; read together with the other runs.
 
-        async def fetch() -> bool:
-            return bool((await self._api.list(kind, limit=1)).items)
-
-        found: bool = await self._shared.read((kind, "any"), fetch)
-        return found
+        What is known whole answers every later `list` of the kind, in the run that is woken too: one request in place of
+        several, and an API server lets consistent lists of an idle kind wait, all but the first, for up to 100 ms.
+        """
+        if kind not in self.known.whole:
+            found: Listing = await self._shared.read((kind, most), lambda: self._api.list(kind, limit=most))
+            if not found.complete:
+                return None
+            self.known.whole[kind] = found.items
+        return self.known.whole[kind]
 
     async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
         """Whether the API server lets a ServiceAccount do something (a SubjectAccessReview): verb, group, resource and so on."""
@@ -236,6 +259,15 @@ class Prefetch:
         return all(label in labels and value in ("", labels[label]) for label, value in self.labels)
 
 
+def _fits(item: Object, namespace: str, labels: Mapping[str, str], name: str) -> bool:
+    metadata = item["metadata"]
+    return (
+        (not namespace or metadata.get("namespace") == namespace)
+        and (not name or metadata["name"] == name)
+        and matches(item, labels)
+    )
+
+
 def _label(label: str, item: Object) -> str | None:
     return labels_of(item).get(label)
 
@@ -256,13 +288,7 @@ class _Table:
         if name:
             named.append(self._by("name", lambda item: item["metadata"]["name"]).get(name, []))
         found = min(named, key=len, default=self._items)
-        return [
-            item
-            for item in found
-            if (not namespace or item["metadata"].get("namespace") == namespace)
-            and (not name or item["metadata"]["name"] == name)
-            and matches(item, labels)
-        ]
+        return [item for item in found if _fits(item, namespace, labels, name)]
 
     def _by(self, index: str, value_of: Callable[[Object], str | None]) -> dict[str, builtins.list[Object]]:
         if index not in self._indexes:
@@ -337,9 +363,10 @@ class Snapshot(Reader):
         """The same as `list`."""
         return await self.list(kind, namespace)
 
-    async def exists_shared(self, kind: Kind) -> bool:
-        """The same question to the prefetched list."""
-        return bool(await self.list(kind))
+    async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
+        """The prefetched list, however long."""
+        del most
+        return await self.list(kind)
 
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())
