@@ -96,7 +96,8 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
         namespace, _, name = marked.partition("/")
         if not name or ChartKey(namespace, name) in found:
             continue
-        holder = await reader.get(PROJECT_HELM_CHART, name, namespace)
+        # Read now: whoever made the objects may have come after what is known of ProjectHelmCharts was read.
+        holder = await reader.get(PROJECT_HELM_CHART, name, namespace, again=True)
         if holder is None:
             gone.append(marked)
         else:
