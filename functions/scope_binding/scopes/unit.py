@@ -25,9 +25,8 @@ from scope_binding.scopes.names import (
     binding_name,
     reference_to,
 )
-from scope_binding.scopes.plan import SCOPED, TEMPLATED, InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
+from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
-from tenantry.model.conditions import find_condition
 from tenantry.model.config import DNS_LABEL
 from tenantry.model.difference import difference
 from tenantry.model.kinds import (
@@ -60,7 +59,6 @@ class Scopes:
     )
 
     def __init__(self) -> None:
-        self._served: dict[str, observe.Version] = {}
         self._running: dict[str, observe.Version] = {}
         self._paused: dict[str, tuple[float, observe.Version]] = {}
 
@@ -81,11 +79,11 @@ class Scopes:
                 return await self._binding_owners(key, hint, reader)
 
     async def _template_owners(self, family: Family, name: str, reader: Reader) -> Stages:
-        """The template, then its instances, then the template again: roles that nobody is bound to any more go last."""
-        template = await reader.get(family.template, name)
+        """The template, then its instances, then the template again: roles that nobody is bound to any more go last.
+
+        Also for the echo of its own status: an event that comes again, because an instance could not be run, looks the same.
+        """
         owner = _template(family, name)
-        if self._is_echo(owner, template, TEMPLATED):
-            return []
         instances = [_instance(family, each) for each in await _naming(family, name, reader)]
         return [[owner], instances, [owner]] if instances else [[owner]]
 
@@ -93,8 +91,6 @@ class Scopes:
         """The template that it names, the instance, and templates that nobody names any more."""
         instance = await reader.get(family.instance, name)
         owner = _instance(family, name)
-        if self._is_echo(owner, instance, SCOPED):
-            return []
         named = template_name_of(instance) if instance is not None and not is_terminating(instance) else ""
         before = [_template(family, named)] if named else []
         after = [_template(family, each) for each in await _unreferenced(family, reader)]
@@ -107,12 +103,6 @@ class Scopes:
             version = None
         version = self._running.get(owner, version)
         return version is not None and version.uid == uid
-
-    def _is_echo(self, owner: str, live: Object | None, type_: str) -> bool:
-        """Whether this process has put right this very state of a declaration, and it says so."""
-        told = find_condition(live, type_) or {}
-        well = told.get("status") == "True" and told.get("observedGeneration") == (live or {})["metadata"].get("generation")
-        return well and self._served.get(owner) == observe.version(live)
 
     async def _cluster_role_owners(self, name: str, hint: Mapping[str, str], reader: Reader) -> Stages:
         """Templates whose the ClusterRole is or was, or that want its name."""
@@ -227,19 +217,15 @@ class Scopes:
         if isinstance(reader, Snapshot) or version is None or "@" in owner:
             return  # a look of the sweep is no run, and a part says nothing about the whole
         if len(self._paused) > REMEMBERED:
-            self._served.clear()
             self._paused.clear()
         self._running[owner] = version
 
     def ended(self, owner: str, succeeded: bool) -> None:
-        """Keep in mind which state of a declaration this process has put right: a hint that saves looking at echoes."""
+        """Keep in mind that an instance pauses now: a hint that saves looking at the echoes of its bindings."""
+        del succeeded
         version = self._running.pop(owner, None)
         if version is not None:
             self._paused[owner] = time.monotonic(), version
-        if version is not None and succeeded:
-            self._served[owner] = version
-        else:
-            self._served.pop(owner, None)
 
     def plan(self, observed: Seen) -> Plan:
         """The writes that make it as declared."""

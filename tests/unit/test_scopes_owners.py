@@ -1,0 +1,61 @@
+"""Whom an event of a declaration touches, without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from scope_binding.scopes.unit import Scopes
+from tenantry.api import Api, Listing
+from tenantry.engine.reader import Reader
+from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object
+
+GROUP = SCOPE_TEMPLATE.group
+WELL = [{"type": each, "status": "True", "observedGeneration": 1} for each in ("Templated", "Scoped")]
+TEMPLATE: Object = {
+    "apiVersion": SCOPE_TEMPLATE.api_version,
+    "kind": "ScopeTemplate",
+    "metadata": {"name": "st", "uid": "t", "generation": 1},
+    "spec": {"clusterRoles": []},
+    "status": {"conditions": WELL},
+}
+INSTANCE: Object = {
+    "apiVersion": SCOPE_INSTANCE.api_version,
+    "kind": "ScopeInstance",
+    "metadata": {"name": "si", "uid": "i", "generation": 1},
+    "spec": {"scopeTemplateName": "st"},
+    "status": {"conditions": WELL},
+}
+
+
+class Declared:
+    """An API server with one template and one instance that names it."""
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        return {SCOPE_TEMPLATE: TEMPLATE, SCOPE_INSTANCE: INSTANCE}.get(kind)
+
+    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+        return Listing([INSTANCE] if kind == SCOPE_INSTANCE else [TEMPLATE] if kind == SCOPE_TEMPLATE else [], "1")
+
+
+async def test_an_event_that_comes_again_goes_to_the_instances_again() -> None:
+    """The template was put right and says so, but an instance may have failed after it: its event is not taken for an echo."""
+    unit = Scopes()
+    key = Key(SCOPE_TEMPLATE.api_version, "ScopeTemplate", "", "st")
+    template, instance = f"ScopeTemplate.{GROUP}/st", f"ScopeInstance.{GROUP}/si"
+    for _ in range(2):
+        assert await unit.owners(key, {}, Reader(cast(Api, Declared()))) == [[template], [instance], [template]]
+        await unit.observe(template, Reader(cast(Api, Declared())))
+        unit.ended(template, True)
+        await unit.observe(instance, Reader(cast(Api, Declared())))
+        unit.ended(instance, False)
+
+
+async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
+    """What came after the instance, such as the end of a template that nobody names any more, may have failed."""
+    unit = Scopes()
+    key = Key(SCOPE_INSTANCE.api_version, "ScopeInstance", "", "si")
+    for _ in range(2):
+        stages = await unit.owners(key, {}, Reader(cast(Api, Declared())))
+        assert stages == [[f"ScopeTemplate.{GROUP}/st"], [f"ScopeInstance.{GROUP}/si"]]
+        await unit.observe(f"ScopeInstance.{GROUP}/si", Reader(cast(Api, Declared())))
+        unit.ended(f"ScopeInstance.{GROUP}/si", True)
