@@ -15,6 +15,7 @@ from scope_binding.scopes.plan import (
     TemplateSeen,
     plan_instance,
     plan_template,
+    refusable,
     report_instance,
     report_template,
     wanted_binding,
@@ -125,10 +126,40 @@ def test_a_switch_binds_before_it_takes_away() -> None:
 def test_a_refusing_namespace_does_not_keep_a_wider_right() -> None:
     """What was told not to take its binding is not waited for."""
     of, where = template("t"), instance(namespaces=["a", "b"])
+    bindings = (*bound(of, where, "a"), *bound(of, instance(), ""))
+    assert steps(plan_instance(seen(of, where, "a", "b", bindings=bindings))) == [["+b"], ["-*"]]
+    refusing = seen(of, where, "a", "b", bindings=bindings, refusing=frozenset({"b"}))
+    assert steps(plan_instance(refusing)) == [["+b", "-*"]]
+
+
+def test_who_refused_is_asked_again_before_something_wider_goes() -> None:
+    """Only where the status says so, and something in the whole cluster waits."""
+    of, where = template("t"), instance(namespaces=["a", "b"])
+    wide = bound(of, instance(), "")
+    assert refusable(seen(of, where, "a", "b", bindings=wide)) == []
     told = {"type": "Scoped", "status": "False", "reason": "ScopingFailed", "message": "", "observedGeneration": 1}
     where["status"] = {"conditions": [told], "unboundNamespaces": ["b"]}
-    bindings = (*bound(of, where, "a"), *bound(of, instance(), ""))
-    assert steps(plan_instance(seen(of, where, "a", "b", bindings=bindings))) == [["+b", "-*"]]
+    assert [body["metadata"]["namespace"] for body in refusable(seen(of, where, "a", "b", bindings=wide))] == ["b"]
+    assert refusable(seen(of, where, "a", "b", bindings=(*wide, *bound(of, where, "b")))) == []
+    assert refusable(seen(of, where, "a", "b", bindings=bound(of, where, "a"))) == []
+
+
+def test_an_old_binding_stays_where_the_new_one_is_refused() -> None:
+    """In one namespace the right that was declared before is not taken before the other stands (sb-9)."""
+    old, new, where = template("t"), template("u"), instance(namespaces=["a"])
+    told = {"type": "Scoped", "status": "False", "reason": "ScopingFailed", "message": "", "observedGeneration": 1}
+    where["status"] = {"conditions": [told], "unboundNamespaces": ["a"]}
+    assert steps(plan_instance(seen(new, where, "a", bindings=bound(old, where, "a")))) == [["+a"], ["-a"]]
+
+
+def test_what_may_have_been_read_too_early_takes_nothing_away() -> None:
+    """A listed namespace that is not there keeps its bindings; what is wider stays while the template's roles are to come."""
+    of, where = template("t"), instance(namespaces=["a", "b"])
+    bindings = bound(of, where, "a", "b")
+    assert steps(plan_instance(seen(of, where, "a", bindings=bindings, missing=frozenset({"b"})))) == []
+    wide = bound(of, instance(), "")
+    there = InstanceSeen(MAIN, "si", where, of, {"t": None}, frozenset({"a", "b"}), bindings=wide)
+    assert steps(plan_instance(there)) == []
 
 
 def test_nothing_is_bound_to_a_role_that_is_not_the_templates() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, template_name_of
@@ -21,7 +22,8 @@ from scope_binding.scopes.names import (
     is_of,
     was_of,
 )
-from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_well, servable_roles
+from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_well, refusable, servable_roles
+from tenantry.api.errors import AlreadyExists, NamespaceNotFound, NamespaceTerminating, RefusedError
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -139,9 +141,25 @@ async def observe_instance(family: Family, name: str, part: str, reader: Reader)
         _owned_roles(roles_of(template), template, reader), _places(reach, part, reader)
     )
     seen = InstanceSeen(family, name, instance, template, roles, namespaces, missing, terminating, bindings, part)
-    return InstanceSeen(
-        family, name, instance, template, roles, namespaces, missing, terminating, await _complete(seen, reach, reader), part
-    )
+    seen = replace(seen, bindings=await _complete(seen, reach, reader))
+    return replace(seen, refusing=await _refusing(seen, reader))
+
+
+async def _refusing(seen: InstanceSeen, reader: Reader) -> frozenset[str]:
+    """The namespaces that would refuse their bindings now, of those that did."""
+
+    async def refuses(body: Object) -> bool:
+        try:
+            await reader.try_create(ROLE_BINDING, body)
+        except AlreadyExists:
+            return False
+        except (RefusedError, NamespaceTerminating, NamespaceNotFound):
+            return True
+        return False
+
+    bodies = refusable(seen)
+    refused = await asyncio.gather(*(refuses(body) for body in bodies))
+    return frozenset(body["metadata"]["namespace"] for body, no in zip(bodies, refused, strict=True) if no)
 
 
 async def _nothing() -> None:

@@ -69,7 +69,8 @@ class InstanceSeen:
     """One instance as it is, or with ``part`` its bindings in one namespace only.
 
     ``namespaces`` holds those that the instance means and that can take bindings, ``missing`` and
-    ``terminating`` those that it lists and that cannot.  ``cluster_roles`` are live, by name.
+    ``terminating`` those that it lists and that cannot.  ``cluster_roles`` are live, by name.  ``refusing`` holds
+    namespaces that refuse their bindings now, where something wider waits for them.
     """
 
     family: Family
@@ -82,6 +83,7 @@ class InstanceSeen:
     terminating: frozenset[str] = frozenset()
     bindings: tuple[Object, ...] = ()
     part: str = ""
+    refusing: frozenset[str] = frozenset()
 
 
 # -- templates ---------------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ def plan_instance(seen: InstanceSeen) -> Plan:
     for binding in _deletable(seen.bindings):
         if _place(binding) in wanted or _is_kept(binding, seen, template, reach, served):
             continue
-        waits = _waits(binding, seen, reach, standing, _unbound(instance))
+        waits = _waits(binding, seen, reach, standing)
         (late if waits else made).append(Delete(_kind_of(binding), binding))
     return _summed(instance, made, late)
 
@@ -233,6 +235,20 @@ def servable_roles(template: Object, live: Mapping[str, Object | None], *, clust
         for role in roles_of(template)
         if not role.problem and not subject_problem(role, cluster=cluster) and is_as_wanted(role, template, live.get(role.name))
     )
+
+
+def refusable(seen: InstanceSeen) -> list[Object]:
+    """The bindings to be asked for beforehand: those of namespaces that refused them, while something wider waits for them."""
+    instance, template = alive(seen.instance), alive(seen.template)
+    if instance is None or template is None or not any(binding["kind"] == CLUSTER_ROLE_BINDING.kind for binding in seen.bindings):
+        return []
+    reach = reach_of(instance)
+    if reach.cluster or reach.problem:
+        return []
+    there = {_place(binding) for binding in seen.bindings}
+    served = servable_roles(template, seen.cluster_roles, cluster=False)
+    wanted = (each.body for each in _wanted(seen, instance, template, served) if each.namespace in unbound_namespaces(instance))
+    return [body for body in wanted if _place(body) not in there]
 
 
 def _wanted(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> Iterator[_Wanted]:
@@ -288,9 +304,11 @@ def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach
     to a ClusterRole that is somebody else's goes (O-10), and so does what reaches further than declared.
     """
     namespace, role = binding["metadata"].get("namespace", ""), binding["roleRef"].get("name", "")
-    if namespace in seen.terminating:
-        return True
+    if namespace in seen.terminating or namespace in seen.missing:
+        return True  # the namespace takes it along; or it is there, and was read too early
     roles = roles_of(template)
+    if not namespace and not reach.cluster and _is_pending(seen, template):
+        return True  # what takes its place can be made as soon as the run of the template is done
     if len(served) == len(roles) or role in {each.name for each in served}:
         return False
     live = seen.cluster_roles.get(role)
@@ -299,23 +317,21 @@ def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach
     return reach.cluster or namespace in seen.namespaces
 
 
-def _waits(
-    binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[str, Sequence[bool]], unbound: frozenset[str]
-) -> bool:
+def _waits(binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[str, Sequence[bool]]) -> bool:
     """Whether what takes a binding's place does not stand yet.
 
-    A namespace of which was told that it refuses its bindings is not waited for: that would leave rights
-    where nobody declares them.
+    For something in the whole cluster a namespace that refuses its bindings is not waited for: that would leave rights
+    where nobody declares them.  In a namespace the old one stays until the new one stands.
     """
     namespace = binding["metadata"].get("namespace", "")
     if reach.cluster:
         return not all(standing.get("", [False]))
     if namespace:
-        return namespace in seen.namespaces and namespace not in unbound and not all(standing.get(namespace, []))
-    return not all(all(stands) for place, stands in standing.items() if place not in unbound)
+        return namespace in seen.namespaces and not all(standing.get(namespace, []))
+    return not all(all(stands) for place, stands in standing.items() if place not in seen.refusing)
 
 
-def _unbound(instance: Object) -> frozenset[str]:
+def unbound_namespaces(instance: Object) -> frozenset[str]:
     """Namespaces of which the current status says that the scope does not hold there."""
     status = instance.get("status") or {}
     told = find_condition(instance, SCOPED)
@@ -346,8 +362,8 @@ def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
         what = f"{seen.family.template.kind}.{seen.family.group}"
         text = f'getting ScopeTemplate "{missing}": {what} "{missing}" not found'
         return _scoped(seen, instance, "ScopeTemplateNotFound", text, [])
-    if _unserved(seen, template) and not _template_problem(seen, template):
-        return NOTHING  # the run of the template is not done yet: it makes them, or says why not
+    if _is_pending(seen, template):
+        return NOTHING
     problems = list(_problems(seen, instance, template, refusals))
     if not problems:
         return _scoped(seen, instance, "ScopingSuccessful", _done("ScopeInstance", instance["metadata"]["name"]), [])
@@ -376,6 +392,11 @@ def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: 
 
 def _unserved(seen: InstanceSeen, template: Object) -> list[Role]:
     return [role for role in roles_of(template) if not is_as_wanted(role, template, seen.cluster_roles.get(role.name))]
+
+
+def _is_pending(seen: InstanceSeen, template: Object) -> bool:
+    """Whether the run of the template is not done yet: it makes what is missing, or says why not."""
+    return bool(_unserved(seen, template)) and not _template_problem(seen, template)
 
 
 def _template_problem(seen: InstanceSeen, template: Object) -> str:

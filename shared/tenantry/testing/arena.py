@@ -81,7 +81,6 @@ class Arena:
         self._sources: list[ApiServerSource] = []
         self._manifests: Manifests
         self._sorted: dict[str, list[Exchange]] = {}
-        self._untagged: list[Exchange] = []
         self._positions = [0] * REPLICAS
         self._needs: dict[str, dict[int, int]] = {}
 
@@ -251,11 +250,6 @@ class Arena:
         self._sort()
         return self._sorted.get(tag, [])
 
-    def shared_exchanges(self) -> list[Exchange]:
-        """What it exchanged about no run in particular: the lists of sweeps."""
-        self._sort()
-        return self._untagged
-
     def _sort(self) -> None:
         fresh: list[Exchange] = []
         for number, proxy in enumerate(self.proxies):
@@ -270,7 +264,7 @@ class Arena:
             elif exchange.is_write and exchange.changed and not self._is_common(exchange):
                 self.foreign.append(exchange)
             elif not tag:
-                self._untagged.append(exchange)
+                exchange.forget()
 
     def _is_common(self, exchange: Exchange) -> bool:
         """Whether a write is about what all runs share: Events beside the function's own ServiceAccount, and its sources."""

@@ -12,6 +12,7 @@ milliseconds before a futile patch is taken for its own.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,6 +74,13 @@ class Exchange:
         """The decoded answer of the server, or None when it was not asked."""
         return decoded(self.kept)
 
+    def forget(self) -> None:
+        """Give up the bodies: a recording of a long time holds a great many."""
+        for name in ("request", "response", "stored"):
+            self.__dict__.pop(name, None)
+        for name in ("sent", "seen", "kept"):
+            object.__setattr__(self, name, b"")
+
     @property
     def is_write(self) -> bool:
         """Whether it asked for a change."""
@@ -95,7 +103,6 @@ class Recording:
     def __init__(self) -> None:
         self._exchanges: list[Exchange] = []
         self._versions: dict[Key, str] = {}  # "" where there is no object
-        self._lists: list[Exchange] = []  # not looked into yet
         self.revision = 0
         """The highest resource version seen in any answer."""
 
@@ -180,22 +187,13 @@ class Recording:
             return bool(version)  # reviews and tokens are answered, not stored
         if _is_gone(request.verb, stored):
             return True
-        before = self._known(request.key)
+        before = self._versions.get(request.key)
         return not version or (version != before and _number(version) > revision)
-
-    def _known(self, key: Key) -> str | None:
-        for exchange in self._lists:
-            for item in (exchange.stored or {}).get("items") or ():
-                metadata = item["metadata"]
-                at = (exchange.api_version, exchange.resource, metadata.get("namespace", ""), metadata["name"])
-                if _number(metadata["resourceVersion"]) > _number(self._versions.get(at) or "0"):
-                    self._versions[at] = metadata["resourceVersion"]
-        self._lists.clear()
-        return self._versions.get(key)
 
     def _learn(self, exchange: Exchange, stored: Any) -> None:
         if exchange.verb == "list" and exchange.answered == 200:
-            self._lists.append(exchange)
+            # What a list shows is not newer than the list: that is enough to tell a write that changes from one that does not.
+            self.revision = max(self.revision, _version_of_list(exchange.kept))
             return
         if exchange.answered == 404 and exchange.verb in ("get", "delete"):
             self._versions[exchange.key] = ""
@@ -237,6 +235,16 @@ def _is_gone(verb: str, stored: Any) -> bool:
 
 def _version(obj: Any) -> str:
     return str((obj.get("metadata") or {}).get("resourceVersion") or "") if isinstance(obj, dict) else ""
+
+
+_HEAD = re.compile(rb'\{"kind":"\w+","apiVersion":"[^"]*","metadata":\{[^{}]*"resourceVersion":"(\d+)"')
+_TAIL = re.compile(rb'"metadata":\{[^{}]*"resourceVersion":"(\d+)"[^{}]*\}\s*\}\s*\Z')
+
+
+def _version_of_list(body: bytes) -> int:
+    """The resource version of a list; the server writes it before the items of its own kinds and after those of others."""
+    found = _HEAD.match(body) or _TAIL.search(body[-500:])
+    return int(found[1]) if found is not None else _number(_version(decoded(body)))
 
 
 def _number(version: str) -> int:
