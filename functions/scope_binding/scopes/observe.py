@@ -138,7 +138,7 @@ async def observe_instance(family: Family, name: str, part: str, reader: Reader)
     assert template is not None
     reach = reach_of(living)
     roles, (namespaces, missing, terminating) = await asyncio.gather(
-        _owned_roles(roles_of(template), template, reader), _places(reach, part, reader)
+        _owned_roles(roles_of(template), template, reader), _places(reach, part, bindings, reader)
     )
     seen = InstanceSeen(family, name, instance, template, roles, namespaces, missing, terminating, bindings, part)
     seen = replace(seen, bindings=await _complete(seen, reach, reader))
@@ -208,11 +208,14 @@ async def _left_bindings(family: Family, name: str, part: str, reader: Reader) -
     return tuple(binding for found in lists for binding in found if was_of(binding, family, family.instance, name))
 
 
-async def _places(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+async def _places(
+    reach: Reach, part: str, bindings: Iterable[Object], reader: Reader
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Namespaces that are meant and take bindings, that are listed and missing, and that are going away."""
     if reach.cluster or reach.problem:
         return frozenset(), frozenset(), frozenset()
     found = await _namespaces(reach, part, reader)
+    found |= await _doubted(reach, {name for name, _ in found}, bindings, reader)
     reader.depends_on(lambda fresh: _namespaces(reach, part, fresh), found)
     listed = reach.listed & {part} if part else reach.listed
     known = {name for name, _ in found}
@@ -220,6 +223,26 @@ async def _places(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[st
         frozenset(name for name, terminating in found if not terminating),
         listed - known,
         frozenset(name for name, terminating in found if terminating) & listed,
+    )
+
+
+async def _doubted(reach: Reach, known: set[str], bindings: Iterable[Object], reader: Reader) -> frozenset[tuple[str, bool]]:
+    """Namespaces that do not seem to be meant, and because of which something would be taken away: read once more."""
+    bound = {binding["metadata"].get("namespace", "") for binding in bindings}
+    doubted = (reach.listed if "" in bound else set()) | (bound - {""})
+    doubted = {name for name in doubted - known if reach.selector is not None or name in reach.listed}
+    if len(doubted) > FEW:
+        return frozenset()
+    read = await asyncio.gather(*(reader.get(NAMESPACE, name, again=True) for name in sorted(doubted)))
+    return _meant(reach, read)
+
+
+def _meant(reach: Reach, read: Iterable[Object | None]) -> frozenset[tuple[str, bool]]:
+    """Those of some namespaces that are meant, each with whether it is going away."""
+    return frozenset(
+        (found["metadata"]["name"], is_terminating(found))
+        for found in read
+        if found is not None and reach.covers(found["metadata"]["name"], labels_of(found))
     )
 
 
@@ -233,11 +256,7 @@ async def _namespaces(reach: Reach, part: str, reader: Reader) -> frozenset[tupl
         read = [*await reader.list(NAMESPACE, labels=reach.selector.equalities)]
     else:
         read = [*await reader.list(NAMESPACE)]
-    return frozenset(
-        (found["metadata"]["name"], is_terminating(found))
-        for found in read
-        if found is not None and reach.covers(found["metadata"]["name"], labels_of(found))
-    )
+    return _meant(reach, read)
 
 
 async def _complete(seen: InstanceSeen, reach: Reach, reader: Reader) -> tuple[Object, ...]:

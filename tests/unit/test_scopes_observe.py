@@ -1,0 +1,82 @@
+"""What scope-binding reads twice before it takes something away."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from scope_binding.scopes.declared import roles_of
+from scope_binding.scopes.names import MAIN
+from scope_binding.scopes.observe import observe_instance
+from scope_binding.scopes.plan import plan_instance, wanted_binding, wanted_cluster_role
+from tenantry.api import Api, Listing
+from tenantry.engine.reader import Reader
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE_BINDING,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Kind,
+    Object,
+)
+from tenantry.model.plan import Delete
+
+SUBJECT = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+ROLES = [{"generateName": "t", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}], "subjects": [SUBJECT]}]
+
+
+def declared(kind: Kind, name: str, **spec: Any) -> Object:
+    metadata = {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def stored(body: Object) -> Object:
+    return {**body, "metadata": {"uid": "u", "resourceVersion": "1", **body["metadata"]}}
+
+
+class Server:
+    """One instance, bound in a place; its namespace is read in several states, one after the other."""
+
+    def __init__(self, place: str, states: list[Object | None], **spec: Any) -> None:
+        self.template = declared(SCOPE_TEMPLATE, "st", clusterRoles=ROLES)
+        self.instance = declared(SCOPE_INSTANCE, "si", scopeTemplateName="st", **spec)
+        (role,) = roles_of(self.template)
+        self.role = stored(wanted_cluster_role(MAIN, role, self.template, None))
+        self.binding = stored(wanted_binding(MAIN, role, place, self.instance, self.template))
+        self.states = states
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        if kind == NAMESPACE:
+            return self.states.pop(0)
+        return {SCOPE_TEMPLATE: self.template, SCOPE_INSTANCE: self.instance, CLUSTER_ROLE: self.role}.get(kind)
+
+    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+        bound = self.binding["kind"] == kind.kind and kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)
+        return Listing([self.binding] if bound else [], "1")
+
+
+def namespace(**labels: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": labels}}
+
+
+async def taken(server: Server, part: str = "") -> bool:
+    seen = await observe_instance(MAIN, "si", part, Reader(cast(Api, server)))
+    assert server.states == []
+    return any(isinstance(write, Delete) for stage in plan_instance(seen).stages[:1] for write in stage)
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_missing_namespace_is_read_again_before_something_wider_goes(there: bool) -> None:
+    """A namespace that only seems to be missing is waited for; one that is missing is not."""
+    server = Server("", [None, namespace() if there else None], namespaces=["a"])
+    assert await taken(server) is not there
+
+
+@pytest.mark.parametrize("meant", [True, False])
+async def test_a_namespace_that_left_is_read_again_before_its_binding_goes(meant: bool) -> None:
+    """Labels of an older state take nothing away."""
+    server = Server("a", [namespace(), namespace(env="e") if meant else namespace()], namespaceSelector={"env": "e"})
+    assert await taken(server, part="a") is not meant
