@@ -158,7 +158,7 @@ class Report:
         self._add("status updates: writes", figures.status_writes, "requests", note)
 
     def table(self) -> str:
-        width = max(len(row.name) for row in self._rows)
+        width = max((len(row.name) for row in self._rows), default=0)
         lines = [self._machine, ""]
         lines += [f"{row.name:<{width}}  {_number(row.value):>9} {row.unit:<9} {row.note}".rstrip() for row in self._rows]
         return "\n".join(lines)

@@ -11,6 +11,7 @@ import platform
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,6 +157,28 @@ def _machine(version: str) -> str:
     )
 
 
+async def _section(name: str, report: Report, *, quick: bool) -> None:
+    match name:
+        case "small":
+            await _small(report, quick=quick)
+        case "medium":
+            await _medium(report)
+        case "large":
+            await _large(report)
+        case "releases":
+            await _releases(report, quick=quick)
+        case "scopes":
+            await _scopes(report, quick=quick)
+        case "namespace-scopes":
+            await _namespace_scopes(report)
+        case "process":
+            await _process(report, quick=quick)
+        case "rights":
+            await _rights(report, quick=quick)
+        case "locks":
+            await _locks(report, quick=quick)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure Tenantry on a control plane of its own.")
     parser.add_argument("--quick", action="store_true", help="small sizes and few samples: about a minute")
@@ -166,28 +189,17 @@ def main() -> None:
     report = Report(_machine(binaries.version("kubernetes")))
     wanted = [chosen.only] if chosen.only else ["small", "process", "locks"] if chosen.quick else list(SECTIONS)
     began = time.monotonic()
+    failed = []
     for section in wanted:
-        match section:
-            case "small":
-                asyncio.run(_small(report, quick=chosen.quick))
-            case "medium":
-                asyncio.run(_medium(report))
-            case "large":
-                asyncio.run(_large(report))
-            case "releases":
-                asyncio.run(_releases(report, quick=chosen.quick))
-            case "scopes":
-                asyncio.run(_scopes(report, quick=chosen.quick))
-            case "namespace-scopes":
-                asyncio.run(_namespace_scopes(report))
-            case "process":
-                asyncio.run(_process(report, quick=chosen.quick))
-            case "rights":
-                asyncio.run(_rights(report, quick=chosen.quick))
-            case "locks":
-                asyncio.run(_locks(report, quick=chosen.quick))
+        try:
+            asyncio.run(_section(section, report, quick=chosen.quick))
+        except Exception:  # what the other sections measured is not lost with one of them
+            traceback.print_exc()
+            failed.append(section)
     stack.say(f"done in {time.monotonic() - began:.0f} s")
     print(report.json() if chosen.json else report.table())
+    if failed:
+        sys.exit(f"these sections failed, see above: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -81,13 +81,13 @@ def all_writes(counts: Counts) -> float:
     return sum(count for (verb, _), count in counts.items() if verb in _WRITES)
 
 
-async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
+async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0, *, resources: Container[str] = OUR_RESOURCES) -> None:
     """Wait until nobody reads or writes any more: the controller manager is done with new namespaces too."""
     deadline = time.monotonic() + within
-    before, since = await request_counts(wire), time.monotonic()
+    before, since = await request_counts(wire, resources), time.monotonic()
     while time.monotonic() < deadline:
         await asyncio.sleep(0.2 if for_s > 0.2 else for_s / 2)
-        now = await request_counts(wire)
+        now = await request_counts(wire, resources)
         if now != before:
             before, since = now, time.monotonic()
         elif time.monotonic() - since >= for_s:
