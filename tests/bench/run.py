@@ -26,8 +26,6 @@ from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
-SECTIONS = ("small", "medium", "large", "releases", "rights", "scopes", "namespace-scopes", "locks", "process")
-
 
 @contextmanager
 def _plane() -> Iterator[tuple[ControlPlane, Path]]:
@@ -38,20 +36,20 @@ def _plane() -> Iterator[tuple[ControlPlane, Path]]:
 
 async def _size(report: Report, plane: ControlPlane, folder: Path, projects: int, members: int, rounds: int) -> None:
     """Rounds of the function alone, of all functions and of the floor, in turn, so that all see the same neighbours."""
-    alone: list[convergence.Round] = []
-    together: list[convergence.Round] = []
-    peaks = {"alone": 0.0, "together": 0.0}
+    variants = {"": (stack.FUNCTION,), " with all functions": ()}
+    done: dict[str, list[convergence.Round]] = {name: [] for name in variants}
+    peaks = dict.fromkeys(variants, 0.0)
     for number in range(rounds):
         stack.say(f"{projects} x {members}, round {number + 1} of {rounds}")
-        for name, done, functions in (("alone", alone, (stack.FUNCTION,)), ("together", together, ())):
+        for name, functions in variants.items():
             async with stack.Up(plane, folder, functions=functions) as up:
-                done.append(await convergence.converge(plane, up, projects, members))
+                done[name].append(await convergence.converge(plane, up, projects, members))
                 peaks[name] = max(peaks[name], stack.peak_mb(up.function))
         floor, floor_cpu = await convergence.floor(plane, projects, members)
-        for each in (alone[-1], together[-1]):
-            each.floor, each.floor_cpu = floor, floor_cpu
-    report.convergence(f"{projects} x {members}", projects, alone, peaks["alone"])
-    report.convergence(f"{projects} x {members} with all functions", projects, together, peaks["together"])
+        for found in done.values():
+            found[-1].floor, found[-1].floor_cpu = floor, floor_cpu
+    for name, found in done.items():
+        report.convergence(f"{projects} x {members}{name}", projects, found, peaks[name])
 
 
 async def _small(report: Report, *, quick: bool) -> None:
@@ -63,14 +61,16 @@ async def _small(report: Report, *, quick: bool) -> None:
                 await _rest(report, plane, up, 5)
 
 
-async def _medium(report: Report) -> None:
+async def _medium(report: Report, *, quick: bool) -> None:
+    del quick  # one size only
     with _plane() as (plane, folder):
         await _once(report, plane, folder, 200, 3)
         async with stack.Up(plane, folder):
             await _latency(report, plane, 40, 60)
 
 
-async def _large(report: Report) -> None:
+async def _large(report: Report, *, quick: bool) -> None:
+    del quick  # one size only
     with _plane() as (plane, folder):
         await _once(report, plane, folder, 1000, 5)
         async with stack.Up(plane, folder) as up:
@@ -106,7 +106,8 @@ async def _releases(report: Report, *, quick: bool) -> None:
         report.releases(await releases.measure(plane, folder, 40, rounds, joins, rest_s))
 
 
-async def _namespace_scopes(report: Report) -> None:
+async def _namespace_scopes(report: Report, *, quick: bool) -> None:
+    del quick  # one size only
     with _plane() as (plane, folder):
         async with stack.Up(plane, folder) as up:
             for projection in ("managed", "own-roles"):
@@ -157,26 +158,17 @@ def _machine(version: str) -> str:
     )
 
 
-async def _section(name: str, report: Report, *, quick: bool) -> None:
-    match name:
-        case "small":
-            await _small(report, quick=quick)
-        case "medium":
-            await _medium(report)
-        case "large":
-            await _large(report)
-        case "releases":
-            await _releases(report, quick=quick)
-        case "scopes":
-            await _scopes(report, quick=quick)
-        case "namespace-scopes":
-            await _namespace_scopes(report)
-        case "process":
-            await _process(report, quick=quick)
-        case "rights":
-            await _rights(report, quick=quick)
-        case "locks":
-            await _locks(report, quick=quick)
+SECTIONS = {
+    "small": _small,
+    "medium": _medium,
+    "large": _large,
+    "releases": _releases,
+    "rights": _rights,
+    "scopes": _scopes,
+    "namespace-scopes": _namespace_scopes,
+    "locks": _locks,
+    "process": _process,
+}
 
 
 def main() -> None:
@@ -192,7 +184,7 @@ def main() -> None:
     failed = []
     for section in wanted:
         try:
-            asyncio.run(_section(section, report, quick=chosen.quick))
+            asyncio.run(SECTIONS[section](report, quick=chosen.quick))
         except Exception:  # what the other sections measured is not lost with one of them
             traceback.print_exc()
             failed.append(section)
