@@ -43,7 +43,6 @@ __all__ = [
     "heard",
     "load",
     "resolve",
-    "sample",
 ]
 
 _KINDS: dict[tuple[str, str], type[Named]] = {
@@ -70,7 +69,7 @@ class Manifests:
     brokers: tuple[BrokerSpec, ...] = ()
 
 
-def sample(spec: SourceSpec, watched: Watched) -> Event:
+def _sample(spec: SourceSpec, watched: Watched) -> Event:
     """An event of a source about an object of that kind, for trying filters."""
     attributes = {"kind": watched.kind, "apiversion": watched.api_version, "namespace": "", "name": "sample"}
     extensions = {**spec.ce_overrides.extensions, **attributes}
@@ -82,7 +81,7 @@ def heard(sources: Iterable[SourceSpec], triggers: Iterable[TriggerSpec]) -> lis
     filters = [trigger.filter for trigger in triggers]
     found = []
     for spec in sources:
-        resources = [each for each in spec.resources if any(some.matches(sample(spec, each)) for some in filters)]
+        resources = [each for each in spec.resources if any(some.matches(_sample(spec, each)) for some in filters)]
         if resources:
             found.append(spec.model_copy(update={"resources": resources}))
     return found

@@ -21,7 +21,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.local.manifests import Manifests, load, sample, spec_of
+from tenantry.local.manifests import Manifests, heard, load, spec_of
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
@@ -109,11 +109,11 @@ class Arena:
         watcher = await enter(await Api.connect(field_manager="observer", kubeconfig=plane.kubeconfig))
         for document in self.workload.installed:
             await installer.apply(CLUSTER_ROLE, document)
-        self._manifests = load(
-            deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers") / f"{function}.yaml"
-        )
+        broker, triggers = deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")
+        self._manifests = load(broker, triggers / f"{function}.yaml")
+        sources = heard(load(broker, triggers).sources, self._manifests.triggers)  # some are another function's
         kubeconfigs = {}
-        for account in {function, "tenantry-source", *(spec.service_account_name for spec in self._manifests.sources)}:
+        for account in {function, *(spec.service_account_name for spec in sources)}:
             identity = Identity(installer, account, self._folder, plane.kubeconfig, say)
             kubeconfigs[account] = await identity.open()
             self._stack.push_async_callback(identity.close)
@@ -137,7 +137,7 @@ class Arena:
         await self.player.open("", urls[:1])
         await self.player.open(SWEEP, urls[:1])
         self.world = await enter(World(watcher, self.workload.watched))
-        for spec in (*self._manifests.sources, *_shared_sources(self._manifests)):
+        for spec in sources:
             reading = await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs[spec.service_account_name])
             self._sources.append(await enter(ApiServerSource(await enter(reading), spec, self.player.accept, say=say)))
         for each in self.workload.sources:
@@ -283,18 +283,6 @@ def exchange_tag(exchange: Exchange) -> str:
         metadata = body.get("metadata") or {}
         texts += [str(metadata.get("name") or ""), str(metadata.get("namespace") or "")]
     return tag_of(*texts)
-
-
-def _shared_sources(manifests: Manifests) -> list[SourceSpec]:
-    """The sources in other files of ``triggers/`` that bring kinds which the function hears and has no source of its own for."""
-    covered = {(watched.api_version, watched.kind) for spec in manifests.sources for watched in spec.resources}
-    found = []
-    for spec in load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).sources:
-        fresh = [watched for watched in spec.resources if (watched.api_version, watched.kind) not in covered]
-        if any(trigger.filter.matches(sample(spec, each)) for each in fresh for trigger in manifests.triggers):
-            covered |= {(watched.api_version, watched.kind) for watched in fresh}
-            found.append(spec)
-    return found
 
 
 def _matcher(selector: Selector) -> Callable[[Object | None], bool]:
