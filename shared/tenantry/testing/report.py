@@ -95,5 +95,5 @@ class Report:
 def _row(name: str, found: Sequence[Result]) -> str:
     failed, met = sum(bool(result.failures) for result in found), sum(result.reached for result in found)
     early = sum(result.healed_early for result in found)
-    seconds = sum(result.own_s for result in found) / max(1, len(found))
+    seconds = sum(result.seconds for result in found) / max(1, len(found))
     return f"| {name} | {len(found)} | {failed} | {met} | {early} | {seconds:.1f} |"

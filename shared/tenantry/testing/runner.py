@@ -52,8 +52,7 @@ class Result:
     reached: bool
     healed_early: bool
     seconds: float
-    """In all, and until its disturbed steps were done."""
-    own_s: float
+    """Until the disturbance was over and what it left under way had settled."""
 
 
 @dataclass(slots=True)
@@ -72,7 +71,6 @@ class _Performed:
     perturbation: Perturbation
     evidence: Evidence
     began: float
-    took: float = 0.0
 
 
 async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
@@ -135,7 +133,7 @@ async def perform(
         evidence = each.evidence
         early = not learned.mask.differences(ends[each.plan.scenario], evidence.early)
         failures = _judged(arena, each, learned)
-        results.append(Result(each.plan, failures, each.scene.reached, early, each.took, evidence.seconds))
+        results.append(Result(each.plan, failures, each.scene.reached, early, evidence.seconds))
         for exchange in (*evidence.exchanges, *evidence.again):
             exchange.forget()
         await arena.close(evidence.tag)
@@ -174,7 +172,6 @@ async def _perform_all(
         evidence.again = arena.exchanges(evidence.tag)[len(evidence.exchanges) :]
         evidence.changes = arena.world.changes(evidence.tag)
         evidence.logs = [line for _, line in arena.logs[logs:] if evidence.tag in line]
-        each.took = time.monotonic() - each.began
     if strange := arena.foreign[foreign:]:
         performed[0].evidence.logs.append(f"(in this round) wrote to an object of no run: {strange[0].key}")
     if untagged := [line for _, line in arena.logs[logs:] if not any(each.evidence.tag in line for each in performed)]:

@@ -69,9 +69,10 @@ class Markers:
     def __init__(self, admin: Api, sources: Iterable[SourceSpec]) -> None:
         self._admin = admin
         self._namespace = f"marker-{secrets.token_hex(4)}"
-        every = [(spec, watched) for spec in sources for watched in spec.resources]
-        self._watched = {f"{self._namespace}-{number}": watched for number, (_, watched) in enumerate(every)}
-        self._marks = {f"{self._namespace}-{number}": spec.ce_overrides.extensions for number, (spec, _) in enumerate(every)}
+        every = ((watched, spec.ce_overrides.extensions) for spec in sources for watched in spec.resources)
+        named = {f"{self._namespace}-{number}": each for number, each in enumerate(every)}
+        self._watched = {name: watched for name, (watched, _) in named.items()}
+        self._marks = {name: extensions for name, (_, extensions) in named.items()}
         self._seen = {name: asyncio.Event() for name in self._watched}
         self._count = 0
 
