@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from scope_objects import declared, stored
 
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
@@ -26,15 +27,6 @@ from tenantry.model.plan import Delete
 
 SUBJECT = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
 ROLES = [{"generateName": "t", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}], "subjects": [SUBJECT]}]
-
-
-def declared(kind: Kind, name: str, **spec: Any) -> Object:
-    metadata = {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
-
-
-def stored(body: Object) -> Object:
-    return {**body, "metadata": {"uid": "u", "resourceVersion": "1", **body["metadata"]}}
 
 
 class Server:

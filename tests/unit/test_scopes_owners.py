@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from scope_objects import declared
+
 from scope_binding.scopes.unit import Scopes
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
@@ -11,20 +13,8 @@ from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Obje
 
 GROUP = SCOPE_TEMPLATE.group
 WELL = [{"type": each, "status": "True", "observedGeneration": 1} for each in ("Templated", "Scoped")]
-TEMPLATE: Object = {
-    "apiVersion": SCOPE_TEMPLATE.api_version,
-    "kind": "ScopeTemplate",
-    "metadata": {"name": "st", "uid": "t", "generation": 1},
-    "spec": {"clusterRoles": []},
-    "status": {"conditions": WELL},
-}
-INSTANCE: Object = {
-    "apiVersion": SCOPE_INSTANCE.api_version,
-    "kind": "ScopeInstance",
-    "metadata": {"name": "si", "uid": "i", "generation": 1},
-    "spec": {"scopeTemplateName": "st"},
-    "status": {"conditions": WELL},
-}
+TEMPLATE = {**declared(SCOPE_TEMPLATE, "st", clusterRoles=[]), "status": {"conditions": WELL}}
+INSTANCE = {**declared(SCOPE_INSTANCE, "si", scopeTemplateName="st"), "status": {"conditions": WELL}}
 
 
 class Declared:

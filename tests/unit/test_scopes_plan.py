@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scope_objects import declared, stored
 
 from scope_binding.olm.plan import OPT_IN, Complaint, CsvSeen, event_name, plan_csv, possible_complaints, report_csv
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem
@@ -29,11 +30,6 @@ RULE: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
 OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
 
 
-def declared(kind: Any, name: str, **spec: Any) -> Object:
-    metadata = {"name": name, "uid": f"uid-of-{name}", "generation": 1, "resourceVersion": "1"}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
-
-
 def template(*names: str, subject: Object = OP) -> Object:
     roles = [{"generateName": name, "rules": [RULE], "subjects": [subject]} for name in names]
     return declared(SCOPE_TEMPLATE, "st", clusterRoles=roles)
@@ -41,10 +37,6 @@ def template(*names: str, subject: Object = OP) -> Object:
 
 def instance(**spec: Any) -> Object:
     return declared(SCOPE_INSTANCE, "si", scopeTemplateName="st", **spec)
-
-
-def stored(body: Object) -> Object:
-    return {**body, "metadata": {"uid": "u", "resourceVersion": "1", **body["metadata"]}}
 
 
 def live_roles(of: Object) -> dict[str, Object | None]:
