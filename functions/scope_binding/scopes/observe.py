@@ -23,7 +23,7 @@ from scope_binding.scopes.names import (
     was_of,
 )
 from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_well, refusable, servable_roles
-from tenantry.api.errors import AlreadyExists, NamespaceNotFound, NamespaceTerminating, RefusedError
+from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -153,7 +153,7 @@ async def _refusing(seen: InstanceSeen, reader: Reader) -> frozenset[str]:
             await reader.try_create(ROLE_BINDING, body)
         except AlreadyExists:
             return False
-        except (RefusedError, NamespaceTerminating, NamespaceNotFound):
+        except (RefusedError, NamespaceNotFound):
             return True
         return False
 

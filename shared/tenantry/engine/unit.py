@@ -46,7 +46,7 @@ class Unit(Protocol[Observed]):
         ...
 
     def pause_s(self, owner: Owner) -> float:
-        """Seconds between two runs for this owner: what arrives meanwhile shares the next one."""
+        """Seconds, at least, between two runs for this owner: what arrives meanwhile shares the next one.  0: no pause."""
         ...
 
     def ended(self, owner: Owner, succeeded: bool) -> None:
