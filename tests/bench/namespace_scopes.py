@@ -103,7 +103,7 @@ async def measure(
         await wire.do("PATCH", f"{NAMESPACE_SCOPE.path(home, 'bench')}?fieldManager=bench&force=true", scope, APPLY)
         given = await watched.until(lambda: len(watched.there) == wanted) - began
         used = cpu.used()
-        await stack.quiet(wire, 1.5, resources=RESOURCES)
+        await stack.quiet(wire, 2.5, resources=RESOURCES)  # longer than the pause after that run
         before = await stack.request_counts(wire, RESOURCES)
         await asyncio.sleep(rest_s)
         resting = stack.difference(await stack.request_counts(wire, RESOURCES), before)
