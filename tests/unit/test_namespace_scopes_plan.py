@@ -300,3 +300,28 @@ def test_refused_rights_are_told_without_their_words() -> None:
     (status,) = (write for write in reported(seen(scope()), refused).writes() if isinstance(write, Apply))
     assert status.wanted["status"]["unprojectedRoles"] == ["t1/x: failed to create from namespace ops"]
     assert "request 1" not in str(status.wanted)
+
+
+def restored(obj: Object) -> Object:
+    """An object as it comes back from a backup: nobody owns its fields."""
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": []}}
+
+
+def test_what_a_backup_brought_back_goes_as_well() -> None:
+    """Rights and list go though nobody owns their fields, if label and name, or our annotation, say that they were ours."""
+    name = managed_role_name("gone", "ops", shared=False)
+    left = {("t1", each): restored(ours("Role", each)) for each in (name, "theirs")}
+    assert changes(Seen("ops", roles=left)) == [f"delete Role t1/{name}"]
+    lists = {"namespace-scope": restored(config_map("ops", **{HASH: "h"})), "other": restored(config_map("ops"))}
+    assert changes(Seen("ops", config_maps=lists)) == ["delete ConfigMap ops/namespace-scope"]
+
+
+def test_what_may_not_be_taken_away_is_told() -> None:
+    """A refused deletion is told by the NamespaceScope, also where the namespace is no member any more."""
+    for member in ("t1", "left"):
+        refusal = Refusal(Key(ROLE.api_version, "Role", member, "gone-0"), "rights", "forbidden")
+        found = seen(scope(), roles={(member, "gone-0"): ours("Role", "gone-0", member)})
+        (status,) = [write for write in reported(found, refusal).writes() if isinstance(write, Apply)]
+        (told,) = status.wanted["status"]["conditions"]
+        assert told["status"] == "False"
+        assert "gone-0" in told["message"]

@@ -33,6 +33,14 @@ def list_of(scopes: Sequence[Scope], seen: Seen) -> str:
     return ",".join(sorted({name for scope in scopes for name in seen.validated(scope)}))
 
 
+def shortened(seen: Seen) -> Iterator[str]:
+    """The ConfigMaps whose list loses a namespace."""
+    for name, scopes in sharing(seen).items():
+        before = ((seen.config_maps.get(name) or {}).get("data") or {}).get(LIST_KEY) or ""
+        if set(before.split(",")) - {""} - set(list_of(scopes, seen).split(",")):
+            yield name
+
+
 def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: Seen) -> Plan:
     """The ConfigMap as it should be; while a restart is pending, the restarts first."""
     live = seen.config_maps.get(name)
@@ -95,10 +103,14 @@ def _notice(name: str, value: str, live: Object | None, scope: Scope) -> Notice 
 
 
 def abandoned(seen: Seen) -> Iterator[Write]:
-    """ConfigMaps that we wrote and nobody shares any more: deleted, or given up where others have something in them."""
+    """ConfigMaps that we wrote and nobody shares any more: deleted, or given up where others have something in them.
+
+    What came back from a backup has lost its field owners: there our annotation says that we wrote it.
+    """
     wanted = sharing(seen)
     for name, live in sorted(seen.config_maps.items()):
-        if name in wanted or is_terminating(live) or not owns(live, MANAGER, "data", LIST_KEY):
+        written = owns(live, MANAGER, "data", LIST_KEY) or HASH in annotations_of(live)
+        if name in wanted or is_terminating(live) or not written:
             continue
         others = [owner for owner in live["metadata"].get("ownerReferences") or () if owner.get("kind") != NAMESPACE_SCOPE.kind]
         ours_alone = LIST_LABEL in labels_of(live) and not others and not live["metadata"].get("finalizers")

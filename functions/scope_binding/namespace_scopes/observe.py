@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, sources_of
-from scope_binding.namespace_scopes.config_map import sharing
+from scope_binding.namespace_scopes.config_map import abandoned, sharing, shortened
 from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING
-from scope_binding.namespace_scopes.projection import Observed, Projection, projected
+from scope_binding.namespace_scopes.projection import Observed, Projection, projected, stale
 from scope_binding.namespace_scopes.rules import single_rights
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.api.errors import KindNotServed
@@ -52,7 +52,21 @@ PATIENCE = timedelta(minutes=10)
 
 
 async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
-    """Read all that the plan for a namespace needs."""
+    """Read all that the plan for a namespace needs; twice before something is taken away."""
+    found = await _observe(name, settings, reader)
+    if not _takes_away(found):
+        return found
+    reader.forget()
+    return await _observe(name, settings, reader)
+
+
+def _takes_away(found: Observed) -> bool:
+    """Whether rights, lists or members of a list go: what seems to be missing may only not have been seen."""
+    seen = found.seen
+    return any(stale(seen, found.made)) or any(abandoned(seen)) or any(shortened(seen))
+
+
+async def _observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
     every, home = await asyncio.gather(reader.list_shared(NAMESPACE_SCOPE), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
     own = [found for found in every if found["metadata"]["namespace"] == name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER
+from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, OWNERSHIP_LABEL, may_be_ours
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Object, is_terminating, labels_of
 
@@ -58,5 +58,10 @@ class Seen:
         return tuple(sorted({self.name, *(name for name in scope.members if self.is_member(name))}))
 
     def is_ours(self, obj: Object) -> bool:
-        """Whether a Role or RoleBinding was made by us for this namespace; a label alone proves nothing (N-13)."""
-        return labels_of(obj).get(FROM_LABEL) == self.name and bool(entries_of(obj, MANAGER))
+        """Whether a Role or RoleBinding was made by us for this namespace; a label alone proves nothing (N-13).
+
+        What came back from a backup has lost its field owners: there the label and a name that only we give say it.
+        """
+        if labels_of(obj).get(FROM_LABEL) != self.name:
+            return False
+        return bool(entries_of(obj, MANAGER)) or (OWNERSHIP_LABEL in labels_of(obj) and may_be_ours(obj["metadata"]["name"]))

@@ -128,6 +128,9 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
     if missing:
         yield Finding("MembersMissing", f"left out: {_some(missing)}")
     yield from _incomplete(scope, seen, made, refusals)
+    members = {member for other in seen.live for member in other.members}
+    left = [refusal for refusal in refusals if refusal.key.kind in _RIGHTS and refusal.key.namespace not in members]
+    yield from _refused(scope, left, _RIGHTS, "CleanUpFailed")
     yield from _refused(scope, refusals, _INJECTED, "InjectionFailed")
     yield from (Finding("InjectionFailed", text) for text in injection.problems(scope, seen))
     if scope.manual:
@@ -166,7 +169,8 @@ def _refused_rights(scope: Scope, seen: Seen, made: Projection, refusals: Sequen
             place = (refusal.key.namespace, refusal.key.name)
             grant = made.grants.get(place)
             name = (grant.source or grant.name) if grant is not None else refusal.key.name
-            verb = "update" if place in (seen.roles if refusal.key.kind == ROLE.kind else seen.bindings) else "create"
+            there = place in (seen.roles if refusal.key.kind == ROLE.kind else seen.bindings)
+            verb = "create" if not there else "delete" if grant is None else "update"
             yield f"{refusal.key.namespace}/{name}: failed to {verb} from namespace {seen.name}"
 
 

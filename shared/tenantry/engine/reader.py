@@ -227,6 +227,11 @@ class Reader:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
 
+    def forget(self) -> None:
+        """Read everything anew from here on: a decision that takes something away deserves a second look."""
+        self.known = Known()
+        self._inputs.clear()
+
     async def unchanged(self) -> bool:
         """Read the optimistic inputs again; False when one of them is not what it was."""
         if not self._inputs:
@@ -396,6 +401,9 @@ class Snapshot(Reader):
         """Itself: what a sweep reads is of one moment."""
         del lists
         return self
+
+    def forget(self) -> None:
+        """Nothing: a snapshot only tells whether a live run is needed."""
 
     async def try_apply(self, kind: Kind, body: Object) -> Object | None:
         """None: a snapshot only tells whether a live run is needed."""

@@ -1,0 +1,90 @@
+"""What NamespaceScopes read twice before they take something away."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from scope_binding.namespace_scopes.names import MANAGER, managed_role_name, ownership_labels
+from scope_binding.namespace_scopes.observe import observe
+from scope_binding.namespace_scopes.plan import plan
+from tenantry.api import Api, Listing
+from tenantry.engine.reader import Reader
+from tenantry.model.config import NamespaceScopeSettings
+from tenantry.model.consent import consent_objects
+from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Key, Kind, Object, key_of
+from tenantry.model.plan import Delete
+
+NAME = managed_role_name("s", "ops", shared=False)
+ENTRY = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {}}
+
+
+def scope() -> Object:
+    """A NamespaceScope of ``ops`` with the member ``t1`` and the account ``op``."""
+    metadata = {"name": "s", "namespace": "ops", "uid": "s", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"namespaceMembers": ["t1"], "serviceAccountMembers": ["op"]}
+    return {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": metadata, "spec": spec}
+
+
+def given(kind: Kind) -> Object:
+    """What we made in the member."""
+    labels = ownership_labels("namespace-scope", "ops")
+    metadata = {"name": NAME, "namespace": "t1", "labels": labels, "managedFields": [ENTRY]}
+    reference = {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": NAME}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": reference}
+
+
+class Server:
+    """A NamespaceScope that is served; the first read of something that is missing, or is not, does not find it."""
+
+    def __init__(self, missing: str, *, there: bool) -> None:
+        objects = [scope(), given(ROLE), given(ROLE_BINDING), *consent_objects("t1", "ops")]
+        objects += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("ops", "t1")]
+        objects += [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "ops"}}]
+        self.objects: dict[Key, Object] = {}
+        for number, obj in enumerate(objects):
+            obj["metadata"] |= {"uid": str(number), "resourceVersion": "1"}
+            self.objects[key_of(obj)] = obj
+        (self.missing,) = (key for key in self.objects if f"{key.kind} {key.name}" == missing)
+        self.there = there
+        self.reads = 0
+
+    def seen(self, key: Key) -> bool:
+        if key != self.missing:
+            return True
+        self.reads += 1
+        return self.there and self.reads > 1
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        key = Key(kind.api_version, kind.kind, namespace, name)
+        return self.objects.get(key) if self.seen(key) else None
+
+    async def list(
+        self, kind: Kind, namespace: str = "", label_selector: str = "", field_selector: str = "", **_: Any
+    ) -> Listing:
+        label, _, value = label_selector.partition("=")
+        name = field_selector.removeprefix("metadata.name=")
+        found = [
+            (key, obj)
+            for key, obj in self.objects.items()
+            if key.kind == kind.kind
+            and namespace in ("", key.namespace)
+            and name in ("", key.name)
+            and (not label or (obj["metadata"].get("labels") or {}).get(label) == value)
+        ]
+        return Listing([obj for key, obj in found if self.seen(key)], "1")
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize(
+    "missing",
+    [f"{NAMESPACE.kind} ops", f"{NAMESPACE.kind} t1", f"{ROLE.kind} nss-managed-role-from-ops", f"{SERVICE_ACCOUNT.kind} op"],
+)
+async def test_what_seems_to_be_missing_is_looked_for_twice_before_rights_go(missing: str, there: bool) -> None:
+    """Rights outlive one read that does not find home, member, consent or account; when it is gone so are they."""
+    server = Server(missing, there=there)
+    seen = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, server)))
+    deleted = {write.key.name for write in plan(seen.seen, seen.made).writes() if isinstance(write, Delete)}
+    assert server.reads == 2
+    assert deleted == (set() if there else {NAME})
