@@ -70,7 +70,7 @@ async def run_matrix(
                     learned = await learn(arena, names)
                     found = [plan for plan in plans_for(workload, learned.references) if only(plan)]
                     plans = _chosen(found, seed, sample, replay)
-                    report = Report(workload.function, seed, len(found), learned)
+                    report = Report(workload.name or workload.function, seed, len(found), learned)
                     waiting = _rounds(plans, learned, seed)
                     say(0, len(plans), len(learned.failures))
                     if stop_at_failure and learned.failures:

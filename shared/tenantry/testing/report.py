@@ -14,9 +14,9 @@ _ORDER = {perturbation.name: number for number, perturbation in enumerate(ALL)}
 
 @dataclass(slots=True)
 class Report:
-    """Everything that one matrix of one function did."""
+    """Everything that one matrix of one function, or part of it, did."""
 
-    function: str
+    workload: str
     seed: int
     planned: int
     learned: Learned
@@ -36,7 +36,7 @@ class Report:
 
     def replay(self, result: Result) -> str:
         """The command that plays a plan again."""
-        return f"python -m tenantry.testing.matrix {self.function} --seed {self.seed} --replay {shlex.quote(result.plan.id)}"
+        return f"python -m tenantry.testing.matrix {self.workload} --seed {self.seed} --replay {shlex.quote(result.plan.id)}"
 
     def told(self, result: Result) -> str:
         """One failure and the command that performs it again."""
@@ -56,19 +56,19 @@ class Report:
     def summary(self) -> str:
         """One line."""
         return (
-            f"{self.function}: {len(self.results)} of {self.planned} plans, {len(self.failed)} failures"
+            f"{self.workload}: {len(self.results)} of {self.planned} plans, {len(self.failed)} failures"
             f" (and {len(self.learned.failures)} undisturbed), seed {self.seed}, {self.seconds:.0f} s"
         )
 
     def markdown(self) -> str:
-        """The table of docs/faults-<function>.md."""
+        """The table of docs/faults-<workload>.md."""
         groups: dict[str, list[Result]] = {}
         for result in sorted(self.results, key=lambda each: _ORDER[each.plan.perturbation.name]):
             groups.setdefault(result.plan.perturbation.name, []).append(result)
         lines = [
-            f"# Faults: {self.function}",
+            f"# Faults: {self.workload}",
             "",
-            f"Written by `python -m tenantry.testing.matrix {self.function} --seed {self.seed}`; see [faults.md](faults.md).",
+            f"Written by `python -m tenantry.testing.matrix {self.workload} --seed {self.seed}`; see [faults.md](faults.md).",
             "",
             "| Perturbation | Plans | Failures | Target met | As declared before the sweep | Seconds, mean |",
             "|---|---:|---:|---:|---:|---:|",

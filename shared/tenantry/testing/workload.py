@@ -123,6 +123,8 @@ class Workload:
     """Plurals of what the function keeps in its own namespace for all runs together."""
     installed: Sequence[Object] = ()
     """What an administrator has made before: ClusterRoles."""
+    name: str = ""
+    """What the workload is called on the command line: that of its file, since a function may have several."""
     handover: str = ""
     """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
     largest: int = 3000
@@ -244,4 +246,5 @@ def load_workload(function: str, folder: Path) -> Workload:
     spec.loader.exec_module(module)
     found = module.workload
     assert isinstance(found, Workload)
+    found.name = function
     return found
