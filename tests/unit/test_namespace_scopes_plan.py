@@ -29,7 +29,7 @@ from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, NAMESPACE_SCOPE, ROLE, Key, Kind, Object
-from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal
+from tenantry.model.plan import Apply, Cause, Delete, Edit, Plan, Refusal
 
 SETTINGS = NamespaceScopeSettings()
 NOW = "2026-01-01T00:00:00Z"
@@ -314,6 +314,15 @@ def test_what_a_backup_brought_back_goes_as_well() -> None:
     assert changes(Seen("ops", roles=left)) == [f"delete Role t1/{name}"]
     lists = {"namespace-scope": restored(config_map("ops", **{HASH: "h"})), "other": restored(config_map("ops"))}
     assert changes(Seen("ops", config_maps=lists)) == ["delete ConfigMap ops/namespace-scope"]
+
+
+def test_a_mark_that_a_backup_brought_back_is_taken_off() -> None:
+    """A pending restart that nobody owns is carried out, and its mark taken off all the same."""
+    digest = value_hash("ops,t1")
+    pending = restored(config_map("ops,t1", **{HASH: digest, PENDING: digest}))
+    found = seen(scope(), config_maps={"namespace-scope": pending}, consents={})
+    (edit,) = [write for write in planned(found).writes() if isinstance(write, Edit)]
+    assert [step["path"] for step in edit.operations] == ["/metadata/annotations/scope-binding~1restart-pending"]
 
 
 def test_what_may_not_be_taken_away_is_told() -> None:

@@ -16,7 +16,11 @@ from scope_binding.namespace_scopes.restarts import restarts
 from scope_binding.namespace_scopes.seen import Seen
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE_SCOPE, Object, annotations_of, is_terminating, labels_of
-from tenantry.model.plan import Apply, Delete, Notice, Plan, Write
+from tenantry.model.plan import Apply, Delete, Edit, Notice, Plan, Write
+
+
+_NOT_PENDING = {"op": "remove", "path": f"/metadata/annotations/{PENDING.replace('/', '~1')}"}
+"""For a mark that a backup brought back: nobody owns it, so an apply cannot give it up."""
 
 
 def sharing(seen: Seen) -> dict[str, tuple[Scope, ...]]:
@@ -33,12 +37,11 @@ def list_of(scopes: Sequence[Scope], seen: Seen) -> str:
     return ",".join(sorted({name for scope in scopes for name in seen.validated(scope)}))
 
 
-def shortened(seen: Seen) -> Iterator[str]:
-    """The ConfigMaps whose list loses a namespace."""
+def shortened(seen: Seen) -> Iterator[tuple[str, str]]:
+    """The ConfigMaps whose lists lose namespaces, each with the namespace."""
     for name, scopes in sharing(seen).items():
         before = ((seen.config_maps.get(name) or {}).get("data") or {}).get(LIST_KEY) or ""
-        if set(before.split(",")) - {""} - set(list_of(scopes, seen).split(",")):
-            yield name
+        yield from ((name, lost) for lost in set(before.split(",")) - {""} - set(list_of(scopes, seen).split(",")))
 
 
 def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: Seen) -> Plan:
@@ -53,7 +56,8 @@ def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: Seen) -> Plan:
     done = _apply(name, scopes, seen, value, live, pending=False, notice=notice)
     if PENDING not in annotations_of(live):
         return Plan(((done,),))
-    return Plan((tuple(restarts(name, scopes, wanted_hash, _changed_at(live), seen)), (done,)))
+    last: Write = done if owns(live, MANAGER, "metadata", "annotations", PENDING) else Edit(CONFIG_MAP, live, (_NOT_PENDING,))
+    return Plan((tuple(restarts(name, scopes, wanted_hash, _changed_at(live), seen)), (last,)))
 
 
 def _known_hash(live: Object | None) -> str:

@@ -47,23 +47,32 @@ LIST_ABOVE = 8
 """More members than this are looked up in one list of all namespaces."""
 REVIEWS = 100
 """How many access reviews one run makes at most, for NamespaceScopes whose rights are made by hand."""
+LOOKS = 3
+"""So often it is looked again, at most, before something is taken away."""
 PATIENCE = timedelta(minutes=10)
 """How long a deleted NamespaceScope waits for what cannot be cleaned up (N-13)."""
 
 
 async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
-    """Read all that the plan for a namespace needs; twice before something is taken away."""
+    """Read all that the plan for a namespace needs; before something is taken away, until two looks agree on it."""
     found = await _observe(name, settings, reader)
-    if not _takes_away(found):
-        return found
-    reader.forget()
-    return await _observe(name, settings, reader)
+    taken = _taken(found)
+    for _ in range(LOOKS):
+        if not taken:
+            break
+        reader.forget()
+        before, found = taken, await _observe(name, settings, reader)
+        taken = _taken(found)
+        if taken <= before:
+            break
+    return found
 
 
-def _takes_away(found: Observed) -> bool:
-    """Whether rights, lists or members of a list go: what seems to be missing may only not have been seen."""
+def _taken(found: Observed) -> frozenset[tuple[str, ...]]:
+    """Rights, lists and members of lists that go: what seems to be missing may only not have been seen."""
     seen = found.seen
-    return any(stale(seen, found.made)) or any(abandoned(seen)) or any(shortened(seen))
+    rights = [(obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in stale(seen, found.made)]
+    return frozenset([*rights, *((CONFIG_MAP.kind, write.key.name) for write in abandoned(seen)), *shortened(seen)])
 
 
 async def _observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:

@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     ensure_binaries(Lines())
     catches = []
-    for name in given.bugs or bugs_of(given.function):
-        workload = load_workload(given.function, given.workloads)
+    workload = load_workload(given.function, given.workloads)
+    for name in given.bugs or bugs_of(workload.function):
         catches.append(asyncio.run(hunt(workload, name, seed=given.seed, sample=given.sample)))
         last = catches[-1]
         sys.stdout.write(f"{'found ' if last.by else 'MISSED'} {name} ({last.report.seconds:.0f} s) {last.by}\n")
