@@ -6,12 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from scope_binding.namespace_scopes.names import MANAGER, managed_role_name, ownership_labels
+from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels
 from scope_binding.namespace_scopes.observe import observe
 from scope_binding.namespace_scopes.plan import plan
+from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
-from tenantry.model.config import NamespaceScopeSettings
+from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Key, Kind, Object, key_of
 from tenantry.model.plan import Delete
@@ -101,3 +102,11 @@ async def test_only_what_two_looks_agree_on_goes(read: int) -> None:
     seen = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, server)))
     deleted = {write.key.name for write in plan(seen.seen, seen.made).writes() if isinstance(write, Delete)}
     assert deleted == {extra["metadata"]["name"]}
+
+
+async def test_who_may_want_a_right_looks_before_who_its_label_names() -> None:
+    """A label that somebody changed is put right by who gave the right, before it is a leftover of the one that it names."""
+    server = Server(f"{NAMESPACE.kind} t1", there=True, read=0)
+    key = key_of(given(ROLE_BINDING))
+    for said, stages in (("drifted", [["namespace/ops"], ["namespace/drifted"]]), ("ops", [["namespace/ops"]])):
+        assert await NamespaceScopes(Config()).owners(key, {FROM_LABEL: said}, Reader(cast(Api, server))) == stages

@@ -71,7 +71,9 @@ class NamespaceScopes:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
             return _stage([key.namespace, *sorted(home for home, scopes in homes.items() if key.name in _names(scopes))])
         if key.kind in (ROLE.kind, ROLE_BINDING.kind):
-            return _stage([*_by_right(key, homes), hint.get(FROM_LABEL, "")])
+            # Who may want it first: a label that somebody changed is then put right before anybody takes it for a leftover.
+            wanting, said = _by_right(key, homes), hint.get(FROM_LABEL, "")
+            return [*_stage(wanting), *_stage([said] if said not in wanting else [])]
         if key.kind == NAMESPACE.kind:
             members = sorted(home for home, scopes in homes.items() if any(key.name in scope.members for scope in scopes))
             return _stage([*([key.name] if key.name in homes else []), *members])
