@@ -334,3 +334,13 @@ def test_what_may_not_be_taken_away_is_told() -> None:
         (told,) = status.wanted["status"]["conditions"]
         assert told["status"] == "False"
         assert "gone-0" in told["message"]
+
+
+def test_a_right_whose_label_was_changed_is_put_right() -> None:
+    """One label that names another home is put back; a right of another home, which both labels name, is left alone."""
+    name = managed_role_name("s", "ops", shared=False)
+    mine, theirs = ours("Role", name), ours("Role", name)
+    mine["metadata"]["labels"] = {**mine["metadata"]["labels"], FROM_LABEL: "drifted"}
+    theirs["metadata"]["labels"] = ownership_labels("namespace-scope", "others")
+    assert f"update Role t1/{name}" in changes(seen(scope(), roles={("t1", name): mine}))
+    assert f"update Role t1/{name}" not in changes(seen(scope(), roles={("t1", name): theirs}))

@@ -37,12 +37,14 @@ def _is_taken(grant: Grant, seen: Seen) -> bool:
 def _may_write(obj: Object, grant: Grant, seen: Seen) -> bool:
     """Whether an object at the place of a grant is ours, made by hand as ours, or left there by the IBM operator.
 
-    Its label says whose it is; without the label, that we own fields of it does.
+    Its label says whose it is; without the label, that we own fields of it does.  A label that somebody changed is told
+    by the other one, in which the from namespace is named as well.
     """
     labels = labels_of(obj)
-    if FROM_LABEL in labels:
-        return labels[FROM_LABEL] == seen.name
-    return bool(entries_of(obj, MANAGER)) or labels.get(OWNERSHIP_LABEL) == grant.labels[OWNERSHIP_LABEL]
+    if labels.get(FROM_LABEL) == seen.name:
+        return True
+    written, named = bool(entries_of(obj, MANAGER)), labels.get(OWNERSHIP_LABEL) == grant.labels[OWNERSHIP_LABEL]
+    return (written and named) if FROM_LABEL in labels else (written or named)
 
 
 def rights_plans(seen: Seen, made: Projection) -> Iterator[Plan]:
