@@ -39,8 +39,8 @@ def list_of(scopes: Sequence[Scope], seen: Seen) -> str:
 def shortened(seen: Seen) -> Iterator[tuple[str, str]]:
     """The ConfigMaps whose lists lose namespaces, each with the namespace."""
     for name, scopes in sharing(seen).items():
-        before = ((seen.config_maps.get(name) or {}).get("data") or {}).get(LIST_KEY) or ""
-        yield from ((name, lost) for lost in set(before.split(",")) - {""} - set(list_of(scopes, seen).split(",")))
+        before = set((_value_of(seen.config_maps.get(name)) or "").split(",")) - {""}
+        yield from ((name, lost) for lost in before - set(list_of(scopes, seen).split(",")))
 
 
 def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: Seen) -> Plan:
@@ -59,6 +59,11 @@ def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: Seen) -> Plan:
     return Plan((tuple(restarts(name, scopes, wanted_hash, _changed_at(live), seen)), (last,)))
 
 
+def _value_of(live: Object | None) -> str | None:
+    """The list that a ConfigMap has now."""
+    return ((live or {}).get("data") or {}).get(LIST_KEY)
+
+
 def _known_hash(live: Object | None) -> str:
     """The hash of the value that the workloads know; of a ConfigMap that we did not write, of the value in it."""
     if live is None:
@@ -66,8 +71,8 @@ def _known_hash(live: Object | None) -> str:
     known = annotations_of(live).get(HASH)
     if known:
         return known
-    value = (live.get("data") or {}).get(LIST_KEY)
-    return value_hash(",".join(sorted(set(value.split(","))))) if isinstance(value, str) else ""
+    value = _value_of(live)
+    return value_hash(",".join(sorted(set(value.split(","))))) if value is not None else ""
 
 
 def _changed_at(live: Object) -> str:
@@ -99,8 +104,7 @@ def _apply(
 
 
 def _notice(name: str, value: str, live: Object | None, scope: Scope) -> Notice | None:
-    before = ((live or {}).get("data") or {}).get(LIST_KEY)
-    if before == value:
+    if _value_of(live) == value:
         return None
     return Notice(scope.live, "NamespacesChanged", f"ConfigMap {name} lists {value}", "WriteConfigMap")
 

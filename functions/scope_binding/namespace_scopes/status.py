@@ -129,8 +129,8 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
         yield Finding("MembersMissing", f"left out: {_some(missing)}")
     yield from _incomplete(scope, seen, made, refusals)
     members = {member for other in seen.live for member in other.members}
-    left = [refusal for refusal in refusals if refusal.key.kind in _RIGHTS and refusal.key.namespace not in members]
-    yield from _refused(scope, left, _RIGHTS, "CleanUpFailed")
+    elsewhere = [refusal for refusal in refusals if refusal.key.namespace not in members]
+    yield from _refused(scope, elsewhere, _RIGHTS, "CleanUpFailed")
     yield from _refused(scope, refusals, _INJECTED, "InjectionFailed")
     yield from (Finding("InjectionFailed", text) for text in injection.problems(scope, seen))
     if scope.manual:
