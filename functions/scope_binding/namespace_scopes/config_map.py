@@ -17,8 +17,9 @@ from scope_binding.namespace_scopes.seen import Seen
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE_SCOPE, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.plan import Apply, Delete, Edit, Notice, Plan, Write
+from tenantry.model.pointer import pointer
 
-_NOT_PENDING = {"op": "remove", "path": f"/metadata/annotations/{PENDING.replace('/', '~1')}"}
+_NOT_PENDING = {"op": "remove", "path": pointer("metadata", "annotations", PENDING)}
 """For a mark that a backup brought back: nobody owns it, so an apply cannot give it up."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from scope_binding.namespace_scopes.names import ORIGINAL
 from tenantry.model.kinds import Object, annotations_of
+from tenantry.model.pointer import pointer
 
 
 def record_of(obj: Object) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def keeping(obj: Object, kept: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     present = annotations_of(obj)
     if present.get(ORIGINAL, "") == value:
         return []
-    path = "/metadata/annotations/" + ORIGINAL.replace("/", "~1")
+    path = pointer("metadata", "annotations", ORIGINAL)
     if not value:
         return [{"op": "remove", "path": path}] if ORIGINAL in present else []
     first: list[Mapping[str, Any]] = [] if present else [{"op": "add", "path": "/metadata/annotations", "value": {}}]

@@ -180,6 +180,7 @@ def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]
     async def write(api: Any, system: str) -> None:
         from tenantry.model.kinds import HELM_RELEASE, annotations_of
         from tenantry.model.names import LOCK
+        from tenantry.model.pointer import pointer
 
         found = await _get(api, name, system)
         operations = [{"op": "test", "path": "/metadata/uid", "value": found["metadata"]["uid"]}]
@@ -187,7 +188,7 @@ def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]
             operations.append({"op": "add", "path": "/spec", "value": {}})
         operations.append({"op": "add", "path": "/spec/suspend", "value": suspended})
         if not suspended and LOCK in annotations_of(found):
-            operations.append({"op": "remove", "path": "/metadata/annotations/" + LOCK.replace("/", "~1")})
+            operations.append({"op": "remove", "path": pointer("metadata", "annotations", LOCK)})
         await api.json_patch(HELM_RELEASE, name, system, operations)
 
     return write

@@ -48,6 +48,7 @@ from tenantry.model.plan import (
     RemoveLabel,
     change_of,
 )
+from tenantry.model.pointer import pointer
 
 log = logging.getLogger("tenantry")
 
@@ -216,7 +217,7 @@ class Writer:
 
     async def _remove_label(self, write: RemoveLabel) -> Object:
         metadata = write.live["metadata"]
-        path = "/metadata/labels/" + write.label.replace("~", "~0").replace("/", "~1")
+        path = pointer("metadata", "labels", write.label)
         return await self._api.json_patch(
             write.kind,
             metadata["name"],

@@ -72,6 +72,7 @@ from tenantry.model.names import (
     SCOPE_TEMPLATE_UID,
     SYSTEM_NAMESPACE,
 )
+from tenantry.model.pointer import pointer
 from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_registration
 
 MANAGERS = "tenantry-"
@@ -346,7 +347,7 @@ class Uninstaller:
         self.done.removed.append(f"{part.removesuffix('s')} {key} of {key_of(live)}")
         if self._dry_run:
             return
-        metadata, path = live["metadata"], f"/metadata/{part}/" + key.replace("/", "~1")
+        metadata, path = live["metadata"], pointer("metadata", part, key)
         steps = [{"op": "test", "path": path, "value": metadata[part][key]}, {"op": "remove", "path": path}]
         await self._api.json_patch(kind, metadata["name"], metadata.get("namespace", ""), steps)
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from tenantry.api.errors import ApiError
 from tenantry.model.kinds import Key, Object
+from tenantry.model.pointer import pointer
 from tenantry.testing import faults, player
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import role_of
@@ -142,8 +143,8 @@ class Drift(Perturbation):
             if key.namespace and scene.random.random() < 0.3 and key not in scene.run.declared:
                 await scene.run.delete(key.kind, key.name, key.namespace)
                 return
-            remove = {"op": "remove", "path": _pointer(path)}
-            replace = {"op": "replace", "path": _pointer(path), "value": _other(_value(live, path))}
+            remove = {"op": "remove", "path": pointer(*path)}
+            replace = {"op": "replace", "path": pointer(*path), "value": _other(_value(live, path))}
             choice = replace if _value(live, path) != _other(_value(live, path)) and scene.random.random() < 0.5 else remove
             await scene.run.edit(key.kind, key.name, key.namespace, choice)
         except ApiError:
@@ -184,10 +185,6 @@ def _other(value: Any) -> Any:
             return "drifted"
         case _:
             return value
-
-
-def _pointer(path: tuple[str, ...]) -> str:
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path)
 
 
 class Vanish(Perturbation):
