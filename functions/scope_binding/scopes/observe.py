@@ -76,7 +76,7 @@ async def observe_template(family: Family, name: str, reader: Reader) -> Templat
 
 
 async def _is_referenced(family: Family, name: str, reader: Reader) -> bool:
-    instances = await reader.list(family.instance)
+    instances = await reader.list_shared(family.instance)
     return any(template_name_of(instance) == name and not is_terminating(instance) for instance in instances)
 
 
@@ -100,7 +100,7 @@ async def _made_roles(family: Family, template: Object, reader: Reader) -> list[
 
 async def _left_roles(family: Family, name: str, reader: Reader) -> tuple[Object, ...]:
     """The ClusterRoles of a template that is gone, those of the Oria operator included."""
-    made = await reader.list(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
+    made = await reader.list_shared(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
     return tuple(role for role in made if was_of(role, family, family.template, name) and not is_terminating(role))
 
 

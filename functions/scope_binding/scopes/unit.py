@@ -315,11 +315,11 @@ async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> Async
     """Instances whose binding this could be, where it does not say itself: by uid, or by the name that it would have."""
     for family in FAMILIES.values():
         templates: dict[str, Object] | None = None
-        for instance in await reader.list(family.instance):
+        for instance in await reader.list_shared(family.instance):
             name, uid = instance["metadata"]["name"], instance["metadata"]["uid"]
             if labels.get(INSTANCE_UID) != uid:
                 if templates is None:
-                    templates = {each["metadata"]["name"]: each for each in await reader.list(family.template)}
+                    templates = {each["metadata"]["name"]: each for each in await reader.list_shared(family.template)}
                 template = templates.get(template_name_of(instance))
                 roles = roles_of(template) if template else ()
                 if key.name not in {binding_name(uid, role.generate_name, key.namespace) for role in roles}:
@@ -328,7 +328,7 @@ async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> Async
 
 
 async def _naming_objects(family: Family, template: str, reader: Reader) -> list[Object]:
-    return [each for each in await reader.list(family.instance) if template_name_of(each) == template and alive(each)]
+    return [each for each in await reader.list_shared(family.instance) if template_name_of(each) == template and alive(each)]
 
 
 async def _naming(family: Family, template: str, reader: Reader) -> list[str]:
@@ -337,8 +337,8 @@ async def _naming(family: Family, template: str, reader: Reader) -> list[str]:
 
 async def _unreferenced(family: Family, reader: Reader) -> list[str]:
     """Templates that have ClusterRoles and that no instance names."""
-    named = {template_name_of(each) for each in await reader.list(family.instance) if alive(each)}
-    made = await reader.list(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
+    named = {template_name_of(each) for each in await reader.list_shared(family.instance) if alive(each)}
+    made = await reader.list_shared(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
     found = {reference["name"]: None for role in made if (reference := _reference(role, family)) is not None}
     return [name for name in found if name not in named]
 

@@ -197,10 +197,17 @@ class Reader:
             self.known[key] = await self._shared.read(key, lambda: self._fetch(kind, name, ""))
         return self.known[key]
 
-    async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
-        """All objects of a kind, read together with the other runs that want them now; not to be changed."""
-        found: builtins.list[Object] = await self._shared.read((kind, namespace), lambda: self.list(kind, namespace))
-        return found
+    async def list_shared(
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+    ) -> builtins.list[Object]:
+        """All objects with these labels, read together with the other runs that want them now; not to be changed."""
+        if kind in self.known.whole:
+            return await self.list(kind, namespace, labels=labels)
+        wanted = selector(labels or {})
+        found: Listing = await self._shared.read(
+            (kind, namespace, wanted), lambda: self._api.list(kind, namespace, label_selector=wanted)
+        )
+        return found.items
 
     async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
         """All objects of a kind when there are no more than ``most``, else None; read together with the other runs.
@@ -364,9 +371,11 @@ class Snapshot(Reader):
         """The same as `get`: a snapshot asks once."""
         return await self.get(kind, name)
 
-    async def list_shared(self, kind: Kind, namespace: str = "") -> builtins.list[Object]:
+    async def list_shared(
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+    ) -> builtins.list[Object]:
         """The same as `list`."""
-        return await self.list(kind, namespace)
+        return await self.list(kind, namespace, labels=labels)
 
     async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
         """The prefetched list, however long."""

@@ -20,7 +20,7 @@ from tenantry.testing.seeded import BUGS, bugs_of
 from tenantry.testing.workload import Workload, load_workload
 
 SAMPLE = 120
-SETTLE_S = 12.0
+SETTLE_S = 25.0
 
 
 @dataclass(frozen=True, slots=True)

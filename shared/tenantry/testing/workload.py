@@ -9,12 +9,14 @@ disturbed.  What was applied last, and not deleted, is what the run declares.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import importlib
 import json
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tenantry.api import Api
@@ -36,6 +38,8 @@ from tenantry.testing.naming import PLACE
 from tenantry.testing.world import Moment, version_of
 
 HELD_S, GONE_S = 10.0, 60.0
+PACKAGE = "tenantry_workloads"
+"""What the files of a folder of workloads are loaded as."""
 
 Step = Callable[["Run"], Awaitable[Any]]
 Predicate = Callable[[Moment], str]
@@ -70,6 +74,16 @@ def edit(kind: str, name: str, namespace: str, path: str, *value: Any) -> Step:
 def delete(kind: str, name: str, namespace: str = "", *, gone: bool = False) -> Step:
     """A step that deletes an object; with ``gone`` it ends when the object is away."""
     return lambda run: run.delete(kind, name, namespace, gone=gone)
+
+
+def together(*steps: Step) -> Step:
+    """A step that does several, one after the other, without waiting for what comes of them."""
+
+    async def step(run: Run) -> None:
+        for each in steps:
+            await each(run)
+
+    return step
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +244,15 @@ class NoWorkload(LookupError):
     """There is no workload file for the function; the message says where it should be."""
 
 
+def workload_names(folder: Path) -> list[str]:
+    """The workloads of a folder, as they are called on the command line; files with a leading underscore are shared by some."""
+    return sorted(path.stem.replace("_", "-") for path in folder.glob("[!_]*.py"))
+
+
 def load_workload(function: str, folder: Path) -> Workload:
     """The workload of a function from ``<folder>/<function>.py``, which has it as ``workload``.
+
+    What several workloads share stands in a file beside them and is imported relatively (``from ._scopes import READY``).
 
     Raises:
         NoWorkload: there is no such file.
@@ -239,12 +260,11 @@ def load_workload(function: str, folder: Path) -> Workload:
     path = folder / f"{function.replace('-', '_')}.py"
     if not path.is_file():
         raise NoWorkload(f"no workload for {function}: write {path} (see docs/faults.md)")
-    spec = importlib.util.spec_from_file_location(f"workload_of_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = module.workload
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]  # of another folder, or with scenarios that somebody added
+    package = sys.modules[PACKAGE] = ModuleType(PACKAGE)
+    package.__path__ = [str(folder.absolute())]
+    found = importlib.import_module(f"{PACKAGE}.{path.stem}").workload
     assert isinstance(found, Workload)
     found.name = function
     return found

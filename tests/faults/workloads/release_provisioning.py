@@ -4,7 +4,7 @@ from tenantry.model import kinds
 from tenantry.model.conditions import find_condition
 from tenantry.model.difference import owns
 from tenantry.model.names import DASHBOARD_VALUES, OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
-from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
+from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace, together
 from tenantry.testing.world import Moment
 
 PROJECT, P, Q, SYSTEM = "field.cattle.io/projectId", "cattle-project-p-@", "cattle-project-q-@", "cattle-helm-system"
@@ -24,7 +24,7 @@ HOME, OTHER = (namespace(f"cattle-project-{p}", {OPERATED: "true", PROJECT_ID: p
 JOIN, JOIN_TOO, MOVE, THEIRS = (member(*each) for each in (("a-@", "p-@"), ("b-@", "p-@"), ("b-@", "q-@", "p-@"), ("c-@", "q-@")))
 LEAVE, OFF = namespace("a-@", {PROJECT_ID: "p-@"}), edit("Namespace", RELEASE, "", "/metadata/labels/helm.cattle.io~1projectId")
 FOREIGN, GIVEN = namespace(RELEASE, {"foreign.example/owner": "them"}), ask(P, values={"data": {"hello": "you"}})
-READY, UNWANTED = [HOME, JOIN, ask(P)], delete("ProjectHelmChart", "demo-@", P, gone=True)
+READY, UNWANTED = [together(HOME, JOIN, ask(P))], delete("ProjectHelmChart", "demo-@", P, gone=True)
 DASHBOARD = apply("ConfigMap", "dash", RELEASE, labels={DASHBOARD_VALUES: RELEASE}, data={"a.json": '{"k": 1}'})
 
 
@@ -46,14 +46,14 @@ workload = Workload(
     safe=[takes_away_with_a_reason],
     watched=(*ALSO, kinds.NAMESPACE, kinds.CONFIG_MAP, kinds.PROJECT_HELM_CHART, kinds.HELM_CHART, kinds.HELM_RELEASE),
 )
-workload.scenario("provision", ask(P), JOIN_TOO, before=[HOME, JOIN])
+workload.scenario("provision", ask(P), JOIN_TOO, before=[together(HOME, JOIN)])
 workload.scenario("values", GIVEN, DASHBOARD, before=READY, other=[HOME, JOIN, GIVEN, DASHBOARD])
-workload.scenario("move-member", MOVE, before=[OTHER, *READY, JOIN_TOO], other=[*READY, JOIN_TOO, MOVE, OTHER])
-workload.scenario("clash", ask(Q), before=[OTHER, THEIRS, *READY], other=[*READY, OTHER, ask(Q), THEIRS])
+workload.scenario("move-member", MOVE, before=[together(OTHER, *READY, JOIN_TOO)], other=[*READY, JOIN_TOO, MOVE, OTHER])
+workload.scenario("clash", ask(Q), before=[together(OTHER, THEIRS, *READY)], other=[*READY, OTHER, ask(Q), THEIRS])
 workload.scenario("no-targets", LEAVE, JOIN, before=READY)
 workload.scenario("unwanted", UNWANTED, before=READY, other=[*READY, LEAVE, JOIN, UNWANTED])
 workload.scenario("drift-chart", edit("HelmChart", RELEASE, SYSTEM, "/spec/valuesContent", "x: 1"), before=READY)
 workload.scenario("drift-made", delete("HelmChart", RELEASE, SYSTEM), delete("HelmRelease", RELEASE, SYSTEM), before=READY)
 workload.scenario("drift-home", OFF, delete("NetworkPolicy", "hpo-generated-default", RELEASE), before=READY)
 workload.scenario("rebuild", delete("Namespace", RELEASE, gone=True), before=READY)
-workload.scenario("foreign", ask(P), before=[FOREIGN, HOME, JOIN])
+workload.scenario("foreign", ask(P), before=[together(FOREIGN, HOME, JOIN)])
