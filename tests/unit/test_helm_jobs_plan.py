@@ -16,6 +16,7 @@ from tenantry.api import Api
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_CHART, JOB, Key, Kind, Object, is_terminating
+from tenantry.model.names import CHART_LABEL
 from tenantry.model.plan import Refusal
 
 SYSTEM = "cattle-helm-system"
@@ -543,6 +544,16 @@ def test_what_a_chart_left_behind_is_taken_away() -> None:
     assert writes(Seen(SYSTEM, "demo", None, binding=foreign, account=account)) == []
     assert writes(Seen(SYSTEM, "demo", None)) == []
     assert report_chart(gone, (), config()).changes(MANAGER) == []
+
+
+def test_an_account_that_nobody_binds_is_left_behind_too_if_we_made_it() -> None:
+    """What a sweep finds without a binding goes only by our field ownership: its name and its label prove nothing."""
+    account = stored(manifest.account(chart()))
+    entry = {"manager": MANAGER, "fieldsV1": {"f:metadata": {"f:labels": {f"f:{CHART_LABEL}": {}}}}}
+    ours = {**account, "metadata": {**account["metadata"], "managedFields": [entry]}}
+
+    assert writes(Seen(SYSTEM, "demo", None, account=ours)) == ["delete ServiceAccount helm-demo"]
+    assert writes(Seen(SYSTEM, "demo", None, account=account)) == []
 
 
 # -- what is told ------------------------------------------------------------------------------------------

@@ -48,6 +48,10 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
             reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
         )
         pods = await _pods(delete or install, namespace, name, reader, leaving=True)
+        # Another replica may have let it go meanwhile, and then taken away what this one has just not found.
+        chart = await reader.get(HELM_CHART, name, namespace, again=True)
+        if chart is None or not is_terminating(chart):
+            return await observe_chart(namespace, name, config, reader)
         ending = is_terminating(home)
         return Seen(namespace, name, chart, None, secret, content, account, binding, install, delete, {}, pods, target, ending)
     further, secret, content = await asyncio.gather(
@@ -75,15 +79,16 @@ async def has_plain_status(reader: Reader) -> bool:
 
 
 async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
-    """What has no owner and so may have outlived the HelmChart."""
+    """What has no owner and so may have outlived the HelmChart: a sweep looks for it even where nobody is bound any more."""
     binding = await reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name))
-    if binding is None:
+    if binding is None and reader.causes:
         return Seen(namespace, name, None)
-    account, delete = await asyncio.gather(
+    account, install, delete = await asyncio.gather(
         reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
+        reader.get(JOB, manifest.install_name(name), namespace),
         reader.get(JOB, manifest.delete_name(name), namespace),
     )
-    return Seen(namespace, name, None, account=account, binding=binding, delete=delete)
+    return Seen(namespace, name, None, account=account, binding=binding, install=install, delete=delete)
 
 
 async def _pods(job: Object | None, namespace: str, name: str, reader: Reader, *, leaving: bool = False) -> tuple[Object, ...]:

@@ -17,6 +17,7 @@ from typing import Literal
 from release_provisioning.jobs import manifest
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -395,10 +396,16 @@ def _owned_by_another(seen: Seen) -> bool:
 
 
 def _left_behind(seen: Seen) -> Plan:
-    """What has no owner and outlived its HelmChart, found by the binding, which therefore goes last."""
-    if seen.binding is None or labels_of(seen.binding).get(CHART_LABEL) != seen.name:
-        return NOTHING
+    """What has no owner and outlived its HelmChart, found by the binding, which therefore goes last.
+
+    Without a binding only what we made ourselves goes: the name and the label of an account alone prove nothing.
+    """
     rights, jobs, binding = _parts(seen)
+    if seen.binding is None:
+        found = [each for each in (*rights, *jobs) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL)]
+        return Plan((tuple(found),))
+    if labels_of(seen.binding).get(CHART_LABEL) != seen.name:
+        return NOTHING
     return Plan(((*rights, *jobs), binding))
 
 

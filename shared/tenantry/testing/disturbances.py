@@ -109,8 +109,9 @@ class Drift(Perturbation):
     name, group, retries_heal, extra = "hand drift", "drift", False, 1
 
     def targets(self, run: Evidence) -> Iterable[str]:
-        """A few seeds for each scenario that writes."""
-        return [f"seed {number}" for number in range(1, SEEDS + 1)] if writes(run) else []
+        """A few seeds for each scenario that writes and keeps what it made."""
+        given_away = self.workload.scenarios[run.scenario].gives_away
+        return [f"seed {number}" for number in range(1, SEEDS + 1)] if writes(run) and not given_away else []
 
     def arm(self, scene: Scene) -> None:
         """Choose after which of the run's requests it happens."""

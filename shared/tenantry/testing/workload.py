@@ -88,12 +88,16 @@ def together(*steps: Step) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Steps with a name; ``other`` is another path to the same declared end (default: its manifests at once)."""
+    """Steps with a name; ``other`` is another path to the same declared end (default: its manifests at once).
+
+    With ``gives_away`` what was made is the function's no longer in the end, so nobody makes good what hands do to it.
+    """
 
     name: str
     steps: Sequence[Step]
     before: Sequence[Step] = ()
     other: Sequence[Step] = ()
+    gives_away: bool = False
 
 
 async def play(steps: Sequence[Step], run: Run) -> None:
@@ -146,10 +150,12 @@ class Workload:
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
     scenarios: dict[str, Scenario] = field(default_factory=dict)
 
-    def scenario(self, name: str, *steps: Step, before: Sequence[Step] = (), other: Sequence[Step] = ()) -> None:
+    def scenario(
+        self, name: str, *steps: Step, before: Sequence[Step] = (), other: Sequence[Step] = (), gives_away: bool = False
+    ) -> None:
         """Add a scenario."""
         assert name not in self.scenarios, name
-        self.scenarios[name] = Scenario(name, steps, before, other)
+        self.scenarios[name] = Scenario(name, steps, before, other, gives_away)
 
 
 class Run:

@@ -52,7 +52,7 @@ workload.scenario("chart-values", SECOND, before=[FIRST])
 workload.scenario("chart-config", MORE, before=[FIRST])
 workload.scenario("chart-gone", VANISH, before=[FIRST], other=[SECOND, VANISH])
 # What ran Helm stays for the next controller.
-workload.scenario("chart-handed-over", HANDED, before=[FIRST], other=[FIRST, HANDED])
+workload.scenario("chart-handed-over", HANDED, before=[FIRST], other=[FIRST, HANDED], gives_away=True)
 workload.scenario("chart-bad", chart("- no map"), FIRST)
 workload.scenario("chart-taken", FIRST, before=[TAKEN])
 workload.scenario("drift-job", delete("Job", "helm-install-a-@", SYSTEM), before=[FIRST])

@@ -1,0 +1,85 @@
+"""In which order the unit jobs reads what it concludes from."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from release_provisioning.jobs import manifest
+from release_provisioning.jobs.observe import observe_chart
+from release_provisioning.jobs.unit import Jobs
+from tenantry.api import Api, Listing
+from tenantry.engine.reader import Reader
+from tenantry.model.config import Config
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, SERVICE_ACCOUNT, Key, Kind, Object
+from tenantry.model.names import CHART_LABEL, HELM_CHART_FINALIZER
+
+SYSTEM = "cattle-helm-system"
+CONFIG = Config.model_validate({"helmProjectOperator": {"helmController": {"enabled": True}}})
+CHART: Object = {
+    "apiVersion": "helm.cattle.io/v1",
+    "kind": "HelmChart",
+    "metadata": {
+        "name": "demo",
+        "namespace": SYSTEM,
+        "uid": "u",
+        "finalizers": [HELM_CHART_FINALIZER],
+        "annotations": {"helmcharts.cattle.io/managed-by": CONFIG.helm_project_operator.controller_name},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "spec": {"chart": "tiny"},
+    "status": {"jobName": manifest.install_name("demo")},
+}
+CAUSE = Key(JOB.api_version, JOB.kind, SYSTEM, manifest.install_name("demo"))
+
+
+class Objects:
+    """Objects as a server has them, where some vanish as soon as something else was read."""
+
+    def __init__(self, *there: Object, vanishing: Kind | None = None) -> None:
+        self.there = {(each["kind"], each["metadata"]["name"]): each for each in there}
+        self.vanishing = vanishing
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        del namespace
+        found = self.there.get((kind.kind, name))
+        if self.vanishing == kind:
+            self.there.pop((kind.kind, name), None)
+        return found
+
+    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+        return Listing([each for (of, _), each in self.there.items() if of == kind.kind], "1")
+
+
+def made(kind: Kind, name: str) -> Object:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": SYSTEM, "uid": "j", "labels": {CHART_LABEL: "demo"}},
+    }
+
+
+async def test_a_chart_that_another_replica_let_go_is_gone() -> None:
+    """Its Job is away because the chart is: nothing is uninstalled a second time."""
+    api = Objects(CHART, vanishing=HELM_CHART)
+
+    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, api), [CAUSE]))).chart is None
+    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(CHART)), [CAUSE]))).chart == CHART
+
+
+async def test_the_job_of_a_chart_that_is_gone_is_seen() -> None:
+    """A run that ended after the finalizer went, and before the Jobs did, is made good by the next one."""
+    binding = made(CLUSTER_ROLE_BINDING, manifest.binding_name(SYSTEM, "demo"))
+    install = made(JOB, manifest.install_name("demo"))
+    seen = await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(binding, install)), [CAUSE]))
+
+    assert seen.install == install
+
+
+async def test_a_sweep_finds_an_account_that_nobody_binds() -> None:
+    """An event looks for the binding alone, a sweep for the account too."""
+    account = made(SERVICE_ACCOUNT, manifest.account_name("demo"))
+    owners = await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(account))))
+
+    assert owners == [f"chart/{SYSTEM}/demo"]
+    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(account))))).account == account
+    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(account)), [CAUSE]))).account is None
