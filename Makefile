@@ -45,6 +45,7 @@ check: setup ## formatting, lint, types and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --explicit-package-bases tests/bench
 	@$(BIN)/lint-imports --no-cache >.lint-imports.log 2>&1 || { cat .lint-imports.log; rm -f .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
 	@echo "check: all good"

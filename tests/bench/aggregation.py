@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
@@ -58,10 +57,10 @@ class Names:
     def count(self, name: str) -> int:
         return sum(name in found for found in self._named.values())
 
-    async def until(self, holds: Callable[[], bool], within: float = 120.0) -> float:
-        """The moment at which it holds."""
+    async def until(self, name: str, times: int, within: float = 120.0) -> float:
+        """The moment at which a name stands so many times."""
         async with asyncio.timeout(within):
-            while not holds():
+            while self.count(name) != times:
                 self._changed.clear()
                 await self._changed.wait()
         return time.perf_counter()
@@ -76,18 +75,18 @@ async def rights(plane: ControlPlane, projects: int, rounds: int, ones: int) -> 
         names = Names()
         await names.start(watching)
         await _set_up(wire, ids)
-        await names.until(lambda: names.count(f"owner-{run}") == projects)
+        await names.until(f"owner-{run}", projects)
         await stack.quiet(wire)
         for number in range(rounds):
             stack.say(f"a ClusterRoleBinding in {projects} projects, round {number + 1} of {rounds}")
             ops = f"ops-{run}-{number}"
             began = time.perf_counter()
             await wire.do("POST", CLUSTER_ROLE_BINDING.path(), _binding(CLUSTER_ROLE_BINDING, ops, "", _ADMIN, "Group", ops))
-            figures.comes.append(await names.until(lambda ops=ops: names.count(ops) == projects) - began)
+            figures.comes.append(await names.until(ops, projects) - began)
             await stack.quiet(wire)
             began = time.perf_counter()
             await wire.do("DELETE", CLUSTER_ROLE_BINDING.path(name=ops))
-            figures.goes.append(await names.until(lambda ops=ops: names.count(ops) == 0) - began)
+            figures.goes.append(await names.until(ops, 0) - began)
             await stack.quiet(wire)
             figures.floor.append(await _floor(wire, ids, number))
             await stack.quiet(wire)
@@ -95,7 +94,7 @@ async def rights(plane: ControlPlane, projects: int, rounds: int, ones: int) -> 
             who, home = f"one-{run}-{number}", REGISTRATION_PREFIX + ids[number % projects]
             began = time.perf_counter()
             await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, who, home, _ADMIN, "User", who))
-            figures.one_ms.append((await names.until(lambda who=who: names.count(who) == 1) - began) * 1000)
+            figures.one_ms.append((await names.until(who, 1) - began) * 1000)
             await stack.quiet(wire, 0.1)
     return figures
 

@@ -166,8 +166,8 @@ async def _repairs(api: Api, found: Figures, repairs: int) -> None:
         began = time.perf_counter()
         stored = await api.get(CONFIG_MAP, "configmap-0", name)
         assert stored is not None
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "configmap-0", "namespace": name}}
-        await api.apply(CONFIG_MAP, {**body, "metadata": {**body["metadata"], "annotations": {"bench": str(number)}}})
+        metadata = {"name": "configmap-0", "namespace": name, "annotations": {"bench": str(number)}}
+        await api.apply(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         entries = [{"op": "add", "path": "/metadata/labels/floor", "value": str(number)}]
         await api.json_patch(CONFIG_MAP, "configmap-0", name, entries)
         found.floor_ms.append((time.perf_counter() - began) * 1000)

@@ -1,0 +1,46 @@
+"""Workload files: found by name, loaded from any folder, sharing steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tenantry.testing.workload import NoWorkload, Run, load_workload, together, workload_names
+
+SHARED = "from tenantry.testing.workload import Workload\nmade = Workload('some-function', config={{'of': '{}'}})\n"
+
+
+def folder(path: Path, of: str) -> Path:
+    path.mkdir()
+    (path / "_shared.py").write_text(SHARED.format(of))
+    (path / "some_function.py").write_text("from ._shared import made as workload\n")
+    return path
+
+
+def test_workloads_of_two_folders_share_within_each(tmp_path: Path) -> None:
+    """What a workload imports from beside it is of its own folder; what is shared is no workload."""
+    folders = {of: folder(tmp_path / of, of) for of in ("one", "two")}
+    for of, path in [*folders.items(), *folders.items()]:
+        assert workload_names(path) == ["some-function"]
+        loaded = load_workload("some-function", path)
+        assert (loaded.name, loaded.config) == ("some-function", {"of": of})
+        loaded.scenario("added")  # to this one only
+    with pytest.raises(NoWorkload, match=r"write .*another\.py"):
+        load_workload("another", tmp_path / "one")
+
+
+async def test_steps_together_are_done_in_their_order() -> None:
+    """One after the other; what comes of them is waited for by whoever plays."""
+    done: list[tuple[int, Any]] = []
+
+    def step(number: int) -> Any:
+        async def do(run: Run) -> None:
+            done.append((number, run))
+
+        return do
+
+    run = cast(Run, object())
+    await together(step(1), together(step(2), step(3)))(run)
+    assert done == [(1, run), (2, run), (3, run)]
