@@ -8,7 +8,7 @@ from release_provisioning.projects.observe import observe_release
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
-from tenantry.model.kinds import HELM_CHART, PROJECT_HELM_CHART, Kind, Object
+from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Kind, Object
 
 HOME = "cattle-project-p-a"
 CHART: Object = {
@@ -49,3 +49,27 @@ async def test_who_a_helm_chart_was_made_for_is_read_after_it() -> None:
     """An older list of ProjectHelmCharts says nothing about who is gone; a read that follows does."""
     assert await gone(comes=True) == frozenset()
     assert await gone(comes=False) == {f"{HOME}/demo"}
+
+
+class Again(Late):
+    """A namespace of which the first read is what it was before."""
+
+    def __init__(self, *namespaces: Object | None) -> None:
+        super().__init__(comes=True)
+        self.namespaces = list(namespaces)
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        if kind == NAMESPACE and name == "demo-dummy":
+            return self.namespaces.pop(0)
+        return await super().get(kind, name, namespace)
+
+
+async def test_a_namespace_that_seems_to_go_is_read_again_before_a_release_goes_with_it() -> None:
+    """Neither one that is not seen, nor one that is on its way out, is believed at once; one that is there is."""
+    config = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-s"}}})
+    old: Object = {"metadata": {"name": "demo-dummy", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    new: Object = {"metadata": {"name": "demo-dummy", "uid": "new"}}
+    for reads, seen in (([None, new], new), ([old, new], new), ([old, old], old), ([new], new)):
+        api = Again(*reads)
+        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)))
+        assert (release.namespace, api.namespaces) == (seen, [])
