@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import pytest
+
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.observe import observe_chart
 from release_provisioning.jobs.unit import Jobs
@@ -75,11 +77,15 @@ async def test_the_job_of_a_chart_that_is_gone_is_seen() -> None:
     assert seen.install == install
 
 
-async def test_a_sweep_finds_an_account_that_nobody_binds() -> None:
-    """An event looks for the binding alone, a sweep for the account too."""
-    account = made(SERVICE_ACCOUNT, manifest.account_name("demo"))
-    owners = await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(account))))
-
-    assert owners == [f"chart/{SYSTEM}/demo"]
-    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(account))))).account == account
-    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(account)), [CAUSE]))).account is None
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (SERVICE_ACCOUNT, manifest.account_name("demo")),
+        (CLUSTER_ROLE_BINDING, manifest.binding_name(SYSTEM, "demo")),
+        (JOB, manifest.delete_name("demo")),
+    ],
+)
+async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
+    """By the label, where the name is the one that we give."""
+    assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, name))))) == [f"chart/{SYSTEM}/demo"]
+    assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, "another"))))) == []

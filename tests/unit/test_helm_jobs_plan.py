@@ -457,9 +457,9 @@ def test_deletion_ends_the_run_uninstalls_and_lets_go() -> None:
     done = delete_of(of, conditions=[condition("Complete")])
     assert writes(settled(of, **rest | {"install": None, "delete": done})) == [
         "delete ServiceAccount helm-demo",
+        "delete ClusterRoleBinding helm-cattle-helm-system-demo",
         "update HelmChart demo",
         "delete Job helm-delete-demo",
-        "delete ClusterRoleBinding helm-cattle-helm-system-demo",
     ]
 
 

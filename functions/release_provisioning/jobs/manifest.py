@@ -70,6 +70,11 @@ def delete_name(name: str) -> str:
     return f"helm-delete-{name}"
 
 
+def left_names(namespace: str, name: str) -> frozenset[str]:
+    """The names of what can outlive a HelmChart: Helm's account, its binding and the Jobs."""
+    return frozenset({account_name(name), binding_name(namespace, name), install_name(name), delete_name(name)})
+
+
 def target_namespace(chart: Object) -> str:
     """The namespace of the release."""
     return str(spec_of(chart).get("targetNamespace") or chart["metadata"]["namespace"])

@@ -79,11 +79,9 @@ async def has_plain_status(reader: Reader) -> bool:
 
 
 async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
-    """What has no owner and so may have outlived the HelmChart: a sweep looks for it even where nobody is bound any more."""
-    binding = await reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name))
-    if binding is None and reader.causes:
-        return Seen(namespace, name, None)
-    account, install, delete = await asyncio.gather(
+    """What has no owner, or has not been collected, and so may have outlived the HelmChart."""
+    binding, account, install, delete = await asyncio.gather(
+        reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
         reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
         reader.get(JOB, manifest.install_name(name), namespace),
         reader.get(JOB, manifest.delete_name(name), namespace),

@@ -314,9 +314,10 @@ def _uninstall(seen: Seen, config: Config) -> Plan:
     if verdict := _let_go(seen):
         kept = [name for name in (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER) if name in finalizers_of(chart)]
         rights, jobs, binding = _parts(seen)
-        # The account goes first, so that no Job can do anything any more. The Jobs are what the verdict rests on: they stay until
-        # it is carried out, or a run that was cut short would come to another one.
-        return Plan((rights, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs, binding))
+        # The account and what it is bound to go first, so that no Job can do anything any more, and so that a refusal is told
+        # while there is a HelmChart to tell it. The Jobs are what the verdict rests on: they stay until it is carried out, or a
+        # run that was cut short would come to another one.
+        return Plan((rights, binding, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs))
     if _taken(seen):
         return NOTHING
     if seen.install is not None:
@@ -396,9 +397,9 @@ def _owned_by_another(seen: Seen) -> bool:
 
 
 def _left_behind(seen: Seen) -> Plan:
-    """What has no owner and outlived its HelmChart, found by the binding, which therefore goes last.
+    """What has no owner and outlived its HelmChart.
 
-    Without a binding only what we made ourselves goes: the name and the label of an account alone prove nothing.
+    Without a binding that is for it alone, only what we made ourselves goes: a name and a label prove nothing.
     """
     rights, jobs, binding = _parts(seen)
     if seen.binding is None:

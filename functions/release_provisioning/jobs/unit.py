@@ -93,16 +93,15 @@ class Jobs:
         return lists
 
     async def sweep(self, reader: Reader) -> Sequence[str]:
-        """Every HelmChart, and every account that is still there, or bound, for one that is gone."""
+        """Every HelmChart, and every one that is gone and of which an account, its binding or a Job is left."""
         names = {chart["metadata"]["name"] for chart in await reader.list(HELM_CHART, self._namespace)}
         if self._enabled:
-            for binding in await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""}):
-                name = labels_of(binding)[CHART_LABEL]
-                if binding["metadata"]["name"] == manifest.binding_name(self._namespace, name):
-                    names.add(name)
-            for account in await reader.list(SERVICE_ACCOUNT, self._namespace, labels={CHART_LABEL: ""}):
-                name = labels_of(account)[CHART_LABEL]
-                if account["metadata"]["name"] == manifest.account_name(name):
+            left = [*await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""})]
+            for kind in (SERVICE_ACCOUNT, JOB):
+                left += await reader.list(kind, self._namespace, labels={CHART_LABEL: ""})
+            for obj in left:
+                name = labels_of(obj)[CHART_LABEL]
+                if obj["metadata"]["name"] in manifest.left_names(self._namespace, name):
                     names.add(name)
         # Whoever manages the CRD may have changed it.
         self._plain = await observe.has_plain_status(reader) if self._enabled and names else None
