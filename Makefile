@@ -54,7 +54,7 @@ format: setup ## put the formatting right
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-faults: setup ## run the whole fault matrix of every function (3 to 36 minutes each) and write docs/faults-*.md
+faults: setup ## run the whole fault matrix of every workload (3 to 10 minutes each) and write docs/faults-*.md
 	@$(BIN)/tenantry cluster build
 	@for workload in tests/faults/workloads/[!_]*.py; do \
 	  function=$$(basename $$workload .py | tr _ -); \
