@@ -1,4 +1,4 @@
-"""scope-binding: what was made drifts, is taken by another or loses its template, and is put right."""
+"""scope-binding: what was made drifts, or has its name taken, and is put right."""
 
 from tenantry.model.kinds import CLUSTER_ROLE, ROLE_BINDING
 from tenantry.testing.workload import Run, Step, apply, delete, edit, together
@@ -23,7 +23,6 @@ def drift(kind: str, path: str, *value: object) -> Step:
 workload = scopes()
 OCCUPIED = together(PLACES, apply("ClusterRole", "t-@", rules=[RULE]), BOTH)
 workload.scenario("taken", T, delete("ClusterRole", "t-@"), before=[OCCUPIED])
-workload.scenario("delete-template", delete("ScopeTemplate", "st-@"), before=[READY], other=[PLACES, BOTH])
 workload.scenario("drift-deleted", drift("RoleBinding", ""), before=[READY])
 workload.scenario("drift-subjects", drift("RoleBinding", "/subjects", []), before=[READY])
 workload.scenario("drift-owner", drift("RoleBinding", "/metadata/ownerReferences"), before=[READY])
