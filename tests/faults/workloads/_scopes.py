@@ -43,7 +43,7 @@ def binds_only_to_roles_of_templates(moment: Moment) -> str:
 
 
 def access_is_never_lost(moment: Moment) -> str:
-    """A binding of an instance that goes on is only taken away when another one gives what it gave (sb-9)."""
+    """A binding of an instance that goes on goes only when another gives what it gave (sb-9), or was refused and told so."""
     before = moment.change.before
     if not moment.by or moment.change.after is not None or before is None or "Binding" not in moment.change.key.kind:
         return ""
@@ -56,7 +56,8 @@ def access_is_never_lost(moment: Moment) -> str:
         return ""
     meant = [key.name for key in objects if key.kind == "Namespace" and key.name in scope["spec"].get("namespaces", [key.name])]
     place = moment.change.key.namespace
-    lost = [name for name in meant if place in ("", name) and "namespaceSelector" not in scope["spec"]]
+    told = (scope.get("status") or {}).get("unboundNamespaces", ())
+    lost = [name for name in meant if place in ("", name) and name not in told and "namespaceSelector" not in scope["spec"]]
     left = [key for key, each in objects.items() if "Binding" in key.kind and key != moment.change.key]
     return ", ".join(f"nothing is bound in {name}" for name in lost if not any(key.namespace in ("", name) for key in left))
 
