@@ -1,10 +1,9 @@
-"""scope-binding: NamespaceScopes shrink, change their projection and go."""
+"""scope-binding: NamespaceScopes shrink and change their projection."""
 
-from tenantry.testing.workload import delete, together
+from tenantry.testing.workload import together
 
-from ._namespace_scopes import BEGIN, ON_A, ON_AB, OPS, namespace_scopes, scope
+from ._namespace_scopes import BEGIN, ON_A, ON_AB, namespace_scopes, scope
 
 workload = namespace_scopes()
 workload.scenario("scope-shrink", ON_A, before=[together(BEGIN, ON_AB)])
 workload.scenario("scope-switch", scope("a-@", projection="own-roles"), before=[together(BEGIN, ON_A)])
-workload.scenario("scope-gone", delete("NamespaceScope", "s-@", OPS), before=[together(BEGIN, ON_AB)])

@@ -1,9 +1,8 @@
-"""scope-binding: a member does not consent, or does so no longer, and then does."""
+"""scope-binding: a member that does not consent is named, and then not any more."""
 
-from tenantry.testing.workload import delete, together
+from tenantry.testing.workload import together
 
-from ._namespace_scopes import BEGIN, CONSENT, MORE, ON_A, C, consent, namespace_scopes, scope
+from ._namespace_scopes import BEGIN, ON_A, C, namespace_scopes, scope
 
 workload = namespace_scopes()
 workload.scenario("scope-refused", scope("a-@", "c-@"), ON_A, before=[together(BEGIN, C)])
-workload.scenario("scope-withdrawn", delete("Role", CONSENT, "a-@"), consent("a-@", MORE), before=[together(BEGIN, ON_A)])
