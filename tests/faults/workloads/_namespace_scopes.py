@@ -63,4 +63,5 @@ def namespace_scopes() -> Workload:
         tells=lambda obj: (find_condition(obj, "Ready") or {}).get("status") == "False",
         safe=[gives_what_is_consented],
         watched=(NAMESPACE, NAMESPACE_SCOPE, CONFIG_MAP, ROLE, ROLE_BINDING, EVENT),
+        largest=1500,  # a sweep reads the pods and workloads of every home, those of runs that are over too
     )
