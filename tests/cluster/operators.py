@@ -163,13 +163,13 @@ class Operators:
         binding = await self.people.until(ROLE_BINDING, name, self.member(member), bool)
         return role, binding
 
-    async def absent(self, kind: Kind, name: str, namespace: str) -> None:
+    async def absent(self, kind: Kind, name: str, namespace: str, within: float = 30) -> None:
         """Wait until an object is gone."""
 
         async def check() -> bool:
             return await self.admin.get(kind, name, namespace) is None
 
-        await eventually(check, within=30, what=f"{kind.kind} {namespace}/{name} is gone")
+        await eventually(check, within=within, what=f"{kind.kind} {namespace}/{name} is gone")
 
     async def in_member(self, member: str | int) -> list[str]:
         """What NamespaceScopes of this from namespace have put into a member: ``Kind name``."""

@@ -87,6 +87,21 @@ async def test_list_selects_by_label_and_field(api: Api, namespace: str) -> None
     assert [item["metadata"]["name"] for item in by_field.items] == ["other"]
 
 
+async def test_list_that_is_no_older_than_another(api: Api, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has all that the version has that it names, page by page where the server pages."""
+    monkeypatch.setattr("tenantry.api.client.PAGE_SIZE", 2)
+    for number in range(5):
+        await api.apply(CONFIG_MAP, config_map(namespace, f"at-least-{number}"))
+    first = await api.list(CONFIG_MAP, namespace, field_selector="metadata.name!=kube-root-ca.crt")
+    newest = await api.apply(CONFIG_MAP, config_map(namespace, "at-least-5"))
+
+    for version, names in ((first.resource_version, 5), (newest["metadata"]["resourceVersion"], 6)):
+        found = await api.list(CONFIG_MAP, namespace, not_older_than=version)
+        there = {item["metadata"]["name"] for item in found.items}
+        assert {f"at-least-{number}" for number in range(names)} <= there
+        assert int(found.resource_version) >= int(version)
+
+
 async def test_apply_owns_and_gives_up(api: Api, admin: Api, namespace: str) -> None:
     """What an apply leaves out is removed when it was ours, and stays when it was somebody else's."""
     await api.apply(CONFIG_MAP, config_map(namespace, a="1", b="2"))

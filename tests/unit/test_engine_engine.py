@@ -707,8 +707,9 @@ class Few(Stub):
         self.asked: list[str] = []
 
     async def list(self, kind: Kind, namespace: str = "", **more: object) -> Listing:
-        self.asked.append(f"list {kind.kind} {namespace} {more.get('limit', '')}".rstrip())
-        return Listing([OBJECT], "1", complete=self.complete)
+        since = f" since {version}" if (version := more.get("not_older_than")) else ""
+        self.asked.append(f"list {kind.kind} {namespace} {more.get('limit', '')}".rstrip() + since)
+        return Listing([OBJECT], str(len(self.asked)), complete=self.complete)
 
     async def get(self, kind: Kind, name: str, namespace: str) -> Object:
         self.asked.append(f"get {kind.kind} {namespace}/{name}")
@@ -746,7 +747,45 @@ async def test_a_kind_of_many_objects_is_asked_for_one_by_one() -> None:
     """A page that is not all of it answers nothing."""
     api = Few(complete=False)
     assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=ask)]).handle(look())).status == 204
-    assert api.asked == ["list ConfigMap  3", "list ConfigMap n", "get ConfigMap n/c"]
+    assert api.asked == ["list ConfigMap  3", "list ConfigMap n since 1", "get ConfigMap n/c"]
+
+
+async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:
+    """Within what an event causes; not once everything is to be read anew, nor to verify, nor by a run that began later."""
+    api, first = Few(complete=False), True
+
+    async def act(_: str, reader: Reader) -> None:
+        nonlocal first
+        await reader.list(CONFIG_MAP, "a")
+        await reader.list(NAMESPACE)
+        if not first:
+            return
+        first = False
+        reader.forget()
+        await reader.list(CONFIG_MAP, "b")
+        await reader.list_shared(CONFIG_MAP, "c")
+        await reader.list(CONFIG_MAP, "d")
+
+        async def verified(fresh: Reader) -> int:
+            return len(await fresh.list(CONFIG_MAP, "e"))
+
+        reader.depends_on(verified, 1)
+        assert await reader.unchanged()
+
+    tried = Engine(FUNCTION, cast(Api, api), [WholeKind(act=act)])
+    assert (await tried.handle(look())).status == 204
+    assert api.asked == [
+        "list ConfigMap  3",
+        "list ConfigMap a since 1",
+        "list Namespace",
+        "list ConfigMap b",
+        "list ConfigMap c",
+        "list ConfigMap d since 4",
+        "list ConfigMap e",
+    ]
+    api.asked.clear()
+    assert (await tried.handle(engine.requested(FUNCTION, "still", "o/1", "c"))).status == 204
+    assert api.asked == ["list ConfigMap a", "list Namespace"]
 
 
 async def test_what_is_asked_for_anew_is_read_anew() -> None:

@@ -416,6 +416,20 @@ async def test_a_remembered_project_is_not_looked_at_again() -> None:
     assert await stages(ours) == [["project/p-a", "namespace/a1"]]
 
 
+@pytest.mark.parametrize(("remembered_by_us", "stages"), [(False, []), (True, [["project/p-a"]])])
+async def test_whose_release_a_namespace_holds_is_no_memory(remembered_by_us: bool, stages: list[list[str]]) -> None:
+    """A namespace made for a release was never in its project; one that was a member before is looked at as left."""
+    label = {f"f:{PROJECT_ID}": {}}
+    made = {"f:metadata": {"f:labels": {f"f:{NAMESPACE_NAME}": {}, **label}}}
+    entries = [{"manager": "tenantry-release-provisioning", "operation": "Update", "fieldsV1": made}]
+    if remembered_by_us:
+        fields = {"f:metadata": {"f:labels": label}}
+        entries.append({"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": fields})
+    labels = {OPERATED: "true", PROJECT_ID: "p-a", LABEL: "p-system"}
+    found = namespace("demo-dummy", labels, managedFields=entries)
+    assert [list(stage) for stage in await owners(found)] == [*stages, ["namespace/demo-dummy"]]
+
+
 async def test_a_sweep_looks_at_every_project() -> None:
     """What this process believes to have put right is looked at by the sweep all the same."""
     fields = {"f:metadata": {"f:labels": {f"f:{PROJECT_ID}": {}}}}

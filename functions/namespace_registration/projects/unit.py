@@ -31,6 +31,7 @@ from tenantry.model.plan import Plan, Refusal
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
+    is_made_for_release,
     place_of,
     project_id_problem,
     project_of_registration_name,
@@ -87,6 +88,8 @@ class Projects:
             if place.is_a == "registration":
                 return [[f"project/{named}"]]
             current = place.project if place.is_a == "ordinary" else ""
+            if is_made_for_release(namespace) and not _we_remembered(namespace):
+                remembered = ""  # whose release it is, and no memory
         left = [remembered] if remembered != current else []
         joined = [current, named]
         stages = [self._projects(left), self._projects(joined)]

@@ -7,11 +7,11 @@ was told may have found nothing to take away yet.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from rbac_aggregation.projects.claims import Claim, Place, askers, claim_of, has_given_up, key_text, winner
-from rbac_aggregation.projects.plan import Release, intent, level_roles, levels_in_use, owner_text
+from rbac_aggregation.projects.plan import Release, intent, is_ours, level_roles, levels_in_use, owner_text
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -28,13 +28,15 @@ from tenantry.model.names import ROLE_OF
 
 
 async def observe_release(place: Place, config: Config, reader: Reader) -> Release:
-    """Read a release and everything that decides about its bindings."""
-    (claim, charts), namespace, roles, bindings = await asyncio.gather(
-        _claim(place, config, reader),
-        reader.get(NAMESPACE, place.namespace),
+    """Read a release and everything that decides about its bindings, which is little where it has no Roles."""
+    charts, roles, bindings = await asyncio.gather(
+        _charts(place, config, reader),
         _roles(place, reader),
         reader.list(ROLE_BINDING, place.namespace),
     )
+    if not roles and not any(map(is_ours, bindings)):
+        return Release(place, None, None, charts=charts)
+    claim, namespace = await asyncio.gather(_winner(place, charts, config, reader), reader.get(NAMESPACE, place.namespace))
     sources, missing, given_up = await asyncio.gather(
         _sources(claim, roles, config, reader),
         _missing(roles, config, reader),
@@ -53,8 +55,7 @@ async def _once_more(seen: Release, config: Config, reader: Reader) -> Release:
     """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
     claim = seen.claim
     if claim is None:
-        claim, _ = await _claim(seen.place, config, reader)
-        return replace(seen, claim=claim)
+        return replace(seen, claim=await _winner(seen.place, await _charts(seen.place, config, reader), config, reader))
     metadata = claim.chart["metadata"]
     chart, sources, roles = await asyncio.gather(
         reader.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"]),
@@ -69,15 +70,19 @@ async def _once_more(seen: Release, config: Config, reader: Reader) -> Release:
     )
 
 
-async def _claim(place: Place, config: Config, reader: Reader) -> tuple[Claim | None, tuple[Object, ...]]:
-    """Who has the release, and every ProjectHelmChart whose name could claim it."""
+async def _charts(place: Place, config: Config, reader: Reader) -> tuple[Object, ...]:
+    """Every ProjectHelmChart whose name could claim the release."""
     lists = await asyncio.gather(
         *(reader.list(PROJECT_HELM_CHART, namespace, name=name) for namespace, name in askers(place, config))
     )
-    charts = {key_text(chart): chart for found in lists for chart in found}
-    homes = await asyncio.gather(*(reader.get(NAMESPACE, chart["metadata"]["namespace"]) for chart in charts.values()))
-    claims = (claim_of(chart, home, config) for chart, home in zip(charts.values(), homes, strict=True))
-    return winner(place.release, claims), tuple(charts.values())
+    return tuple({key_text(chart): chart for found in lists for chart in found}.values())
+
+
+async def _winner(place: Place, charts: Sequence[Object], config: Config, reader: Reader) -> Claim | None:
+    """Who of them has the release."""
+    homes = await asyncio.gather(*(reader.get(NAMESPACE, chart["metadata"]["namespace"]) for chart in charts))
+    claims = (claim_of(chart, home, config) for chart, home in zip(charts, homes, strict=True))
+    return winner(place.release, claims)
 
 
 async def _roles(place: Place, reader: Reader) -> tuple[Object, ...]:

@@ -61,11 +61,13 @@ def started(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
 
 
 class Known(dict[Key, Object | None]):
-    """What was read live a moment ago: objects, and kinds of which every object is known."""
+    """What was read live a moment ago: objects, kinds of which every object is known, and versions of the kinds' lists."""
 
     def __init__(self, known: Mapping[Key, Object | None] | None = None) -> None:
         super().__init__(known or {})
-        self.whole: dict[Kind, list[Object]] = dict(known.whole) if isinstance(known, Known) else {}
+        before = known if isinstance(known, Known) else None
+        self.whole: dict[Kind, list[Object]] = dict(before.whole) if before is not None else {}
+        self.versions: dict[Kind, str] = dict(before.versions) if before is not None else {}
 
 
 class Shared:
@@ -180,14 +182,22 @@ class Reader:
     async def list(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
     ) -> builtins.list[Object]:
-        """All objects with these labels, and with this name if one is given, read consistently.
+        """All objects with these labels, and with this name if one is given, as of now or of the run's first list of the kind.
 
+        So who woke the run is always seen, and a further list of a kind costs no wait (`Api.list`).
         ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.
         """
         if kind in self.known.whole and not fields:
             return [item for item in self.known.whole[kind] if _fits(item, namespace, labels or {}, name)]
         field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
-        listing = await self._api.list(kind, namespace, label_selector=selector(labels or {}), field_selector=field)
+        before = self.known.versions.get(kind, "")
+        listing = await self._api.list(
+            kind, namespace, label_selector=selector(labels or {}), field_selector=field, not_older_than=before
+        )
+        return self._dated(kind, listing)
+
+    def _dated(self, kind: Kind, listing: Listing) -> builtins.list[Object]:
+        self.known.versions.setdefault(kind, listing.resource_version)
         return listing.items
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
@@ -207,7 +217,7 @@ class Reader:
         found: Listing = await self._shared.read(
             (kind, namespace, wanted), lambda: self._api.list(kind, namespace, label_selector=wanted)
         )
-        return found.items
+        return self._dated(kind, found)
 
     async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
         """All objects of a kind when there are no more than ``most``, else None; read together with the other runs.
@@ -217,9 +227,10 @@ class Reader:
         """
         if kind not in self.known.whole:
             found: Listing = await self._shared.read((kind, most), lambda: self._api.list(kind, limit=most))
+            items = self._dated(kind, found)
             if not found.complete:
                 return None
-            self.known.whole[kind] = found.items
+            self.known.whole[kind] = items
         return self.known.whole[kind]
 
     async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
