@@ -129,9 +129,16 @@ class Pool:
     async def _listen(self) -> None:
         assert self._forks is not None
         assert self._forks.stderr is not None
+        trace: list[str] = []
         async for line in self._forks.stderr:
             text = line.decode("utf-8", "replace").rstrip()
             try:
                 self._on_log(json.loads(text))
             except ValueError:
-                self._on_log({"message": text})
+                if trace or text.startswith("Traceback"):
+                    trace.append(text)
+                if not trace:
+                    self._on_log({"message": text})
+                elif not text.startswith((" ", "Traceback")):  # what was raised ends it
+                    self._on_log({"message": trace[0], "error": "\n".join(trace)})
+                    trace = []
