@@ -15,7 +15,18 @@ from tenantry.testing.workload import load_workload, workload_names
 
 WORKLOADS = Path(__file__).parent / "workloads"
 NAMES = workload_names(WORKLOADS)
-FURTHER = ("-upkeep", "-drift", "-consents", "-members", "-leaving", "-refusals", "-withdrawals", "-switches", "-templates")
+FURTHER = (
+    "-upkeep",
+    "-drift",
+    "-consents",
+    "-repairs",
+    "-members",
+    "-leaving",
+    "-refusals",
+    "-withdrawals",
+    "-switches",
+    "-templates",
+)
 SAMPLED = [name for name in NAMES if not name.endswith(FURTHER)]
 """One of each unit: further stories of it are left to `make faults`."""
 QUICK = ["register", "move", "leave", "drift-chart", "drift-immutable", "bad-id"]
