@@ -184,7 +184,7 @@ class Reader:
     ) -> builtins.list[Object]:
         """All objects with these labels, and with this name if one is given, as of now or of the run's first list of the kind.
 
-        So who woke the run is always seen, and a further list of a kind costs no wait (`Api.list`).
+        So what woke the run is always seen, and a further list of a kind costs no wait (`Api.list`).
         ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.
         """
         if kind in self.known.whole and not fields:
