@@ -9,8 +9,8 @@ from scope_objects import declared, stored
 
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
-from scope_binding.scopes.observe import observe_instance
-from scope_binding.scopes.plan import plan_instance, wanted_binding, wanted_cluster_role
+from scope_binding.scopes.observe import observe_instance, observe_template
+from scope_binding.scopes.plan import plan_instance, plan_template, wanted_binding, wanted_cluster_role
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
@@ -33,6 +33,7 @@ class Server:
     """One instance, bound in a place; its namespace is read in several states, one after the other."""
 
     def __init__(self, place: str, states: list[Object | None], **spec: Any) -> None:
+        self.before: dict[Kind, list[Object]] = {}
         self.template = declared(SCOPE_TEMPLATE, "st", clusterRoles=ROLES)
         self.instance = declared(SCOPE_INSTANCE, "si", scopeTemplateName="st", **spec)
         (role,) = roles_of(self.template)
@@ -43,11 +44,20 @@ class Server:
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         if kind == NAMESPACE:
             return self.states.pop(0)
+        if self.before.get(kind):
+            return self.before[kind].pop()
+        if (kind, name) == (SCOPE_TEMPLATE, "other"):
+            return None
         return {SCOPE_TEMPLATE: self.template, SCOPE_INSTANCE: self.instance, CLUSTER_ROLE: self.role}.get(kind)
 
     async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
         bound = self.binding["kind"] == kind.kind and kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)
         return Listing([self.binding] if bound else [], "1")
+
+
+def of_before(declaration: Object, **spec: Any) -> Object:
+    metadata = {**declaration["metadata"], "generation": 0}
+    return {**declaration, "metadata": metadata, "spec": {**declaration["spec"], **spec}}
 
 
 def namespace(**labels: str) -> Object:
@@ -72,3 +82,22 @@ async def test_a_namespace_that_left_is_read_again_before_its_binding_goes(meant
     """Labels of an older state take nothing away."""
     server = Server("a", [namespace(), namespace(env="e") if meant else namespace()], namespaceSelector={"env": "e"})
     assert await taken(server, part="a") is not meant
+
+
+@pytest.mark.parametrize(("spec", "looks"), [({"scopeTemplateName": "other"}, 1), ({"namespaces": ["b"]}, 2)])
+async def test_an_instance_of_before_takes_no_binding_away(spec: dict[str, Any], looks: int) -> None:
+    """What an older state of the instance declared is not what it declares."""
+    server = Server("a", [namespace()] * looks, namespaces=["a"])
+    server.before[SCOPE_INSTANCE] = [of_before(server.instance, **spec)]
+    assert not await taken(server)
+
+
+async def test_a_template_of_before_takes_nothing_away() -> None:
+    """Neither a binding nor a ClusterRole goes because of what an older state of the template lacked."""
+    server = Server("a", [namespace()] * 2, namespaces=["a"])
+    server.before[SCOPE_TEMPLATE] = [of_before(server.template, clusterRoles=[])]
+    assert not await taken(server)
+
+    server.before[SCOPE_TEMPLATE] = [of_before(server.template, clusterRoles=[])]
+    seen = await observe_template(MAIN, "st", Reader(cast(Api, server)))
+    assert not [write for write in plan_template(seen).writes() if isinstance(write, Delete)]

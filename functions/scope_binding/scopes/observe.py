@@ -22,7 +22,16 @@ from scope_binding.scopes.names import (
     is_of,
     was_of,
 )
-from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_well, refusable, servable_roles
+from scope_binding.scopes.plan import (
+    InstanceSeen,
+    TemplateSeen,
+    alive,
+    is_well,
+    plan_template,
+    refusable,
+    servable_roles,
+    takes_away,
+)
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
@@ -35,6 +44,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.plan import Delete
 
 FEW = 16
 """Up to so many objects are read one by one; for more a list is cheaper."""
@@ -57,7 +67,17 @@ def version(obj: Object | None) -> Version | None:
 
 
 async def observe_template(family: Family, name: str, reader: Reader) -> TemplateSeen:
-    """Read a template, whether an instance names it, and its ClusterRoles."""
+    """Read a template, whether an instance names it, and its ClusterRoles; before one goes, the template once more."""
+    seen = await _observe_template(family, name, reader)
+    if any(isinstance(write, Delete) for write in plan_template(seen).writes()):
+        if version(await reader.get(family.template, name, again=True)) == version(seen.template):
+            return seen
+        reader.forget()
+        seen = await _observe_template(family, name, reader)
+    return seen
+
+
+async def _observe_template(family: Family, name: str, reader: Reader) -> TemplateSeen:
     template = await reader.get(family.template, name, verify=version)
     living = alive(template)
     if living is None:
@@ -122,7 +142,27 @@ async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
 
 
 async def observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
-    """Read an instance and its bindings; with ``part`` what concerns that namespace."""
+    """Read an instance and its bindings; with ``part`` what concerns that namespace.
+
+    Before a binding goes, the declarations are read once more: one of an older state would put back what it declared.
+    """
+    seen = await _observe_instance(family, name, part, reader)
+    if takes_away(seen) and await _is_outdated(seen, reader):
+        reader.forget()
+        seen = await _observe_instance(family, name, part, reader)
+    return seen
+
+
+async def _is_outdated(seen: InstanceSeen, reader: Reader) -> bool:
+    instance = await reader.get(seen.family.instance, seen.name, again=True)
+    if version(instance) != version(seen.instance):
+        return True
+    named = template_name_of(instance) if instance is not None and alive(instance) else ""
+    template = await reader.get(seen.family.template, named, again=True) if named else None
+    return version(template) != version(seen.template)
+
+
+async def _observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
     instance = await reader.get(family.instance, name, verify=version)
     living = alive(instance)
     if living is None:
