@@ -98,14 +98,19 @@ class Releases:
         return time.perf_counter()
 
 
-async def measure(plane: ControlPlane, folder: Path, charts: int, rounds: int, joins: int, rest_s: float) -> Figures:
-    """Charts for projects that are there, some rounds of it and of the floor in turn; then joins, rest and a sweep."""
+async def measure(
+    plane: ControlPlane, folder: Path, functions: Sequence[str], charts: int, rounds: int, joins: int, rest_s: float
+) -> Figures:
+    """Charts for projects that are there, some rounds of it and of the floor in turn; then joins, rest and a sweep.
+
+    Only these functions are at work, or all if none is named.
+    """
     figures = Figures(charts)
     config = folder / "releases.yaml"
     config.write_text(yaml.safe_dump(CONFIGURATION))
     for number in range(rounds):
         stack.say(f"{charts} charts, round {number + 1} of {rounds}")
-        async with stack.Up(plane, folder, config) as up:
+        async with stack.Up(plane, folder, config, functions) as up:
             projects = await _provision(plane, figures, charts)
             if number == rounds - 1:
                 await _join(plane, figures, projects, joins)

@@ -77,8 +77,8 @@ class Report:
         self._add("sweep: reads", reads, "requests", "one per page of 500 objects")
         self._add("sweep: peak memory of the function", peak_mb, "MiB", "load and sweep")
 
-    def releases(self, figures: ReleaseFigures) -> None:
-        name = f"{figures.charts} charts"
+    def releases(self, others: str, figures: ReleaseFigures) -> None:
+        name = f"{figures.charts} charts{others}"
         ratios = [seconds / floor for seconds, floor in zip(figures.seconds, figures.floors, strict=True)]
         many = f"median of {len(ratios)}; best {min(figures.seconds):.2f}" if len(ratios) > 1 else "one run"
         self._add(f"{name}: asked for to all complete", statistics.median(figures.seconds), "s", many)
@@ -108,18 +108,18 @@ class Report:
         note = "add of a namespace that joins: reads of its project too, runs coalesced"
         self._add("joining events per CPU second", figures.join_cpu_s, "1/s", note)
 
-    def rights(self, figures: Rights) -> None:
-        name = f"ClusterRoleBinding in {figures.projects} projects"
+    def rights(self, others: str, figures: Rights) -> None:
+        name = f"ClusterRoleBinding in {figures.projects} projects{others}"
         for what, values in (("comes", figures.comes), ("goes", figures.goes)):
             self._add(f"{name}: {what}", statistics.median(values), "s", f"median of {len(values)}; best {min(values):.2f}")
         note = f"an apply and an Event in each by a bare client, 16 in flight; best {min(figures.floor):.2f}"
         self._add(f"{name}: floor", statistics.median(figures.floor), "s", note)
         ratios = [come / floor for come, floor in zip(figures.comes, figures.floor, strict=True)]
         self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
-        self.latency("RoleBinding in one project", figures.one_ms)
+        self.latency(f"RoleBinding in one project{others}", figures.one_ms)
 
-    def scopes(self, rounds: Sequence[Scopes]) -> None:
-        name = f"scopes: 2 roles in {rounds[0].namespaces} namespaces"
+    def scopes(self, others: str, rounds: Sequence[Scopes]) -> None:
+        name = f"scopes: 2 roles in {rounds[0].namespaces} namespaces{others}"
         for what, values in (
             ("bound", [each.bound for each in rounds]),
             ("floor", [each.floor for each in rounds]),
@@ -132,7 +132,7 @@ class Report:
         self._add(f"{name}: CPU of the function to bind", statistics.median(each.cpu["function"] for each in rounds), "s")
         if back := [each for one in rounds for each in one.back]:
             for share in (0.5, 0.99):
-                text = f"scopes: a deleted binding is back, p{share * 100:.0f}"
+                text = f"scopes: a deleted binding is back{others}, p{share * 100:.0f}"
                 self._add(text, quantile(back, share), "ms", f"{len(back)} samples, by watch")
 
     def namespace_scopes(self, found: NamespaceScopes) -> None:

@@ -26,6 +26,9 @@ from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
 
+PROJECTS = (stack.FUNCTION, "release-provisioning", "rbac-aggregation")
+ALL = " with all functions"
+
 
 @contextmanager
 def _plane() -> Iterator[tuple[ControlPlane, Path]]:
@@ -36,7 +39,7 @@ def _plane() -> Iterator[tuple[ControlPlane, Path]]:
 
 async def _size(report: Report, plane: ControlPlane, folder: Path, projects: int, members: int, rounds: int) -> None:
     """Rounds of the function alone, of all functions and of the floor, in turn, so that all see the same neighbours."""
-    variants = {"": (stack.FUNCTION,), " with all functions": ()}
+    variants = {"": (stack.FUNCTION,), ALL: ()}
     done: dict[str, list[convergence.Round]] = {name: [] for name in variants}
     peaks = dict.fromkeys(variants, 0.0)
     for number in range(rounds):
@@ -101,9 +104,11 @@ async def _rest(report: Report, plane: ControlPlane, up: stack.Up, seconds: floa
 
 
 async def _releases(report: Report, *, quick: bool) -> None:
-    with _plane() as (plane, folder):
-        rounds, joins, rest_s = (1, 10, 5) if quick else (3, 40, 30)
-        report.releases(await releases.measure(plane, folder, 40, rounds, joins, rest_s))
+    rounds, joins, rest_s = (1, 10, 5) if quick else (5, 40, 30)
+    for others, functions in (("", PROJECTS), (ALL, ())):
+        with _plane() as (plane, folder):
+            stack.say(f"charts{others or ' with ' + ', '.join(functions)}")
+            report.releases(others, await releases.measure(plane, folder, functions, 40, rounds, joins, rest_s))
 
 
 async def _namespace_scopes(report: Report, *, quick: bool) -> None:
@@ -116,14 +121,15 @@ async def _namespace_scopes(report: Report, *, quick: bool) -> None:
 
 
 async def _scopes(report: Report, *, quick: bool) -> None:
-    with _plane() as (plane, folder):
-        async with stack.Up(plane, folder) as up:
-            for count, rounds, back in ((200, 1 if quick else 3, 20), *(() if quick else ((1000, 1, 0),))):
-                done = []
-                for number in range(rounds):
-                    stack.say(f"2 roles in {count} namespaces, round {number + 1} of {rounds}")
-                    done.append(await scopes.measure(plane, up, count, back))
-                report.scopes(done)
+    for others, functions in (("", ("scope-binding",)), (ALL, ())):
+        with _plane() as (plane, folder):
+            async with stack.Up(plane, folder, functions=functions) as up:
+                for count, rounds, back in ((200, 1 if quick else 5, 20), *(() if quick else ((1000, 1, 0),))):
+                    done = []
+                    for number in range(rounds):
+                        stack.say(f"2 roles in {count} namespaces{others}, round {number + 1} of {rounds}")
+                        done.append(await scopes.measure(plane, up, count, back))
+                    report.scopes(others, done)
 
 
 async def _process(report: Report, *, quick: bool) -> None:
@@ -135,11 +141,14 @@ async def _process(report: Report, *, quick: bool) -> None:
 
 
 async def _rights(report: Report, *, quick: bool) -> None:
-    with _plane() as (plane, folder):
-        config = folder / "tenantry.yaml"
-        config.write_text(aggregation.CONFIG)
-        async with stack.Up(plane, folder, config):
-            report.rights(await aggregation.rights(plane, 40 if quick else 200, 2 if quick else 5, 10 if quick else 40))
+    projects, rounds, ones = (40, 2, 10) if quick else (200, 5, 40)
+    for others, functions in (("", PROJECTS), (ALL, ())):
+        with _plane() as (plane, folder):
+            config = folder / "tenantry.yaml"
+            config.write_text(aggregation.CONFIG)
+            stack.say(f"rights{others or ' with ' + ', '.join(functions)}")
+            async with stack.Up(plane, folder, config, functions):
+                report.rights(others, await aggregation.rights(plane, projects, rounds, ones))
 
 
 async def _locks(report: Report, *, quick: bool) -> None:
