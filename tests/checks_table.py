@@ -41,7 +41,7 @@ SECTIONS = (
     Section(
         "hpo-",
         "Projects, releases, rights, locks",
-        "What users of the Helm Project Operator know, and more. 69 to 84 wait for lock-enforcement.",
+        "What users of the Helm Project Operator know, and more.",
     ),
     Section("A", "Events that are accepted", "CloudEvents over HTTP, as Knative's sources and brokers send them."),
     Section("R", "Requests that are refused", "What is no usable event, and the status that answers it."),
