@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
 
-from tenantry.api import Api, ConnectError
+from tenantry.api import Api, ConnectError, connect
 from tenantry.api.errors import (
     AlreadyExists,
     ConflictError,
@@ -282,6 +285,40 @@ async def test_a_token_is_read_again_from_disk(identity: Any, control_plane: Any
         assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
 
 
+async def test_a_pods_token_is_read_again_from_disk(
+    identity: Any, control_plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pod the server comes from the environment and the identity from the projected files, replaced ones included."""
+    document = yaml.safe_load(Path(await identity("namespace-registration")).read_text())
+    good = Path(document["users"][0]["user"]["tokenFile"]).read_text()
+    (tmp_path / "token").write_text(good)
+    (tmp_path / "ca.crt").write_text(Path(control_plane.ca_file).read_text())
+    (tmp_path / "namespace").write_text("tenantry-system")
+    where = urlsplit(control_plane.server_url)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(where.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(where.port))
+    monkeypatch.setattr(connect, "SERVICE_ACCOUNT_DIR", tmp_path)
+
+    assert connect.current_namespace() == "tenantry-system"
+    async with await Api.connect(field_manager=MANAGER) as client:
+
+        async def who() -> str:
+            review: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            answer = await client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=review)
+            return str(answer["status"]["userInfo"]["username"])
+
+        assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
+        replacement = tmp_path / "next"
+        replacement.write_text(control_plane.admin_token)
+        replacement.replace(tmp_path / "token")  # as the kubelet does
+
+        async def changed() -> bool:
+            return "serviceaccount" not in await who()
+
+        assert await eventually(changed, within=5)
+
+
 async def test_nothing_to_talk_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a kubeconfig the message says what to set; with a broken one it names the file."""
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -326,7 +363,7 @@ async def scripted(tmp_path: Path) -> AsyncIterator[tuple[Scripted, Path]]:
     await runner.cleanup()
 
 
-def _too_many(seconds: int) -> web.Response:
+def _too_many(seconds: int | str) -> web.Response:
     return web.Response(status=429, text=json.dumps({"message": "busy"}), headers={"Retry-After": str(seconds)})
 
 
@@ -341,6 +378,15 @@ async def test_429_is_waited_for(scripted: tuple[Scripted, Path]) -> None:
         with pytest.raises(TooManyRequests) as caught:
             await client.get(NAMESPACE, "x")
         assert caught.value.retry_after == 60
+        script.answers = [_too_many(90)]
+        with pytest.raises(TooManyRequests) as caught:
+            async for _ in client.watch(NAMESPACE, resource_version="1"):
+                pass
+        assert caught.value.retry_after == 90
+        script.answers = [_too_many(format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True))]
+        with pytest.raises(TooManyRequests) as caught:
+            await client.get(NAMESPACE, "x")
+        assert 30 < caught.value.retry_after <= 90
 
 
 async def test_every_request_has_a_timeout(scripted: tuple[Scripted, Path]) -> None:

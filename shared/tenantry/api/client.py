@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -224,7 +225,7 @@ class Api:
         response = await self._send("GET", kind.path(namespace), query, None, dict(self._headers), timeout)
         try:
             if response.status != 200:
-                raise error_from(response.status, _decode(await response.read()))
+                raise error_from(response.status, _decode(await response.read()), retry_after=_patience(response))
             async for line in response.content:
                 change = decoded(line)
                 if change["type"] == "ERROR":
@@ -342,9 +343,7 @@ class Api:
             raw = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransientError(f"{method} {path}: the answer broke off: {_describe(error)}") from error
-        retry_after = response.headers.get("Retry-After")
-        seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
-        return response.status, _decode(raw), seconds
+        return response.status, _decode(raw), _patience(response)
 
     async def _send(
         self,
@@ -369,6 +368,17 @@ class Api:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransientError(f"{method} {path}: {_describe(error)}") from error
         return response
+
+
+def _patience(response: aiohttp.ClientResponse) -> float | None:
+    """The seconds that ``Retry-After`` asks to wait, given as such or as a date (RFC 9110, 10.2.3)."""
+    asked = response.headers.get("Retry-After", "")
+    if asked.isdigit():
+        return float(asked)
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
+    except ValueError:
+        return None
 
 
 def _forget_others(item: Object) -> None:

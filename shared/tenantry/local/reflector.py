@@ -6,7 +6,7 @@ changed while nobody watched is told too: additions, updates, and deletions with
 or breaks is resumed from the last resource version seen, which bookmarks keep fresh.
 
 Invariant: after every list, and after every event of the watch, the store is what was told.  Never gives up: any failure
-is followed by another try after 0.2 s to 5 s.
+is followed by another try after 0.2 s to 5 s, or after as long as a busy server asks for, at most 60 s.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, Expired, KindNotServed, TransientError
+from tenantry.api.errors import ApiError, Expired, KindNotServed, TooManyRequests, TransientError
 from tenantry.local.backlog import Verb
 from tenantry.model.kinds import Kind, Object
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
+LONGEST_PATIENCE_S = 60.0
 WATCH_S = 300.0
 _SHORT_S = 1.0  # a watch that ends sooner, without a word, is waited after
 _BREATH = 200  # objects of a list after which others may run
@@ -75,6 +76,7 @@ class Reflector:
         """List, watch, and go on for ever."""
         failures = 0
         while True:
+            asked_s = 0.0
             try:
                 if failures:
                     await self._probe()
@@ -96,6 +98,7 @@ class Reflector:
                     self.synced.set()  # an optional kind: there is nothing that existed at start
             except TransientError as error:
                 self._on_state(self, error.message, True)
+                asked_s = min(error.retry_after, LONGEST_PATIENCE_S) if isinstance(error, TooManyRequests) else 0.0
             except ApiError as error:
                 self._on_state(self, f"cannot watch {self.kind}: {error.message}", False)
             except Exception as error:
@@ -105,7 +108,7 @@ class Reflector:
                 self._on_state(self, f"cannot read the watch of {self.kind}: {error!r}", False)
             failures += 1
             delay = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** min(failures - 1, 10))
-            await asyncio.sleep(delay * random.uniform(0.75, 1.0))  # noqa: S311 (spreads load, guards nothing)
+            await asyncio.sleep(max(asked_s, delay * random.uniform(0.75, 1.0)))  # noqa: S311 (spreads load, guards nothing)
 
     async def relist(self) -> None:
         """List everything and tell the differences; raises the errors of `tenantry.api.errors`."""
