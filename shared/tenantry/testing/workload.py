@@ -65,6 +65,14 @@ def namespace(name: str, labels: Mapping[str, str] | None = None, **fields: Any)
     return lambda run: run.apply("Namespace", name, labels=dict(labels or {}), **fields)
 
 
+def bind(name: str, namespace: str, cluster_role: str, *users: str) -> Step:
+    """A step that declares a RoleBinding of some users to a ClusterRole."""
+    group = "rbac.authorization.k8s.io"
+    subjects = [{"apiGroup": group, "kind": "User", "name": user} for user in users]
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": cluster_role}
+    return apply("RoleBinding", name, namespace, roleRef=reference, subjects=subjects)
+
+
 def edit(kind: str, name: str, namespace: str, path: str, *value: Any) -> Step:
     """A step that sets a field of a live object by hand, or removes it when no value is given (JSON pointer)."""
     operation = {"op": "add", "path": path, "value": value[0]} if value else {"op": "remove", "path": path}

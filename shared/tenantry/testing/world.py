@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -38,12 +38,37 @@ class Change:
 class Moment:
     """A change as a safety predicate sees it.
 
-    ``by`` is the field manager of the function that wrote it, or empty; ``objects`` are the run's objects just before.
+    ``by`` is the field manager of the function that wrote it, or empty; ``objects`` are the run's objects just before, and
+    ``past`` every state that each had until then.
     """
 
     change: Change
     by: str
     objects: Mapping[Key, Object]
+    past: Mapping[Key, Sequence[Object]] = field(default_factory=dict)
+
+    def declared(self, kind: str, name: str, namespace: str = "") -> list[Object]:
+        """The declaration that holds and the one before it, newest first, also of an object that is gone.
+
+        A run that is under way may follow the one before: it looks again when it has written.  States that differ in their
+        status only are one declaration.
+        """
+        return next((found for key, found in self.all_declared(kind) if (key.name, key.namespace) == (name, namespace)), [])
+
+    def all_declared(self, kind: str) -> Iterator[tuple[Key, list[Object]]]:
+        """The same of every object of a kind that the run ever had."""
+        for key, states in self.past.items():
+            if key.kind == kind:
+                found: list[Object] = []
+                for state in reversed(states):
+                    if not found or _declaration(state) != _declaration(found[-1]):
+                        found.append(state)
+                yield key, found[:2]
+
+
+def _declaration(obj: Object) -> Object:
+    labels = (obj["metadata"].get("labels"), obj["metadata"].get("annotations"), is_terminating(obj))
+    return {**{name: value for name, value in obj.items() if name not in ("metadata", "status")}, "marks": labels}
 
 
 def version_of(obj: Mapping[str, Any]) -> int:
@@ -131,10 +156,13 @@ class World:
     def moments(self, tag: str, writers: Mapping[tuple[Key, int], str]) -> Iterator[Moment]:
         """The history of a run; ``writers`` tells who made which resource version (negative for a deletion)."""
         objects: dict[Key, Object] = {}
+        past: dict[Key, list[Object]] = {}
         for change in self.changes(tag):
             version = change.resource_version
             by = writers.get((change.key, -1 if change.after is None else version), "")
-            yield Moment(change, by, objects)
+            yield Moment(change, by, objects, past)
+            if change.after is not None:
+                past.setdefault(change.key, []).append(change.after)
             if change.after is None:
                 objects.pop(change.key, None)
             else:

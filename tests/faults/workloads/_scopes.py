@@ -30,16 +30,20 @@ def instance(name: str, *namespaces: str, of: str = "st-@", **spec: object) -> S
 
 
 def binds_only_to_roles_of_templates(moment: Moment) -> str:
-    """What is bound leads to a ClusterRole that carries a template's mark; only what may be cluster-wide is."""
+    """What is bound leads to a ClusterRole of the template that the instance names; cluster-wide only if it declares that."""
     after = moment.change.after
     if not moment.by or after is None or moment.change.key.kind not in ("RoleBinding", "ClusterRoleBinding"):
         return ""
-    roles = {key.name: role for key, role in moment.objects.items() if key.kind == "ClusterRole"}
-    owner = after["metadata"]["ownerReferences"][0]["name"]
-    if moment.change.key.kind == "ClusterRoleBinding" and not owner.startswith("ci-"):
+    scopes = moment.declared("ScopeInstance", after["metadata"]["ownerReferences"][0]["name"])
+    wide = [each for each in scopes if "namespaceSelector" not in each["spec"] and not each["spec"].get("namespaces")]
+    if moment.change.key.kind == "ClusterRoleBinding" and not wide:
         return "bound in the whole cluster"
-    live = roles.get(after["roleRef"]["name"])
-    return "" if live is None or OURS in labels_of(live) else f"bound to the foreign ClusterRole {after['roleRef']['name']}"
+    named = {each["spec"]["scopeTemplateName"] for each in scopes}
+    templates = {each["metadata"]["uid"] for name in named for each in moment.declared("ScopeTemplate", name)}
+    roles = moment.declared("ClusterRole", after["roleRef"]["name"])
+    if roles and not any(labels_of(role).get(OURS) in templates for role in roles):
+        return f"bound to the foreign ClusterRole {after['roleRef']['name']}"
+    return "" if roles else "bound to a ClusterRole that never was"
 
 
 def access_is_never_lost(moment: Moment) -> str:

@@ -1,9 +1,9 @@
-"""What is tried on rbac-aggregation: people who come and go, Roles, levels, charts, drift by hand, and a foreign RoleBinding."""
+"""What is tried on rbac-aggregation: people who come and go, Roles, levels, charts, and drift by hand."""
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
+from tenantry.model.kinds import EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object, labels_of
 from tenantry.model.names import AGGREGATE_FROM, CLEANUP, OPERATED, PROJECT_ID, ROLE_OF, ROLES_BOUND_CONDITION
-from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
+from tenantry.testing.workload import Step, Workload, apply, bind, delete, edit, namespace
 from tenantry.testing.world import Moment
 
 HOME, PLACE, CHART = "cattle-project-p-@", "demo-@-dummy", ("ProjectHelmChart", "demo-@", "cattle-project-p-@")
@@ -11,28 +11,28 @@ SPEC = {"helmApiVersion": "dummy.cattle.io/v1alpha1"}
 OURS = {OPERATED: "true", PROJECT_ID: "p-@"}
 
 
-def people(name: str, role: str, *users: str) -> Step:
-    group = "rbac.authorization.k8s.io"
-    subjects = [{"apiGroup": group, "kind": "User", "name": user} for user in users]
-    reference = {"apiGroup": group, "kind": "ClusterRole", "name": role}
-    return apply("RoleBinding", name, HOME, roleRef=reference, subjects=subjects)
-
-
 def role(name: str, level: str, **labels: str) -> Step:
     return apply("Role", name, PLACE, labels=labels or {ROLE_OF: PLACE, AGGREGATE_FROM: level}, rules=[])
 
 
+def named(binding: Object | None, *levels: object) -> set[str]:
+    counts = binding is not None and (not levels or binding["roleRef"]["name"] in levels)
+    return {each["name"] for each in (binding or {}).get("subjects") or () if counts}
+
+
 def only_who_is_named(moment: Moment) -> str:
-    """Every subject of a binding that the function writes is named in the registration namespace; it only deletes its own."""
-    before, after = moment.change.before, moment.change.after
-    if not moment.by or moment.change.key.kind != "RoleBinding":
+    """Who gets a right is named for the Role's level in the registration namespace; who goes on being named keeps it."""
+    key, now = moment.change.key, moment.objects
+    if not moment.by or key.kind != "RoleBinding":
         return ""
-    if after is None:
-        return "" if before is None or OPERATED in before["metadata"].get("labels", {}) else "deleted what is not its own"
-    inside = [obj for key, obj in moment.objects.items() if key.kind == "RoleBinding" and "cattle-project-" in key.namespace]
-    named = {subject["name"] for obj in inside for subject in obj.get("subjects") or ()}
-    strange = {subject["name"] for subject in after.get("subjects") or ()} - named
-    return f"gave a right to {strange}" if strange - {each["name"] for each in (before or {}).get("subjects") or ()} else ""
+    levels = {labels_of(each).get(AGGREGATE_FROM) for each in moment.declared("Role", key.name, key.namespace)}
+    bindings = [(where, found) for where, found in moment.all_declared("RoleBinding") if "-project-" in where.namespace]
+    may = {name for _, found in bindings for each in found for name in named(each, *levels)}
+    held = len(levels) == 1 and {each.kind for each in now} >= {"Role", "ProjectHelmChart"}
+    held = held and not any(CLEANUP in labels_of(each) for each in now.values())
+    keeps = {who for where, found in bindings if held and where in now for who in named(found[0], *levels) & named(found[-1])}
+    had, has = named(moment.change.before), named(moment.change.after)
+    return f"gave {has - had - may}, took {keeps & had - has}" if has - had - may or keeps & had - has else ""
 
 
 workload = Workload(
@@ -43,7 +43,7 @@ workload = Workload(
     watched=(NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, EVENT),
 )
 ASKED = [namespace(HOME, OURS), namespace(PLACE, OURS), apply(*CHART, spec=SPEC)]
-ALICE, BOB, NOBODY = people("one", "admin", "alice"), people("two", "admin", "bob"), people("one", "admin")
+ALICE, BOB, NOBODY = bind("one", HOME, "admin", "alice"), bind("two", HOME, "admin", "bob"), bind("one", HOME, "admin")
 ADMIN, VIEW, BARE = role("r-admin", "admin"), role("r-view", "view"), role("r-admin", "", team="x")
 BOUND = [*ASKED, ADMIN, ALICE]
 workload.scenario("bind", ADMIN, ALICE, BOB, before=ASKED)
@@ -51,7 +51,7 @@ workload.scenario("last-one", NOBODY, before=BOUND)
 workload.scenario("unbind", delete("RoleBinding", "one", HOME), before=[*BOUND, BOB])
 workload.scenario("role-gone", delete("Role", "r-admin", PLACE), before=BOUND)
 workload.scenario("label-gone", BARE, before=BOUND)
-workload.scenario("level", role("r-admin", "view"), before=[*BOUND, people("three", "view", "carol")])
+workload.scenario("level", role("r-admin", "view"), before=[*BOUND, bind("three", HOME, "view", "carol")])
 workload.scenario("chart-gone", delete(*CHART), before=BOUND)
 workload.scenario("clean-up", apply(*CHART, labels={CLEANUP: "true"}, spec=SPEC), before=BOUND)
 workload.scenario("drift", edit("RoleBinding", "r-admin", PLACE, "/subjects"), before=BOUND)

@@ -2,7 +2,6 @@
 
 from tenantry.model import kinds
 from tenantry.model.conditions import find_condition
-from tenantry.model.difference import owns
 from tenantry.model.names import DASHBOARD_VALUES, OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace, together
 from tenantry.testing.world import Moment
@@ -29,12 +28,19 @@ DASHBOARD = apply("ConfigMap", "dash", RELEASE, labels={DASHBOARD_VALUES: RELEAS
 
 
 def takes_away_with_a_reason(moment: Moment) -> str:
-    """The function deletes HelmCharts and HelmReleases that were made for somebody, no namespace, and touches no foreign one."""
+    """HelmCharts and HelmReleases go only with who asked, his project or their namespace; nothing foreign is changed."""
     if not moment.by or (before := moment.change.before) is None:
         return ""
-    ours = PROJECT_CHART in kinds.annotations_of(before) or owns(before, "tenantry-release-provisioning", "spec")
-    if moment.change.after is None and before["kind"] != "ProjectHelmChart" and not (ours and before["kind"] != "Namespace"):
-        return f"deleted a {before['kind']}"
+    if moment.change.after is None and before["kind"] != "ProjectHelmChart":
+        home, _, name = kinds.annotations_of(before).get(PROJECT_CHART, "").partition("/")
+        asked = moment.declared("ProjectHelmChart", name, home)
+        there = [obj for key, obj in moment.objects.items() if key.kind == "Namespace" and not kinds.is_terminating(obj)]
+        members = [
+            obj for obj in there if f"cattle-project-{kinds.labels_of(obj).get(PROJECT)}" == home != obj["metadata"]["name"]
+        ]
+        place = [obj for obj in there if obj["metadata"]["name"] == moment.change.key.name]
+        if before["kind"] == "Namespace" or (asked and members and place and not any(map(kinds.is_terminating, asked))):
+            return f"deleted a {before['kind']} that is asked for"
     return "changed a foreign namespace" if "foreign.example/owner" in kinds.labels_of(before) else ""
 
 
