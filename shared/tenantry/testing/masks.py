@@ -66,7 +66,7 @@ def _leaves(fields: Mapping[str, Any], path: str) -> Iterable[str]:
         here = f"{path}/{step}"
         if set(below) - {"."}:
             yield from _leaves(below, here)
-        elif not step.endswith(":lastTransitionTime"):
+        elif "." not in below and not step.endswith(":lastTransitionTime"):  # no field: a map whose entries went
             yield here
 
 
