@@ -41,10 +41,15 @@ def _reduced(obj: Object, tag: str) -> Object:
             paths.update(leaf for leaf in _leaves(entry.get("fieldsV1") or {}, "") if f"f:{HISTORY}" not in leaf)
     made = {
         **_generations(obj, generation),
-        "metadata": {**metadata, "owned": {name: sorted(paths) for name, paths in sorted(owned.items()) if paths}},
+        "metadata": {**metadata, "owned": {name: _fields(paths) for name, paths in sorted(owned.items()) if paths}},
     }
     decoded: Object = json.loads(json.dumps(made).replace(tag, PLACE))
     return decoded
+
+
+def _fields(paths: set[str]) -> list[str]:
+    """Without the maps that hold other fields: an entry of before may still name one whose own fields went."""
+    return sorted(path for path in paths if not any(other.startswith(f"{path}/") for other in paths))
 
 
 def _generations(value: Any, current: Any) -> Any:
@@ -66,7 +71,7 @@ def _leaves(fields: Mapping[str, Any], path: str) -> Iterable[str]:
         here = f"{path}/{step}"
         if set(below) - {"."}:
             yield from _leaves(below, here)
-        elif "." not in below and not step.endswith(":lastTransitionTime"):  # no field: a map whose entries went
+        elif not step.endswith(":lastTransitionTime"):
             yield here
 
 
