@@ -41,13 +41,14 @@ volume: setup ## the tests that take a sample of a large number in a test run, a
 	@$(BIN)/tenantry cluster build
 	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_registration_volume.py tests/cluster/test_releases_settings.py
 
-check: setup ## formatting, lint, types and the import contracts
+check: setup ## formatting, lint, types, the import contracts and the table of checks
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/mypy --explicit-package-bases tests/bench
 	@$(BIN)/lint-imports --no-cache >.lint-imports.log 2>&1 || { cat .lint-imports.log; rm -f .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
+	@$(BIN)/python tests/checks_table.py --verify
 	@echo "check: all good"
 
 format: setup ## put the formatting right

@@ -43,6 +43,11 @@ SECTIONS = (
         "Projects, releases, rights, locks",
         "What users of the Helm Project Operator know, and more.",
     ),
+    Section(
+        "sb-",
+        "Scopes and NamespaceScopes",
+        "What users of the Oria and NamespaceScope operators know, and more.",
+    ),
     Section("A", "Events that are accepted", "CloudEvents over HTTP, as Knative's sources and brokers send them."),
     Section("R", "Requests that are refused", "What is no usable event, and the status that answers it."),
     Section("", "Others", "Checks that have no title here yet."),

@@ -122,9 +122,107 @@ Request without event
 Other HTTP methods
 Body above the limit"""
 
+_SCOPES = """\
+Template without instance makes nothing
+Instance brings its template's ClusterRole, marked and owned
+One marked RoleBinding per role and namespace
+The right holds there and nowhere else
+New namespace is bound; the others stay untouched
+Removed namespace loses its binding, others keep theirs
+Without namespaces: one ClusterRoleBinding, no RoleBindings
+Back to namespaces: the ClusterRoleBinding goes
+Access never missing while the reach changes
+Changed rules reach the ClusterRole in place
+Changed subjects reach the binding in place
+New generateName: new role and binding, old gone
+Missing template is named; nothing bound, no loop
+Template comes later: the instance heals untouched
+Deleted template: bindings go, the instance says so
+Deleted template's ClusterRole goes without garbage collection
+Deleted instance's binding and role go so, too
+ClusterRole goes with the last instance naming it
+Deleted binding returns
+Edited subjects are restored
+Edited rules of a ClusterRole are restored
+One deleted ClusterRole of several returns
+Edited rules of one among several are restored
+Removed owner references return
+Removed mark returns; no second binding appears
+Binding remade to another role points back
+Labels of others stay and cause no writes
+Missing namespace is named; the others are bound
+Namespace that appears is bound
+Terminating namespace is named; others stay, few writes
+Namespace listed twice is bound once
+Somebody's own ClusterRole is neither changed nor bound
+No template hands out cluster-admin
+Taken name stays told; other roles are served
+A selector binds in the namespaces it matches
+Bindings follow the labels of namespaces
+Selector without match binds nothing, never the cluster
+Selector and list add up
+Shared subjects serve roles without their own
+Trailing dash: a longer name that stays
+Account without namespace: the binding's; cluster-wide refused
+Impossible kind of subject is told
+Doubled events at several replicas: one binding each
+200 bindings get new subjects, none is deleted
+Only the deleted instance's bindings go
+Oria's bindings are taken over without loss
+The list holds members, is marked and owned
+List is sorted and has its own namespace
+Operators' roles are projected into members
+Projected rights hold in members, and no more
+Finalizer is set; found members are in status
+Helm's label means no finalizer
+Missing member is left out until it exists
+New member: rights, list, restart
+Removed member: rights go, list shrinks, restart
+Hand-edited list does not keep old rights
+StatefulSets and DaemonSets restart too
+OLM's pods are deleted once
+Without any member: one restart at most
+First list causes one restart at most
+Failed restart is made good
+Pods that do not use the list stay
+Shared list is the union; exclusive members go
+Shared list restarts the workloads of both
+Role that an account gains is projected
+Role that an account loses goes in members
+Edited projection is restored
+Verbs such as use are not projected
+A wildcard gives what it names, no more
+Consent bounds rights; what lacks is told
+Without consent no rights; they follow when given
+Member without consent does not stop others
+Role with nothing to project stops no other
+Bound ClusterRoles are projected within consent
+Subject without namespace counts as its binding's
+Named accounts count without pods; unknown are ignored
+Summary role per member, unbound; goes with it
+Deleted NamespaceScope takes rights and finalizer along
+Deleted home namespace is not held up
+Hand-made list is adopted; other keys stay
+Manual management: list and restarts, no rights
+Long list names give valid labels
+NamespaceScopes of several namespaces are served
+Operators that OLM runs get list and label
+Injection only when asked for; empty block asks
+Literal value is replaced, nothing crashes
+Webhooks see members only; without members unchanged
+Injection switched off: the original is back
+OLM is optional and may come later
+Consent by command: made, repeated, removed, mistakes told
+OLM's targets and permissions become scopes
+OperatorGroup's selector stays one; no match, no binding
+Group without targets: whole cluster, may see namespaces
+What OLM refuses generates nothing and is told
+Deleted version takes everything generated along
+Copied versions generate nothing"""
+
 
 def _numbered(prefix: str, text: str) -> dict[str, str]:
     return {f"{prefix}{number}": title for number, title in enumerate(text.splitlines(), 1)}
 
 
-TITLES = {**_numbered("hpo-", _HPO), **_numbered("A", _ACCEPTED), **_numbered("R", _REFUSED)}
+TITLES = {**_numbered("hpo-", _HPO), **_numbered("A", _ACCEPTED), **_numbered("R", _REFUSED), **_numbered("sb-", _SCOPES)}

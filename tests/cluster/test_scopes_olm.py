@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from people import CORE_EVENT, token
+from people import CORE_EVENT, Start, token
 from refusing import refusing
-from scoping import READ_SECRETS, SCOPES, Scoping, may
+from scoping import READ_SECRETS, SCOPES, Scoping, may, role
 
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed
@@ -20,6 +20,7 @@ from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CUSTOM_RESOURCE_DEFINITION,
     OPERATOR_GROUP,
+    ROLE_BINDING,
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
     Kind,
@@ -77,31 +78,44 @@ async def olm(admin: Api, knative: Callable[..., Awaitable[Knative]]) -> AsyncIt
 class Operators:
     """What OLM would write for one operator in a namespace of its own."""
 
-    def __init__(self, scoping: Scoping) -> None:
+    def __init__(self, scoping: Scoping, csv: str = "") -> None:
         self.scoping = scoping
         self.home = f"ops-{token()}"
-        self.csv = f"my-op-{self.home}.v1.0.0"
+        self.csv = csv or f"my-op-{self.home}.v1.0.0"
 
     def pair(self, part: str) -> str:
         return f"{part}.{self.home}.{self.csv}"
 
-    async def group(self, name: str = "group", **spec: Any) -> None:
-        metadata = {"name": name, "namespace": self.home, "labels": {"scope-binding/olm-compat": "true"}}
+    @property
+    def user(self) -> str:
+        return f"system:serviceaccount:{self.home}:my-op"
+
+    async def group(self, name: str = "group", *, opted: bool = True, **spec: Any) -> None:
+        labels = {"scope-binding/olm-compat": "true"} if opted else {}
+        metadata = {"name": name, "namespace": self.home, "labels": labels}
         body = {"apiVersion": OPERATOR_GROUP.api_version, "kind": OPERATOR_GROUP.kind, "metadata": metadata, "spec": spec}
         await self.scoping.admin.apply(OPERATOR_GROUP, body)
 
-    async def version(self, *, modes: tuple[str, ...] = ALL_MODES, labels: Object | None = None, name: str = "") -> None:
+    async def version(
+        self,
+        *,
+        modes: tuple[str, ...] = ALL_MODES,
+        labels: Object | None = None,
+        name: str = "",
+        strategy: str = "deployment",
+        **fields: Any,
+    ) -> None:
         metadata = {"name": name or self.csv, "namespace": self.home, "labels": labels or {}}
         permissions = {
             "permissions": [{"serviceAccountName": "my-op", "rules": [READ_SECRETS]}],
             "clusterPermissions": [{"serviceAccountName": "my-op", "rules": [READ_NODES]}],
         }
         spec = {
-            "install": {"strategy": "deployment", "spec": permissions},
+            "install": {"strategy": strategy, "spec": permissions},
             "installModes": [{"type": mode, "supported": mode in modes} for mode in ALL_MODES],
         }
         kind = CLUSTER_SERVICE_VERSION
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec, **fields}
         await self.scoping.admin.apply(kind, body)
 
     async def generated(self) -> list[str]:
@@ -114,6 +128,14 @@ class Operators:
                 if self.csv in obj["metadata"]["name"]
             ]
         return found
+
+    async def nothing(self) -> None:
+        """Wait until nothing that was generated is left."""
+
+        async def check() -> bool:
+            return not await self.generated()
+
+        await eventually(check, within=30, what="nothing generated is left")
 
     async def warnings(self, reason: str) -> list[str]:
         fields = f"involvedObject.name={self.csv},type=Warning"
@@ -163,10 +185,9 @@ async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operato
 
     bound = await scoping.bound(ops.csv[:20])
     assert set(bound) == {t1, t2, ""}
-    user = f"system:serviceaccount:{ops.home}:my-op"
-    assert await may(scoping.admin, user, "list", "secrets", t1)
-    assert not await may(scoping.admin, user, "list", "secrets", "default")
-    assert await may(scoping.admin, user, "list", "nodes")
+    assert await may(scoping.admin, ops.user, "list", "secrets", t1)
+    assert not await may(scoping.admin, ops.user, "list", "secrets", "default")
+    assert await may(scoping.admin, ops.user, "list", "nodes")
 
     await scoping.edit(SCOPE_INSTANCE, ops.pair("ns"), "", ("remove", "/spec/namespaces", None))
     await scoping.until(SCOPE_INSTANCE, ops.pair("ns"), "", lambda found: found["spec"].get("namespaces") == [t1, t2])
@@ -184,13 +205,74 @@ async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operato
     await scoping.scoped(f"{ops.pair('ns')}-next")
     await scoping.delete(CLUSTER_SERVICE_VERSION, old, ops.home)
     await scoping.away(SCOPE_TEMPLATE, ops.pair("ns"))
-    assert await may(scoping.admin, user, "list", "secrets", t1)
+    assert await may(scoping.admin, ops.user, "list", "secrets", t1)
     await scoping.delete(CLUSTER_SERVICE_VERSION, f"{old}-next", ops.home)
 
     async def nothing() -> bool:
         return not await ops.generated() and not await scoping.bound(ops.csv[:20])
 
     await eventually(nothing, within=30, what="nothing generated is left")
+
+
+@pytest.mark.check("sb-91")
+async def test_one_operator_in_two_namespaces(olm: Knative, scoping: Scoping) -> None:
+    """The same version in two namespaces, with the same account and rules: each has its rights, and keeps them alone."""
+    both = [Operators(scoping, f"my-op-{token()}.v1.0.0")]
+    both.append(Operators(scoping, both[0].csv))
+    for ops in both:
+        await scoping.namespace(ops.home)
+        await ops.group(targetNamespaces=[ops.home])
+        await ops.version()
+    for ops in both:
+        for part in ("ns", "cluster"):
+            await scoping.scoped(ops.pair(part))
+        assert await may(scoping.admin, ops.user, "list", "secrets", ops.home)
+        assert await may(scoping.admin, ops.user, "list", "nodes")
+    one, other = both
+    assert not await may(scoping.admin, one.user, "list", "secrets", other.home)
+    await scoping.delete(CLUSTER_SERVICE_VERSION, one.csv, one.home)
+    for part in ("ns", "cluster"):
+        await scoping.away(SCOPE_TEMPLATE, one.pair(part))
+    await one.rested(olm)
+    assert not await may(scoping.admin, one.user, "list", "nodes")
+    assert await may(scoping.admin, other.user, "list", "nodes")
+    assert await may(scoping.admin, other.user, "list", "secrets", other.home)
+
+
+async def test_roles_with_older_names_are_replaced_without_loss(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """What an older release generated, with another name of its role, gets the name of now, and is bound all the time."""
+    ops, name = operators, operators.pair("ns")
+    account = {"kind": "ServiceAccount", "name": "my-op", "namespace": ops.home}
+    older = f"{ops.csv}-my-op-0123abcd"
+    await scoping.template(name, role(older, subjects=[account]))
+    await scoping.instance(name, name, namespaces=[ops.home])
+    await scoping.scoped(name)
+    seen: list[set[str]] = []
+
+    async def poll() -> None:
+        while True:
+            seen.append({binding["roleRef"]["name"] for binding in (await scoping.admin.list(ROLE_BINDING, ops.home)).items})
+            await asyncio.sleep(0.02)
+
+    async def polled() -> bool:
+        return bool(seen)
+
+    with scoping.asleep(olm):
+        owner = {"olm.owner": ops.csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": ops.home}
+        for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
+            await scoping.edit(kind, name, "", ("add", "/metadata/labels", {**owner, "scope-binding/generated": "true"}))
+        await ops.group(targetNamespaces=[ops.home])
+        await ops.version()
+        polling = asyncio.create_task(poll())
+        await eventually(polled)
+    await scoping.no_role(older)
+    await ops.rested(olm)
+    polling.cancel()
+    (now,) = (await scoping.get(SCOPE_TEMPLATE, name))["spec"]["clusterRoles"]
+    assert seen[0] == {older}
+    assert all(seen), "at some moment nothing was bound"
+    assert list(await scoping.bound(now["generateName"])) == [ops.home]
+    assert await may(scoping.admin, ops.user, "list", "secrets", ops.home)
 
 
 @pytest.mark.check("sb-92")
@@ -218,7 +300,7 @@ async def test_a_group_of_all_namespaces(olm: Knative, scoping: Scoping, operato
     (role,) = (await scoping.get(SCOPE_TEMPLATE, ops.pair("ns")))["spec"]["clusterRoles"]
     assert role["rules"] == [READ_SECRETS, {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]}]
     assert set(await scoping.bound(role["generateName"])) == {""}
-    assert await may(scoping.admin, f"system:serviceaccount:{ops.home}:my-op", "list", "namespaces")
+    assert await may(scoping.admin, ops.user, "list", "namespaces")
 
 
 @pytest.mark.check("sb-94")
@@ -234,16 +316,58 @@ async def test_what_olm_refuses_is_refused(olm: Knative, scoping: Scoping, opera
     await scoping.scoped(ops.pair("ns"))
     await ops.group("second")
     assert "group, second" in await ops.warned("TooManyOperatorGroups")
-
-    async def nothing() -> bool:
-        return not await ops.generated()
-
-    await eventually(nothing, within=30, what="what was generated is gone")
+    await ops.nothing()
     await scoping.delete(OPERATOR_GROUP, "second", ops.home)
     await scoping.scoped(ops.pair("ns"))
     # Taking the label off ends it (C-1).
     await scoping.edit(OPERATOR_GROUP, "group", ops.home, ("remove", "/metadata/labels", None))
-    await eventually(nothing, within=30, what="what was generated is gone")
+    await ops.nothing()
+
+
+@pytest.mark.check("sb-94")
+async def test_bad_targets_and_strategies_are_refused(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """An empty name among the targets is never the whole cluster, and only the strategy deployment is served."""
+    ops = operators
+    await ops.group(targetNamespaces=[""])
+    await ops.version()
+    assert "empty entry" in await ops.warned("UnsupportedOperatorGroup")
+    await ops.rested(olm)
+    assert await ops.generated() == []
+    await ops.group(targetNamespaces=[ops.home])
+    await scoping.scoped(ops.pair("ns"))
+    await ops.version(strategy="helm")
+    assert "'helm'" in await ops.warned("InvalidStrategy")
+    await ops.nothing()
+
+
+async def test_a_group_without_the_label_makes_nothing(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """Without the label on the OperatorGroup nothing is generated and nothing told, by no event and no sweep."""
+    ops = operators
+    await ops.group(opted=False)
+    await ops.group("second", opted=False)
+    await ops.version()
+    await ops.rested(olm)
+    await olm.sweep(SCOPES)
+    assert await ops.generated() == []
+    assert await ops.warnings("TooManyOperatorGroups") == []
+    await scoping.delete(OPERATOR_GROUP, "second", ops.home)
+    await ops.group()
+    await scoping.scoped(ops.pair("ns"))
+
+
+async def test_switched_off(olm: Knative, scoping: Scoping, operators: Operators, running: Start) -> None:
+    """Without the switch the function takes back what was generated; with it again the rights are there again."""
+    ops = operators
+    await ops.group(targetNamespaces=[ops.home])
+    await ops.version()
+    await scoping.scoped(ops.pair("cluster"))
+    await ops.rested(olm)
+    with scoping.asleep(olm):
+        async with running({}, functions=[SCOPES]):
+            await ops.nothing()
+            assert not await may(scoping.admin, ops.user, "list", "nodes")
+    await scoping.scoped(ops.pair("cluster"))
+    assert await may(scoping.admin, ops.user, "list", "nodes")
 
 
 async def test_a_refusal_in_other_words_each_time_is_told_once(olm: Knative, operators: Operators) -> None:
@@ -278,3 +402,16 @@ async def test_copies_and_names_of_others_are_left_alone(olm: Knative, scoping: 
     live = await scoping.get(SCOPE_TEMPLATE, ops.pair("ns"))
     assert live["spec"] == theirs["spec"]
     assert await scoping.admin.get(SCOPE_INSTANCE, ops.pair("ns")) is None
+
+
+@pytest.mark.check("sb-96")
+async def test_a_version_that_became_a_copy(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """A copy is known by its status too: what was generated goes, and comes with the version that is none."""
+    ops = operators
+    await ops.group(targetNamespaces=[ops.home])
+    await ops.version()
+    await scoping.scoped(ops.pair("ns"))
+    await ops.version(status={"reason": "Copied"})
+    await ops.nothing()
+    await ops.version(status={"reason": "InstallSucceeded"})
+    await scoping.scoped(ops.pair("ns"))

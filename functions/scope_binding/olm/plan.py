@@ -144,11 +144,9 @@ def _targets(group: Object) -> _Targets:
 
 
 def _modes(targets: _Targets, seen: CsvSeen) -> list[str]:
-    """The install modes that the targets need (4.1).  A selector may come to match several at any time."""
-    if targets.selector is not None and len(targets.resolved) != 1:
-        return ["MultiNamespace"]
+    """The install modes that the targets need (4.1).  A selector that matches nothing may come to match several."""
     places = set(targets.resolved if targets.selector is not None else targets.listed)
-    if not places:
+    if not places and targets.selector is None:
         return ["AllNamespaces"]
     if len(places) == 1:
         return ["OwnNamespace" if seen.namespace in places else "SingleNamespace"]
@@ -180,15 +178,17 @@ def wanted_pairs(seen: CsvSeen) -> dict[Part, tuple[Object, Object]]:
         ("cluster", install.get("clusterPermissions") or [], {}, ()),
     ):
         if permissions:
-            found[part] = _pair(part, seen, list(_roles(seen, permissions, added)), where)  # type: ignore[index, arg-type]
+            found[part] = _pair(part, seen, list(_roles(part, seen, permissions, added)), where)  # type: ignore[index, arg-type]
     return found
 
 
-def _roles(seen: CsvSeen, permissions: Sequence[Object], more: Sequence[Object]) -> Iterator[Object]:
+def _roles(part: Part, seen: CsvSeen, permissions: Sequence[Object], more: Sequence[Object]) -> Iterator[Object]:
+    """The roles of a template; names are of one template only, since they become names of ClusterRoles."""
     made: set[str] = set()
     for permission in permissions:
         account, rules = str(permission.get("serviceAccountName") or ""), [*(permission.get("rules") or []), *more]
-        name = f"{f'{seen.name}-{account}'[:PREFIX_LIMIT]}-{digest(rules)}"
+        unique = digest(part, seen.namespace, seen.name, account, rules)
+        name = f"{f'{seen.name}-{account}'[:PREFIX_LIMIT]}-{unique}"
         if name not in made:
             made.add(name)
             subject = {"kind": "ServiceAccount", "name": account, "namespace": seen.namespace}

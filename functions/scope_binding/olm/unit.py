@@ -91,7 +91,7 @@ class Olm:
                 owners[_owner(csv["metadata"]["namespace"], csv["metadata"]["name"])] = None
         for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
             for made in await reader.list(kind, labels={GENERATED: "true"}):
-                owners |= dict.fromkeys(_made_for(labels_of(made)))
+                owners |= dict.fromkeys([*_made_for(labels_of(made)), *_named(made["metadata"]["name"])])
         return list(owners)
 
 
@@ -107,7 +107,7 @@ def _made_for(labels: Mapping[str, str]) -> list[str]:
 
 
 def _named(name: str) -> list[str]:
-    """The owner that the name of a generated object names: its labels may have been taken off."""
+    """The owner that the name of a generated object names: its labels may have been taken off, or too short for it."""
     part, _, rest = name.partition(".")
     namespace, _, csv = rest.partition(".")
     return [_owner(namespace, csv)] if part in plan.PARTS and namespace and csv else []

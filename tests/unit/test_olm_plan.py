@@ -1,0 +1,249 @@
+"""What is made of OLM's objects, as pure functions: names, who takes part, and what OLM would refuse (C-1 to C-6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from scope_objects import stored
+
+from scope_binding.olm.plan import COPIED_FROM, OPT_IN, PARTS, CsvSeen, Part, complaints, plan_csv, wanted_pairs
+from scope_binding.olm.unit import Olm
+from scope_binding.scopes.names import MANAGER
+from tenantry.api import Api, Listing
+from tenantry.engine.reader import Reader
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object
+from tenantry.model.plan import Apply, Delete
+
+RULE: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
+LONG = "an-operator-whose-name-alone-has-more-than-54-characters"
+GENERATE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def permissions(*accounts: str) -> list[Object]:
+    return [{"serviceAccountName": account, "rules": [RULE]} for account in accounts]
+
+
+def group(name: str = "group", *, opted: bool = True, resolved: Sequence[str] | None = None, **spec: object) -> Object:
+    made: Object = {"metadata": {"name": name, "labels": {OPT_IN: "true"} if opted else {}}, "spec": spec}
+    return made if resolved is None else {**made, "status": {"namespaces": list(resolved)}}
+
+
+def version(
+    name: str = "my-op.v1",
+    home: str = "ops",
+    *groups: Object,
+    ns: Sequence[str] = ("my-op",),
+    cluster: Sequence[str] = ("my-op",),
+    modes: Sequence[str] = MODES,
+) -> CsvSeen:
+    """One ClusterServiceVersion that asks for the same rules for these accounts; without more in a group of all namespaces."""
+    spec = {
+        "install": {
+            "strategy": "deployment",
+            "spec": {"permissions": permissions(*ns), "clusterPermissions": permissions(*cluster)},
+        },
+        "installModes": [{"type": mode, "supported": mode in modes} for mode in MODES],
+    }
+    kind = CLUSTER_SERVICE_VERSION
+    metadata = {"name": name, "namespace": home, "uid": f"uid-of-{name}"}
+    csv = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    return CsvSeen(home, name, csv, groups or (group(targetNamespaces=[home]),))
+
+
+def names(seen: CsvSeen, part: Part) -> list[str]:
+    """The generateNames of a template."""
+    return [role["generateName"] for role in wanted_pairs(seen)[part][0]["spec"]["clusterRoles"]]
+
+
+def made(seen: CsvSeen) -> CsvSeen:
+    """The same with all that is wanted there."""
+    pairs = {part: (stored(template), stored(instance)) for part, (template, instance) in wanted_pairs(seen).items()}
+    templates = {part: template for part, (template, _) in pairs.items()}
+    return replace(seen, templates=templates, instances={part: instance for part, (_, instance) in pairs.items()})
+
+
+def reasons(seen: CsvSeen, *, enabled: bool = True) -> list[str]:
+    return [complaint.reason for complaint in complaints(seen, enabled=enabled)]
+
+
+def taken_back(seen: CsvSeen, *, enabled: bool = True) -> list[str]:
+    """The kinds that are deleted, and nothing is made."""
+    writes = list(plan_csv(seen, enabled=enabled).writes())
+    assert all(isinstance(write, Delete) for write in writes)
+    return sorted(write.kind.kind for write in writes)
+
+
+ALL_OF_IT = ["ScopeInstance", "ScopeInstance", "ScopeTemplate", "ScopeTemplate"]
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.check("sb-91")
+def test_accounts_with_long_names_keep_their_own_rights() -> None:
+    """Two accounts with equal rules have a role each, also where the operator's name leaves no room for theirs."""
+    roles = wanted_pairs(version(LONG, ns=["one", "two"]))["ns"][0]["spec"]["clusterRoles"]
+    assert [role["subjects"][0]["name"] for role in roles] == ["one", "two"]
+    assert roles[0]["generateName"] != roles[1]["generateName"]
+
+
+@pytest.mark.check("sb-91")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((version(home="ops"), "ns"), (version(home="ops2"), "ns")),
+        ((version(home="ops"), "cluster"), (version(home="ops2"), "cluster")),
+        ((version(), "ns"), (version(), "cluster")),
+        ((version(f"{LONG}.v1"), "ns"), (version(f"{LONG}.v2"), "ns")),
+        ((version("a-b", ns=["c"]), "ns"), (version("a", ns=["b-c"]), "ns")),
+    ],
+    ids=["namespaces", "namespaces-cluster", "parts", "upgrade", "dashes"],
+)
+def test_no_two_templates_want_one_cluster_role(one: tuple[CsvSeen, Part], other: tuple[CsvSeen, Part]) -> None:
+    """Templates for other namespaces, permissions or versions have other names, though account and rules are equal."""
+    assert not set(names(*one)) & set(names(*other))
+
+
+@pytest.mark.check("sb-91")
+@pytest.mark.parametrize("name", ["my-op.v1", LONG, "o" * 253])
+def test_names_of_roles_fit_and_stay(name: str) -> None:
+    """A name is the same each time, can be a label, and equal entries are one."""
+    seen = version(name, ns=["my-op", "my-op", "an-account-" + "x" * 100])
+    assert len(names(seen, "ns")) == 2
+    assert names(seen, "ns") == names(version(name, ns=["my-op", "an-account-" + "x" * 100]), "ns")
+    assert all(GENERATE_NAME.fullmatch(each) for each in names(seen, "ns"))
+
+
+def test_templates_with_older_names_are_changed_in_place() -> None:
+    """A template whose roles have other names is applied anew and never deleted: the order of a change keeps the access."""
+    seen = made(version())
+    old = {
+        part: {**live, "spec": {"clusterRoles": [{**live["spec"]["clusterRoles"][0], "generateName": "my-op.v1-my-op-0123abcd"}]}}
+        for part, live in seen.templates.items()
+        if live is not None
+    }
+    plan = plan_csv(replace(seen, templates=old), enabled=True)
+    assert all(isinstance(write, Apply) for write in plan.writes())
+    assert [change.key for change in plan.changes(MANAGER)] == [
+        Key(SCOPE_TEMPLATE.api_version, SCOPE_TEMPLATE.kind, "", f"{part}.ops.my-op.v1") for part in PARTS
+    ]
+
+
+# -- who takes part ----------------------------------------------------------------------------------------
+
+
+def test_only_groups_with_the_label_take_part() -> None:
+    """A group that never had the label, or has it with another value, makes nothing and is told nothing."""
+    labelled = group()
+    other = {**labelled, "metadata": {"name": "group", "labels": {OPT_IN: "false"}}}
+    for each in (group(opted=False), other):
+        seen = version("my-op.v1", "ops", each)
+        assert list(plan_csv(seen, enabled=True).writes()) == []
+        assert reasons(seen) == []
+    assert taken_back(replace(made(version()), groups=(group(opted=False),))) == ALL_OF_IT
+
+
+@pytest.mark.check("sb-96")
+@pytest.mark.parametrize(
+    "copy", [{"status": {"reason": "Copied"}}, {"labels": {COPIED_FROM: "elsewhere"}}], ids=["reason", "label"]
+)
+def test_copies_take_no_part(copy: dict[str, Object]) -> None:
+    """A copy is known by its label or by its status alone; nothing is made, and what was made goes."""
+    seen = version()
+    assert seen.csv is not None
+    csv = {**seen.csv, "metadata": {**seen.csv["metadata"], "labels": copy.get("labels", {})}, "status": copy.get("status", {})}
+    assert list(plan_csv(replace(seen, csv=csv), enabled=True).writes()) == []
+    assert reasons(replace(seen, csv=csv)) == []
+    assert taken_back(replace(made(seen), csv=csv)) == ALL_OF_IT
+
+
+async def test_switched_off_everything_is_taken_back() -> None:
+    """Without the switch nothing is made or told, and what was made goes, instances and templates."""
+    seen = made(version())
+    assert taken_back(seen, enabled=False) == ALL_OF_IT
+    assert reasons(replace(seen, groups=(group(), group("second"))), enabled=False) == []
+    assert [write.kind for write in Olm(enabled=False).plan(seen).writes()] == [SCOPE_INSTANCE, SCOPE_TEMPLATE] * 2
+
+
+class Left:
+    """An API server with the pairs of a ClusterServiceVersion that is gone."""
+
+    def __init__(self, seen: CsvSeen) -> None:
+        there = made(seen)
+        self._found = {SCOPE_TEMPLATE: list(there.templates.values()), SCOPE_INSTANCE: list(there.instances.values())}
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        return next((each for each in self._found.get(kind, []) if each and each["metadata"]["name"] == name), None)
+
+    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+        return Listing([each for each in self._found.get(kind, []) if each], "1")
+
+
+@pytest.mark.check("sb-95")
+@pytest.mark.parametrize("name", ["my-op.v1", "a-name-that-no-label-can-hold." + "x" * 63], ids=["short", "long"])
+async def test_a_sweep_finds_what_a_lost_event_left(name: str) -> None:
+    """What was generated for a version that is gone is taken back by a sweep, also where its name is longer than a label."""
+    unit, server = Olm(enabled=True), cast(Api, Left(version(name)))
+    gone = [
+        write.kind.kind
+        for owner in await unit.sweep(Reader(server))
+        for write in unit.plan(await unit.observe(owner, Reader(server))).writes()
+    ]
+    assert sorted(gone) == ALL_OF_IT
+
+
+# -- what OLM refuses --------------------------------------------------------------------------------------
+
+
+@pytest.mark.check("sb-94")
+@pytest.mark.parametrize("strategy", [None, "", "helm"])
+def test_other_strategies_are_refused(strategy: str | None) -> None:
+    """An install strategy that is not deployment is InvalidStrategy, and what was made goes."""
+    seen = made(version())
+    assert seen.csv is not None
+    spec = seen.csv["spec"]
+    csv = {**seen.csv, "spec": {**spec, "install": {**spec["install"], "strategy": strategy}}}
+    assert reasons(replace(seen, csv=csv)) == ["InvalidStrategy"]
+    assert taken_back(replace(seen, csv=csv)) == ALL_OF_IT
+
+
+@pytest.mark.check("sb-94")
+@pytest.mark.parametrize("targets", [[""], ["", "a"], ["a", ""]])
+def test_an_empty_target_is_refused(targets: list[str]) -> None:
+    """An empty name among the targets is refused; it is never taken for the whole cluster."""
+    seen = replace(made(version()), groups=(group(targetNamespaces=targets),))
+    assert reasons(seen) == ["UnsupportedOperatorGroup"]
+    assert taken_back(seen) == ALL_OF_IT
+
+
+SELECTOR: Object = {"matchLabels": {"team": "a"}}
+FOUR_ONE: list[tuple[Object, set[str]]] = [
+    (group(targetNamespaces=["ops"]), {"OwnNamespace"}),
+    (group(targetNamespaces=["a"]), {"SingleNamespace"}),
+    (group(targetNamespaces=["a", "b"]), {"MultiNamespace"}),
+    (group(targetNamespaces=["a", "ops"]), {"MultiNamespace", "OwnNamespace"}),
+    (group(targetNamespaces=["a"], selector=SELECTOR, resolved=["a", "ops"]), {"SingleNamespace"}),
+    (group(), {"AllNamespaces"}),
+    (group(selector={}), {"AllNamespaces"}),
+    (group(selector=SELECTOR, resolved=["ops"]), {"OwnNamespace"}),
+    (group(selector=SELECTOR, resolved=["a"]), {"SingleNamespace"}),
+    (group(selector=SELECTOR, resolved=["a", "b"]), {"MultiNamespace"}),
+    (group(selector=SELECTOR, resolved=["a", "ops"]), {"MultiNamespace", "OwnNamespace"}),
+    (group(selector=SELECTOR), {"MultiNamespace"}),
+    (group(selector=SELECTOR, resolved=[]), {"MultiNamespace"}),
+]
+
+
+@pytest.mark.check("sb-94")
+@pytest.mark.parametrize(("of", "needed"), FOUR_ONE)
+def test_install_modes_that_targets_need(of: Object, needed: set[str]) -> None:
+    """With these modes alone an operator is served; without any one of them it is UnsupportedOperatorGroup."""
+    assert reasons(version("my-op.v1", "ops", of, modes=sorted(needed))) == []
+    for lacking in needed:
+        modes = [mode for mode in MODES if mode != lacking]
+        assert reasons(version("my-op.v1", "ops", of, modes=modes)) == ["UnsupportedOperatorGroup"]
