@@ -90,6 +90,16 @@ class Owners(People):
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
         return await self.admin.create(CONFIG_MAP, body)
 
+    async def warning(self, name: str, project: str, reason: str) -> str:
+        """Wait for a Warning Event of that reason about a ProjectHelmChart; returns its text."""
+        fields = f"involvedObject.kind=ProjectHelmChart,involvedObject.name={name},type=Warning,reason={reason}"
+
+        async def check() -> str:
+            found = (await self.admin.list(CORE_EVENT, registration(project), field_selector=fields)).items
+            return str(found[0]["message"]) if found else ""
+
+        return await eventually(check, within=30, what=f"a Warning {reason} on {name}")
+
     async def said(self, name: str, namespace: str) -> list[tuple[str, str]]:
         """Type and reason of the Kubernetes Events about a ProjectHelmChart, in the order in which they came."""
         fields = f"involvedObject.kind=ProjectHelmChart,involvedObject.name={name}"

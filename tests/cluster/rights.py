@@ -80,6 +80,12 @@ class Project:
         body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata}
         return await self.admin.create(PROJECT_HELM_CHART, {**body, "spec": {"helmApiVersion": version}})
 
+    async def provisioned(self, status: str) -> None:
+        """Set the status of the ProjectHelmChart, as release-provisioning does."""
+        metadata = {"name": self.chart, "namespace": self.home}
+        body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata}
+        await self.admin.apply(PROJECT_HELM_CHART, {**body, "status": {"status": status}}, subresource="status")
+
     async def make_place(self) -> Object:
         """Create the release namespace with its labels."""
         labels = {OPERATED: "true", PROJECT_ID: self.id, LABEL: "p-system"}

@@ -270,6 +270,20 @@ async def test_bindings_go_with_the_clean_up_label(project: Project) -> None:
     await project.bound("User alice")
 
 
+async def test_bindings_go_with_the_last_namespace_of_the_project(project: Project) -> None:
+    """A ProjectHelmChart that is told to have no namespaces loses its bindings, and any other status brings them back."""
+    await project.bind("alice", "admin", user("alice"))
+    await project.bind("mine", "view", user("bob"), namespace=project.place)
+    await project.bound("User alice")
+    await project.provisioned("NoTargetProjectNamespaces")
+    await project.bound()
+    assert named(await project.binding("mine")) == ["User bob"]
+    said = "Role r-admin is not bound any more: its project has no namespace"
+    await eventually(lambda: project.events(lambda event: event["message"] == said), within=30, what="the reason is told")
+    await project.provisioned("WaitingForDashboardValues")
+    await project.bound("User alice")
+
+
 async def test_a_chart_that_is_not_ours_any_more_keeps_what_it_has(
     project: Project, aggregation: Knative, admin: Api, calm: Calm
 ) -> None:

@@ -24,6 +24,7 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     Object,
 )
+from tenantry.testing import eventually
 from tenantry.testing.settling import normalised, snapshot
 
 LEVELS = {"clusterRoleRefs": {"admin": "tests-owner", "edit": "tests-shared", "view": "tests-shared"}}
@@ -102,6 +103,7 @@ async def test_missing_cluster_role_is_told(project: Project, line: Line, admin:
     await line.knative.sweep(AGGREGATION)
     message = await project.told("ClusterRoleMissing")
     assert "releaseRoleBindings.clusterRoleRefs.admin" in message
+    await eventually(lambda: project.events(lambda event: event["type"] == "Warning" and event["message"] == message), within=30)
     assert named(await project.binding()) == ["User alice"]
     async with Everywhere(admin) as again:
         await again.role("tests-owner")

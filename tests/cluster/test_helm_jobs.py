@@ -308,6 +308,31 @@ async def test_what_is_not_of_the_chart_is_not_taken_over(helm: HelmPeople) -> N
     await helm.greets(name, "mine")
 
 
+async def test_what_holds_up_a_deletion_is_told_and_stays(helm: HelmPeople) -> None:
+    """A HelmChart whose binding somebody was added to says so when it is deleted, and is uninstalled when they are taken off."""
+    name = f"shared-{token()}"
+    binding = f"helm-{SYSTEM}-{name}"
+    await helm.ask(name, valuesContent="greeting: mine")
+    await helm.says(name, "Complete")
+    alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
+    theirs = await helm.people.edit(CLUSTER_ROLE_BINDING, binding, "", ("add", "/subjects/-", alice))
+
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+
+    taken = await helm.says(name, "NameTaken", current=False)
+    assert taken["status"] == "True"
+    assert f"ClusterRoleBinding {binding}" in taken["message"]
+    assert "take the other subjects off it" in await helm.told(name, "NameTaken")
+    after = await helm.people.get(CLUSTER_ROLE_BINDING, binding)
+    assert after["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
+    assert await helm.admin.get(JOB, f"helm-delete-{name}", SYSTEM) is None
+
+    await helm.people.edit(CLUSTER_ROLE_BINDING, binding, "", ("remove", "/subjects/1", None))
+    await system_looks_again(helm, name)
+    await helm.gone(HELM_CHART, name)
+    assert await helm.releases(name) == []
+
+
 async def system_looks_again(helm: HelmPeople, name: str) -> None:
     """Touch a HelmChart, as the next sweep would look at it."""
     await helm.people.edit(HELM_CHART, name, SYSTEM, ("add", "/metadata/labels", {"looked": "again"}))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from flawless import Calm
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
-from releases import CLEANUP, DUMMY, FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
+from refusing import refusing
+from releases import CLEANUP, DUMMY, FINALIZER, PROVISIONING, SYSTEM, Owners, cattle_of, conditions_of, values_of
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -114,6 +115,7 @@ async def test_the_oldest_gets_a_name_and_the_next_follows(owners: Owners) -> No
     await owners.ask(name, second)  # in the same second the name of the namespace decides
     told = await owners.told(name, second, UNABLE)
     assert f"{registration(first)}/{name}" in told["status"]["statusMessage"]
+    assert await owners.warning(name, second, "ReleaseNameTaken") == told["status"]["statusMessage"]
     assert "releaseName" not in told["status"]
     assert await uids(owners, release) == before
     assert (await owners.get(PROJECT_HELM_CHART, name, registration(first)))["status"]["status"] == "WaitingForDashboardValues"
@@ -138,7 +140,7 @@ async def test_a_name_that_is_too_long_is_told(owners: Owners, demo: Demo) -> No
     told = await owners.told(name, project, UNABLE)
 
     assert "at most 50" in told["status"]["statusMessage"]
-    assert ("Warning", "InvalidReleaseName") in await owners.said(name, registration(project))
+    assert await owners.warning(name, project, "InvalidReleaseName") == told["status"]["statusMessage"]
     assert await owners.admin.get(HELM_CHART, f"{name}-dummy", SYSTEM) is None
     assert "finalizers" not in told["metadata"]
 
@@ -227,6 +229,7 @@ async def test_a_namespace_of_somebody_else_is_not_touched(owners: Owners, relea
     live = await owners.get(NAMESPACE, f"{name}-dummy")
 
     assert f"namespace {name}-dummy exists" in told["status"]["statusMessage"]
+    assert await owners.warning(name, project, "NotOurs") == told["status"]["statusMessage"]
     assert live["metadata"]["labels"] == theirs["metadata"]["labels"]
     assert not annotations_of(live)
     assert await owners.admin.get(HELM_CHART, f"{name}-dummy", SYSTEM) is None
@@ -318,11 +321,39 @@ async def test_values_that_are_nested_too_deep_are_told(owners: Owners, demo: De
     await owners.provisioned(f"next-{project}-dummy")
 
     assert "spec.values has more than 100 levels" in told["status"]["statusMessage"]
+    assert await owners.warning(f"deep-{project}", project, "InvalidValues") == told["status"]["statusMessage"]
     assert await owners.admin.get(HELM_CHART, f"deep-{project}-dummy", SYSTEM) is None
     await owners.delete(PROJECT_HELM_CHART, f"deep-{project}", registration(project))
 
 
-async def test_a_refused_namespace_is_told_and_heals(owners: Owners, admin: Api) -> None:
+async def test_a_policy_that_refuses_a_release_namespace_is_told_and_heals(
+    owners: Owners, releasing: Knative, admin: Api
+) -> None:
+    """The owner reads which namespace is refused and what to change, others are served, and the release comes afterwards."""
+    project, other = await owners.project(), await owners.project()
+    name = f"refused-{project}"
+    async with refusing(admin, NAMESPACE, f"{name}-dummy"):
+        await owners.ask(name, project)
+        told = await owners.told(
+            name, project, UNABLE, holds=lambda found: conditions_of(found)["Stalled"] == ("True", "AdmissionDenied")
+        )
+        warned = await owners.warning(name, project, "AdmissionDenied")
+        await owners.ask(f"served-{other}", other)
+        await owners.provisioned(f"served-{other}-dummy")
+        await owners.told(f"served-{other}", other, "WaitingForDashboardValues")
+        assert await admin.get(NAMESPACE, f"{name}-dummy") is None
+        assert await admin.get(HELM_CHART, f"{name}-dummy", SYSTEM) is None
+
+    assert f"Namespace {name}-dummy was refused" in told["status"]["statusMessage"]
+    assert "change the admission policy" in told["status"]["statusMessage"]
+    assert "change the admission policy" in warned
+    await releasing.sweep(PROVISIONING)  # a policy is not watched
+    await owners.provisioned(f"{name}-dummy")
+    healed = await owners.told(name, project, "WaitingForDashboardValues")
+    assert conditions_of(healed)["Stalled"][0] == "False"
+
+
+async def test_a_refused_helm_chart_is_told_and_heals(owners: Owners, admin: Api) -> None:
     """A quota in the system namespace refuses the HelmChart: the owner reads what to change, and others are served."""
     project, calm = await owners.project(), await owners.project()
     hard = {f"count/{HELM_CHART.plural}.helm.cattle.io": "0"}

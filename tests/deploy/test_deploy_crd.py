@@ -121,12 +121,21 @@ async def test_manifests_of_helm_project_operator_apply(admin: Api, checked: Kin
         ({"spec": with_expressions({"key": "a", "operator": "Equals", "values": ["b"]})}, "supported values"),
         ({"spec": with_expressions({"key": "a"})}, "operator: Required value"),
         ({"spec": {"helmApiVersion": CHART, "valeus": {}}}, "field not declared in schema"),
+        ({"spec": {"helmApiVersion": CHART, "values": []}}, r"spec\.values: expected map"),
+        ({"spec": {"helmApiVersion": CHART, "values": "x"}}, r"spec\.values: expected map"),
     ],
 )
 async def test_bad_charts_are_refused_with_advice(admin: Api, checked: Kind, system: str, content: Body, reason: str) -> None:
     """A ProjectHelmChart that nothing would ever act on is refused, and the message says what to write."""
     with pytest.raises(ApiError, match=reason):
         await admin.apply(checked, chart(checked, system, **content), dry_run=True)
+
+
+@pytest.mark.parametrize("values", [[], "x"])
+async def test_values_that_are_no_map_cannot_be_created(admin: Api, checked: Kind, system: str, values: Any) -> None:
+    """What `kubectl create` sends is refused by the schema, with the field and the type that it wants."""
+    with pytest.raises(ApiError, match=r"spec\.values in body must be of type object"):
+        await admin.create(checked, chart(checked, system, spec={"helmApiVersion": CHART, "values": values}), dry_run=True)
 
 
 @pytest.mark.parametrize("name", ["bare", "null"])

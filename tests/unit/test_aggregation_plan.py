@@ -124,6 +124,8 @@ def test_people_are_users_and_groups_sorted_and_each_once() -> None:
         ({"namespace": {"metadata": {"name": PLACE.namespace}}}, []),
         ({"claim": Claim(chart(), Place("elsewhere", PLACE.release), "p-a")}, []),
         ({"claim": Claim(chart(**{CLEANUP: "true"}), PLACE, "p-a")}, []),
+        ({"claim": Claim({**chart(), "status": {"status": "NoTargetProjectNamespaces"}}, PLACE, "p-a")}, []),
+        ({"claim": Claim({**chart(), "status": {"status": "UnableToCreateHelmRelease"}}, PLACE, "p-a")}, ["bind r: alice"]),
         ({"sources": ()}, []),
         ({"roles": (role("r"), role("s", "view"), role("t", None))}, ["bind r: alice"]),
         ({"bindings": (made("gone", person("alice")),)}, ["bind r: alice", "delete gone"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -89,3 +90,28 @@ async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
     """By the label, where the name is the one that we give."""
     assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, name))))) == [f"chart/{SYSTEM}/demo"]
     assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, "another"))))) == []
+
+
+@pytest.mark.parametrize(
+    ("stamps", "minutes"),
+    [
+        ({}, 40),
+        ({"install": {"deletionTimestamp": 30}}, 30),
+        ({"delete": {"creationTimestamp": 20}}, 20),
+        ({"delete": {"creationTimestamp": 20, "deletionTimestamp": 10}}, 10),
+        ({"install": {"creationTimestamp": 10}}, 40),
+    ],
+)
+async def test_a_deletion_waits_since_its_newest_step(stamps: dict[str, dict[str, int]], minutes: int) -> None:
+    """A function that was away gives a Job that it ends or makes late its whole time all the same."""
+
+    def ago(since: int) -> str:
+        return (datetime.now(UTC) - timedelta(minutes=since)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    chart = {**CHART, "metadata": {**CHART["metadata"], "deletionTimestamp": ago(40)}}
+    jobs = [made(JOB, f"helm-{part}-demo") for part in stamps]
+    for job, found in zip(jobs, stamps.values(), strict=True):
+        job["metadata"] |= {field: ago(since) for field, since in found.items()}
+    seen = await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(chart, *jobs)), [CAUSE]))
+
+    assert seen.waited_s == pytest.approx(minutes * 60, abs=30)

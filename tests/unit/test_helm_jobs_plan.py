@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -86,6 +87,21 @@ def settled(of: Object, **parts: Any) -> Seen:
         "install": install_of(of),
     }
     return seen(of, **{**wanted, **parts})
+
+
+def named_alike(of: Object) -> dict[str, Object]:
+    """Objects of somebody else that have the names which a HelmChart needs, by the part that they stand for."""
+    made = {
+        "secret": manifest.secret(of, None),
+        "content": manifest.content(of),
+        "account": manifest.account(of),
+        "install": manifest.install_job(of, None, {}, config()),
+        "delete": manifest.delete_job(of, config()),
+        "binding": manifest.binding(of, "cluster-admin") | {"subjects": [{"kind": "User", "name": "alice"}]},
+    }
+    return {
+        part: stored({**one, "metadata": {"name": one["metadata"]["name"], "namespace": SYSTEM}}) for part, one in made.items()
+    }
 
 
 def condition(kind: str, status: str = "True", **more: str) -> Object:
@@ -407,15 +423,7 @@ def test_good_values_pass() -> None:
 def test_what_is_somebody_elses_is_left_alone(part: str) -> None:
     """An object with a name of ours that is not of this HelmChart is neither changed nor deleted."""
     of = chart()
-    foreign = {
-        "secret": manifest.secret(of, None),
-        "content": manifest.content(of),
-        "account": manifest.account(of),
-        "install": manifest.install_job(of, None, {}, config()),
-        "delete": manifest.delete_job(of, config()),
-        "binding": manifest.binding(of, "cluster-admin") | {"subjects": [{"kind": "User", "name": "alice"}]},
-    }[part]
-    theirs = stored({**foreign, "metadata": {"name": foreign["metadata"]["name"], "namespace": SYSTEM}})
+    theirs = named_alike(of)[part]
 
     assert writes(seen(of, **{part: theirs})) == []
     assert said(seen(of, **{part: theirs}))["Failed"][1] == "NameTaken"
@@ -493,6 +501,68 @@ def test_deletion_never_waits_for_ever() -> None:
         last_word(seen(begun, install=install_of(begun), pods=(pending,), target={}))[1]
         == "nothing was installed for this HelmChart"
     )
+
+
+@pytest.mark.parametrize("part", ["secret", "content", "account", "install", "delete", "binding"])
+def test_what_is_somebody_elses_holds_up_a_deletion_for_a_while(part: str) -> None:
+    """It is told with the way out; after the time of an uninstallation the HelmChart goes, and only what is its own with it."""
+    of = chart(leaving=True, status={"jobName": "helm-install-demo"})
+    theirs = named_alike(of)[part]
+    name = theirs["metadata"]["name"]
+    early = settled(of, **{"target": {}, "install": None, part: theirs, "waited_s": 900.0})
+    late = replace(early, waited_s=901.0)
+
+    assert writes(early) == []
+    status, reason, message = said(early)["Failed"]
+    assert (status, reason) == ("True", "NameTaken")
+    assert name in message
+    assert "helmcharts.helm.cattle.io/unmanaged" in message
+    assert notice(early) == "NameTaken"
+    reason, note = last_word(late)
+    assert reason == "NotUninstalled"
+    assert f"{name} is not of this HelmChart" in note
+    assert "`helm uninstall demo --namespace cattle-helm-system`" in note
+    assert not [write for write in writes(late) if write.startswith("delete") and write.endswith(name)]
+    assert "update HelmChart demo" in writes(late)
+    assert report_chart(late, (), config()).changes(MANAGER) == []
+
+
+def test_a_subject_that_was_added_to_the_binding_is_told_how_to_take_off() -> None:
+    """The binding of Helm's account stays with whoever was added to it, before and after the HelmChart goes."""
+    of = chart(leaving=True, status={"jobName": "helm-install-demo"})
+    shared = stored(manifest.binding(of, "cluster-admin"))
+    shared["subjects"] = [*shared["subjects"], {"kind": "User", "name": "alice"}]
+    early = settled(of, target={}, install=None, binding=shared)
+
+    assert writes(early) == []
+    assert "take the other subjects off it" in said(early)["Failed"][2]
+    assert "delete ClusterRoleBinding helm-cattle-helm-system-demo" not in writes(replace(early, waited_s=901.0))
+
+
+def test_a_run_that_does_not_end_holds_up_a_deletion_for_a_while() -> None:
+    """A Job that stays on its way out, or neither succeeds nor fails, is given up; one that still has time is not."""
+    of = chart(leaving=True, status={"jobName": "helm-install-demo"})
+    ending = install_of(of, succeeded=1)
+    ending["metadata"] = {**ending["metadata"], "deletionTimestamp": "now"}
+    held = settled(of, target={}, install=ending)
+    suspended = settled(of, target={}, install=None, delete=delete_of(of), waited_s=1800.0)
+
+    assert writes(replace(held, waited_s=900.0)) == []
+    assert said(replace(held, waited_s=300.0))["Failed"][:2] == ("False", "Running")
+    assert said(replace(held, waited_s=301.0))["Failed"][:2] == ("True", "JobNotEnding")
+    assert "Job cattle-helm-system/helm-install-demo does not end" in last_word(replace(held, waited_s=901.0))[1]
+    assert writes(suspended) == []
+    assert said(suspended)["Failed"][:2] == ("False", "Running")
+    assert last_word(replace(suspended, waited_s=1801.0))[0] == "NotUninstalled"
+
+
+def test_an_uninstallation_that_runs_is_not_held_up() -> None:
+    """What comes in the way once Helm uninstalls changes nothing: the Job says how it ends."""
+    of = chart(leaving=True, status={"jobName": "helm-install-demo"})
+    running = settled(of, target={}, install=None, delete=delete_of(of), binding=named_alike(of)["binding"], waited_s=901.0)
+
+    assert writes(running) == []
+    assert said(running)["Failed"][:2] == ("False", "Running")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from tenantry.model.names import (
     field_manager,
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+from tenantry.model.releases import NO_TARGETS
 
 MANAGER = field_manager("rbac-aggregation")
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -101,7 +102,7 @@ def people_of(cluster_role: str, sources: Sequence[Object]) -> Subjects:
 
 def wanted_of(seen: Release, config: Config) -> dict[str, tuple[str, Subjects]]:
     """For each Role that is to be bound: its level and the people of the level."""
-    if seen.claim is None or seen.claim.place != seen.place or CLEANUP in labels_of(seen.claim.chart):
+    if seen.claim is None or seen.claim.place != seen.place or _over(seen.claim.chart):
         return {}
     named = level_roles(config)
     people = {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
@@ -111,6 +112,15 @@ def wanted_of(seen: Release, config: Config) -> dict[str, tuple[str, Subjects]]:
         if people.get(level):
             wanted[role["metadata"]["name"]] = (level, people[level])
     return wanted
+
+
+def _over(chart: Object) -> str:
+    """Why the release of a ProjectHelmChart that has it is being taken away; empty when it is not (spec 3.4, 4.5)."""
+    if CLEANUP in labels_of(chart):
+        return "an uninstallation asks for clean-up"
+    if (chart.get("status") or {}).get("status") == NO_TARGETS:
+        return "its project has no namespace"
+    return ""
 
 
 def intent(seen: Release, config: Config) -> Hashable:
@@ -205,8 +215,8 @@ def _why(seen: Release, name: str, config: Config) -> str:
     if not _in_force(seen, config):
         return f"release {seen.place.release} is not here any more"
     assert seen.claim is not None
-    if CLEANUP in labels_of(seen.claim.chart):
-        return "an uninstallation asks for clean-up"
+    if over := _over(seen.claim.chart):
+        return over
     role = next((found for found in seen.roles if found["metadata"]["name"] == name), None)
     if role is None:
         return "the Role is gone, or has lost its label"

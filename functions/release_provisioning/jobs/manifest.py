@@ -26,7 +26,7 @@ BACK_OFF_LIMIT = 20
 between them about two and a half hours."""
 DELETE_BACK_OFF_LIMIT = 3
 DELETE_DEADLINE_S = 900
-"""After this the uninstallation is given up, told, and the HelmChart goes."""
+"""After this the uninstallation is given up, told, and the HelmChart goes; so it does when nothing lets it begin for so long."""
 GRACE_S = 300
 """How long Helm may go on when its Job is replaced: killed in the middle, it leaves a pending release."""
 LABEL_VALUE_LIMIT = 63

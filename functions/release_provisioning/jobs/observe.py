@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.plan import Seen, is_managed, outcome_of, with_wanted
@@ -52,8 +53,11 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         chart = await reader.get(HELM_CHART, name, namespace, again=True)
         if chart is None or not is_terminating(chart):
             return await observe_chart(namespace, name, config, reader)
-        ending = is_terminating(home)
-        return Seen(namespace, name, chart, None, secret, content, account, binding, install, delete, {}, pods, target, ending)
+        parts = (secret, content, account, binding, install, delete)
+        waited_s = _waited_s(chart, install, delete)
+        return Seen(
+            namespace, name, chart, None, *parts, pods=pods, target=target, ending=is_terminating(home), waited_s=waited_s
+        )
     further, secret, content = await asyncio.gather(
         reader.get(HELM_CHART_CONFIG, name, namespace),
         reader.get(SECRET, manifest.secret_name(name), namespace),
@@ -64,6 +68,16 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
     pods = await _pods(install, namespace, name, reader)
     seen = Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
     return with_wanted(seen, config)
+
+
+def _waited_s(chart: Object, install: Object | None, delete: Object | None) -> float:
+    """Since when a deletion waits for what it waits for: its own time, or that of a Job that came or was ended later."""
+    jobs = [found["metadata"] for found in (install, delete) if found is not None]
+    stamps = [found.get("deletionTimestamp") for found in (chart["metadata"], *jobs)]
+    if delete is not None:
+        stamps.append(delete["metadata"].get("creationTimestamp"))
+    newest = max(datetime.fromisoformat(stamp) for stamp in stamps if stamp)
+    return (datetime.now(UTC) - newest).total_seconds()
 
 
 async def has_plain_status(reader: Reader) -> bool:

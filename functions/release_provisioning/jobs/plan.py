@@ -85,6 +85,8 @@ class Seen:
     """The namespace of the release, read when the HelmChart is on its way out."""
     ending: bool = False
     """Whether the HelmChart's own namespace is on its way out."""
+    waited_s: float = 0.0
+    """How long a HelmChart on its way out has waited for what it waits for now."""
     plain: bool = False
     """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
     wanted: Wanted | None = None
@@ -139,14 +141,14 @@ def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
         return "UnsupportedVersion", f"spec.helmVersion is {spec['helmVersion']!r}: only v3 is supported; remove the field"
     if not DNS_LABEL.fullmatch(manifest.target_namespace(seen.chart)):
         return "InvalidTargetNamespace", f"spec.targetNamespace {spec['targetNamespace']!r} is not the name of a namespace"
-    if taken := _taken(seen):
+    if taken := taken_by(seen):
         return "NameTaken", f"{taken} exists and is not of this HelmChart: delete it, or rename the HelmChart"
     if seen.install is not None and manifest.hash_of(seen.install) == manifest.hash_of(wanted):
         return None  # Helm has been asked, and has looked at it more closely than we can
     return _bad_archive(spec) or _bad_values(seen)
 
 
-def _taken(seen: Seen) -> str:
+def taken_by(seen: Seen) -> str:
     """The first object that bears a name of ours and belongs to something else."""
     parts = (seen.secret, seen.content, seen.account, seen.install, seen.delete)
     foreign = next((found for found in parts if found is not None and not _is_of_chart(found, seen)), None)
@@ -311,15 +313,15 @@ def _uninstall(seen: Seen, config: Config) -> Plan:
     assert chart is not None
     if HELM_CHART_FINALIZER not in finalizers_of(chart):
         return NOTHING  # it was never ours, or waits for somebody else
-    if verdict := _let_go(seen):
+    if verdict := last_word(seen):
         kept = [name for name in (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER) if name in finalizers_of(chart)]
         rights, jobs, binding = _parts(seen)
         # The account and what it is bound to go first, so that no Job can do anything any more, and so that a refusal is told
         # while there is a HelmChart to tell it. The Jobs are what the verdict rests on: they stay until it is carried out, or a
         # run that was cut short would come to another one.
         return Plan((rights, binding, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs))
-    if _taken(seen):
-        return NOTHING
+    if taken_by(seen):
+        return NOTHING  # told, and waited for until `_stuck`
     if seen.install is not None:
         return NOTHING if is_terminating(seen.install) else Plan(((Delete(JOB, seen.install, propagation="Foreground"),),))
     if seen.delete is not None:
@@ -332,37 +334,55 @@ def _uninstall(seen: Seen, config: Config) -> Plan:
     return Plan(((account,), tuple(_binding(seen, role)), (job,)))
 
 
-def _let_go(seen: Seen) -> Notice | None:
+def last_word(seen: Seen) -> Notice | None:
     """Why there is nothing to wait for any more, as the last word on this HelmChart; None while there is.
 
-    It never waits for ever: the Job's own deadline ends in a failure, which is told, and the release stays behind.
+    It never waits for ever: the Job's own deadline ends in a failure, and what keeps Helm from its work has the same time; then
+    it is told, and the release stays behind.
     """
     chart = seen.chart
     assert chart is not None
     namespace = manifest.target_namespace(chart)
     release = f"release {namespace}/{seen.name}"
+    by_hand = f"To fix it, run `helm uninstall {seen.name} --namespace {namespace}`"
     if seen.ending:
         return Notice(
             chart, "NotUninstalled", f"{release} was not uninstalled: namespace {seen.namespace} is deleted", "Remove", "Warning"
         )
-    if seen.delete is not None:
-        if _owned_by_another(seen):
-            return None
-        result = outcome_of(seen.delete)
+    if (job := delete_job_of(seen)) is not None:
+        result = outcome_of(job)
         if result == "complete":
             return Notice(chart, "Removed", f"{release} is uninstalled", "Remove")
         if result == "failed":
-            note = (
-                f"{release} could not be uninstalled and stays behind: {failure_of(seen.delete, seen.pods)}. To fix it, run "
-                f"`helm uninstall {seen.name} --namespace {namespace}`"
-            )
+            note = f"{release} could not be uninstalled and stays behind: {failure_of(job, seen.pods)}. {by_hand}"
             return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
-        return None
-    if not has_run(seen):
+    elif not has_run(seen):
         return Notice(chart, "Removed", "nothing was installed for this HelmChart", "Remove")
-    if seen.target is None and seen.install is None:
+    elif seen.target is None and seen.install is None:
         return Notice(chart, "Removed", f"namespace {namespace} is gone, and {release} with it", "Remove")
+    if stuck := _stuck(seen):
+        note = f"{release} was not uninstalled and stays behind: {stuck}. {by_hand}"
+        return Notice(chart, "NotUninstalled", note, "Remove", "Warning")
     return None
+
+
+def delete_job_of(seen: Seen) -> Object | None:
+    """The Job that uninstalls, where it is of this HelmChart."""
+    return seen.delete if seen.delete is not None and _is_of_chart(seen.delete, seen) else None
+
+
+def _stuck(seen: Seen) -> str:
+    """What has kept Helm from its work for too long; empty while there is something to wait for."""
+    if delete_job_of(seen) is not None:
+        # Its deadline has passed, and so has its pods' time to end: it is suspended, or held by somebody else.
+        late = seen.waited_s > 2 * manifest.DELETE_DEADLINE_S
+        return f"Job {seen.namespace}/{manifest.delete_name(seen.name)} neither succeeds nor fails" if late else ""
+    if seen.waited_s <= manifest.DELETE_DEADLINE_S:
+        return ""
+    if taken := taken_by(seen):
+        return f"{taken} is not of this HelmChart"
+    ending = seen.install is not None and is_terminating(seen.install)
+    return f"Job {seen.namespace}/{manifest.install_name(seen.name)} does not end" if ending else ""
 
 
 def has_run(seen: Seen) -> bool:
@@ -390,10 +410,6 @@ def _has_started(job: Object, pods: Sequence[Object]) -> bool:
     states = [found.get("state") or {} for pod in pods for found in (pod.get("status") or {}).get("containerStatuses") or ()]
     phases = {(pod.get("status") or {}).get("phase", "Pending") for pod in pods}
     return bool(phases - {"Pending"}) or any("running" in state or "terminated" in state for state in states)
-
-
-def _owned_by_another(seen: Seen) -> bool:
-    return seen.delete is not None and not _is_of_chart(seen.delete, seen)
 
 
 def _left_behind(seen: Seen) -> Plan:

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.plan import Seen, failure_of, finalizers_of, has_run, is_managed, outcome_of
+from release_provisioning.jobs.plan import (
+    Seen,
+    delete_job_of,
+    failure_of,
+    finalizers_of,
+    has_run,
+    is_managed,
+    last_word,
+    outcome_of,
+    taken_by,
+)
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, Object, annotations_of, is_terminating
@@ -35,6 +45,8 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
         return NOTHING
     if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
         return NOTHING
+    if is_terminating(chart) and not refusals and delete_job_of(seen) is None and last_word(seen) is not None:
+        return NOTHING  # it goes now, and its last word is an Event
     created, failed = _verdicts(seen, refusals)
     generation = int(chart["metadata"].get("generation", 0))
     job = manifest.delete_name(seen.name) if is_terminating(chart) else manifest.install_name(seen.name)
@@ -66,6 +78,8 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal]) -> tuple[Verdict, Verdict
         return _refused(chart, refusals, leaving)
     if seen.wanted is not None and (problem := seen.wanted.problem) is not None:
         return ("False", problem[0], "Helm is not run"), ("True", *problem)
+    if leaving and (hindered := _hindered(seen)):
+        return hindered
     name = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
     does = "uninstalls" if leaving else "installs or upgrades"
     created: Verdict = ("True", "JobCreated", f"Helm {does} with Job {seen.namespace}/{name}")
@@ -80,6 +94,27 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal]) -> tuple[Verdict, Verdict
     if (job.get("status") or {}).get("failed"):
         return created, ("False", "Retrying", f"Helm failed and is tried again: {failure_of(job, seen.pods)}")
     return created, ("False", "Running", "Helm runs")
+
+
+def _hindered(seen: Seen) -> tuple[Verdict, Verdict] | None:
+    """What keeps Helm from uninstalling: an object that is not of the HelmChart, or a Job that should long have ended."""
+    if delete_job_of(seen) is not None:
+        return None
+    way_out = (
+        f"or give the HelmChart the annotation {CHART_UNMANAGED}, and it goes without uninstalling. After "
+        f"{manifest.DELETE_DEADLINE_S // 60} minutes it does so by itself"
+    )
+    if taken := taken_by(seen):
+        what = "take the other subjects off it" if taken.startswith(CLUSTER_ROLE_BINDING.kind) else "delete it"
+        text = f"{taken} is not of this HelmChart, so the release is not uninstalled: {what}, {way_out}"
+        return ("False", "NameTaken", "Helm is not run"), ("True", "NameTaken", text)
+    if seen.install is not None and is_terminating(seen.install) and seen.waited_s > manifest.GRACE_S:
+        job = f"Job {seen.namespace}/{manifest.install_name(seen.name)}"
+        text = (
+            f"{job} was deleted and does not end, so the release is not uninstalled: look at its pods and finalizers, {way_out}"
+        )
+        return ("False", "JobNotEnding", "Helm is not run"), ("True", "JobNotEnding", text)
+    return None
 
 
 def _installed(seen: Seen) -> Verdict:

@@ -19,11 +19,10 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
 from tenantry.model.names import RELEASE_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
-from tenantry.model.releases import Dashboards, dashboards_of, release_name_problem, release_namespace, values_problem
+from tenantry.model.releases import NO_TARGETS, Dashboards, dashboards_of, release_name_problem, release_namespace, values_problem
 
 AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
 UNABLE = "UnableToCreateHelmRelease"
-NO_TARGETS = "NoTargetProjectNamespaces"
 WAITING_FOR_DASHBOARD = "WaitingForDashboardValues"
 DEPLOYED = "Deployed"
 UNABLE_TO_PARSE = "UnableToParseValues"

@@ -26,6 +26,9 @@ from tenantry.model.names import PROJECT_ID
 from tenantry.model.projects import is_member
 from tenantry.model.values import as_yaml, is_deeper, merged
 
+NO_TARGETS = "NoTargetProjectNamespaces"
+"""``status.status`` of a ProjectHelmChart whose project has no namespace; its release is taken away."""
+
 RELEASE_NAME_LIMIT = 50
 """Of a Job's 63 characters, ``helm-install-`` takes 13."""
 
