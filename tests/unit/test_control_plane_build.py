@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections import namedtuple
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tenantry.local.control_plane.build import build_module
@@ -102,10 +105,51 @@ def test_a_failed_build_shows_the_compilers_words_and_leaves_nothing(tmp_path: P
     _fake_go(tmp_path / "go", monkeypatch, body="echo 'undefined: frobnicate'; exit 1")
     folder = tmp_path / "bin" / ETCD.key
 
-    with pytest.raises(BinariesError, match="undefined: frobnicate"):
+    with pytest.raises(BinariesError, match=r"\):\nundefined: frobnicate\nRemedy: "):
         build_module(ETCD, folder, Silent())
 
     assert list(folder.iterdir()) == []
+
+
+def test_an_interrupted_build_is_stopped_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the compiler as the signal on which it ends by itself, and that is waited for."""
+    body = "trap 'echo $$ > {folder}/interrupted; exit 1' INT; touch {folder}/waits; while :; do sleep 0.05; done"
+    _fake_go(tmp_path / "go", monkeypatch, body=body.format(folder=tmp_path))
+    folder = tmp_path / "bin" / ETCD.key
+
+    class Interrupting(Silent):
+        def still(self, text: str) -> None:
+            if (tmp_path / "waits").exists():
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_module(ETCD, folder, Interrupting())
+
+    assert not psutil.pid_exists(int((tmp_path / "interrupted").read_text()))
+    assert list(folder.iterdir()) == []
+
+
+def test_the_compiler_ends_with_who_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the process that builds is killed, so is its compiler."""
+    _fake_go(tmp_path / "go", monkeypatch, body=f"echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done")
+    program = (
+        "import sys, pathlib\n"
+        "from tenantry.local.control_plane import build, catalogue, progress\n"
+        "build.build_module(catalogue.ETCD, pathlib.Path(sys.argv[1]), progress.Silent())\n"
+    )
+    builder = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "bin" / ETCD.key)])
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        with pytest.raises(subprocess.TimeoutExpired):
+            builder.wait(0.02)
+    compiler = psutil.Process(int((tmp_path / "pid").read_text()))
+
+    builder.kill()
+    builder.wait()
+
+    _, alive = psutil.wait_procs([compiler], timeout=30)
+    for each in alive:
+        each.kill()
+    assert alive == []
 
 
 def test_two_builders_build_once_and_the_second_says_that_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
