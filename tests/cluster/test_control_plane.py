@@ -321,8 +321,9 @@ def test_up_stays_until_down_and_keeps_its_data(tmp_path: Path, binaries: Binari
     assert _processes_in(data) == []
 
 
-def test_ctrl_c_during_up_leaves_nothing(tmp_path: Path, binaries: Binaries) -> None:
-    """An interrupt while the API server starts stops what was started."""
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_or_sigterm_during_up_leaves_nothing(tmp_path: Path, binaries: Binaries, asked: signal.Signals) -> None:
+    """An interrupt or SIGTERM while the API server starts stops what was started."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background inherits that it is ignored
     up = subprocess.Popen(
         [sys.executable, "-c", _CLI, "up", "--data", str(tmp_path)],
@@ -333,7 +334,7 @@ def test_ctrl_c_during_up_leaves_nothing(tmp_path: Path, binaries: Binaries) -> 
     with up:
         _until((tmp_path / "kube-apiserver.log").exists, "the API server is started")
         # As a terminal does: the whole foreground process group gets it.
-        os.killpg(up.pid, signal.SIGINT)
+        os.killpg(up.pid, asked)
         up.communicate(timeout=30)
 
     assert up.returncode == 1

@@ -17,9 +17,10 @@ from people import (
     registration,
     token,
 )
+from refusing import refusing
 
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, SERVICE_ACCOUNT, labels_of
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, SERVICE_ACCOUNT, Kind, labels_of
 from tenantry.testing import eventually
 
 BAD_IDS = ("Foo_Bar", "", "p" + 59 * "x", "p.a")
@@ -189,3 +190,38 @@ async def test_quota_that_forbids_the_config_map_is_told_and_heals(c1: Knative, 
 
     await eventually(healed, within=20)
     await people.get(CONFIG_MAP, CHART_CONFIG_MAP, name)
+
+
+@pytest.mark.parametrize("kind", [NAMESPACE, CONFIG_MAP], ids=lambda kind: kind.plural)
+async def test_what_an_admission_policy_refuses_is_told_and_heals(c1: Knative, people: People, calm: Calm, kind: Kind) -> None:
+    """A refused registration namespace is told on its member, a refused ConfigMap on its namespace; a sweep heals both."""
+    project, other = f"p-{token()}", f"p-{token()}"
+    member, name = f"a1-{project}", registration(project)
+    inside = kind is CONFIG_MAP
+    refused, told_on = ((CHART_CONFIG_MAP, name), name) if inside else ((name,), member)
+    if inside:
+        await people.namespace(member, project)
+        await people.registered(project)
+    async with refusing(people.admin, kind, *refused):
+        if inside:
+            await people.delete(kind, *refused)
+        else:
+            await people.namespace(member, project)
+
+        told = condition_of(await people.until(NAMESPACE, told_on, "", condition_of))
+        assert told is not None
+        assert (told["status"], told["reason"]) == ("False", "AdmissionDenied")
+        assert f"{kind.kind} {'/'.join(reversed(refused))} was refused: " in told["message"]
+        assert "denied request: request " in told["message"]
+        assert told["message"] == await people.warned(told_on, "AdmissionDenied")
+        await people.namespace(f"b1-{other}", other)
+        await people.registered(other)
+        await calm(c1)
+        assert await people.admin.get(kind, *refused) is None
+        assert told == await people.condition(told_on), "told once, though in other words each time"
+        assert len(await people.warnings(told_on)) == 1
+    await c1.sweep(FUNCTION)
+
+    await people.registered(project)
+    await people.until(NAMESPACE, told_on, "", lambda found: condition_of(found) is None)
+    assert marks_of(project) == marks(await people.get(NAMESPACE, name))

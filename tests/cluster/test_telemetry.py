@@ -107,6 +107,11 @@ async def told(identity: Callable[..., Awaitable[Path]], people: People, tmp_pat
         yield Told(receiver, lines, ids, project)
 
 
+def _attributes(of: Any) -> dict[str, Any]:
+    """The attributes of a span or of a point, by key."""
+    return {each.key: each.value for each in of.attributes}
+
+
 def _consumer(told: Told, which: str) -> Span:
     spans = [span for span in told.receiver.spans if span.trace_id.hex() == TRACE[which] and span.kind == Span.SPAN_KIND_CONSUMER]
     assert len(spans) == 1
@@ -118,7 +123,7 @@ def test_span_continues_the_trace_of_the_event(told: Told) -> None:
     span = _consumer(told, "event")
 
     assert PARENT["event"] == span.parent_span_id.hex()
-    attributes = {each.key: each.value for each in span.attributes}
+    attributes = _attributes(span)
     assert told.ids["event"] == attributes["cloudevents.event_id"].string_value
     assert attributes["http.response.status_code"].int_value == 204
     below = [each for each in told.receiver.spans if each.parent_span_id == span.span_id]
@@ -141,14 +146,16 @@ def test_metrics_are_exported_at_the_end(told: Told) -> None:
 
     assert {"tenantry.events", "tenantry.reconcile.duration", "tenantry.writes", "tenantry.sweep.age"} <= set(metrics)
     assert "tenantry.writes.futile" not in metrics
-    events = sum(point.as_int for point in metrics["tenantry.events"].sum.data_points)
-    assert events == 4
-    kinds = {
-        attribute.value.string_value
-        for point in metrics["tenantry.writes"].sum.data_points
-        for attribute in point.attributes
-        if attribute.key == "kind"
-    }
+    points = metrics["tenantry.events"].sum.data_points
+    events = {_attributes(point)["type"].string_value: point.as_int for point in points}
+    assert events == {"dev.knative.apiserver.ref.update": 3, "dev.knative.sources.ping": 1}
+    for point in points:
+        assert _attributes(point)["function"].string_value == FUNCTION
+        assert _attributes(point)["status"].int_value == 204
+    runs = metrics["tenantry.reconcile.duration"].histogram.data_points
+    assert {_attributes(run)["function"].string_value for run in runs} == {FUNCTION}
+    assert all(run.count > 0 and run.sum > 0 for run in runs)
+    kinds = {_attributes(point)["kind"].string_value for point in metrics["tenantry.writes"].sum.data_points}
     assert {"Namespace", "ConfigMap", "NetworkPolicy", "ServiceAccount"} <= kinds
     ages = [point.as_double for point in metrics["tenantry.sweep.age"].gauge.data_points]
     assert len(ages) == 1

@@ -7,21 +7,23 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import pytest_asyncio
-from people import LABEL
+from people import FUNCTION, LABEL, People
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ALL_MODULES, ensure_binaries
+from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
 from tenantry.local.deployment import documents
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
@@ -34,7 +36,8 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 
 ROOT = Path(__file__).parents[2]
-HOME, RELEASE = "cattle-project-p-a", "demo-monitored"
+CONFIGURATION = "docs/examples/tenantry.yaml"
+HOME, RELEASE, CHART = "cattle-project-p-a", "demo-monitored", "apps.example.com.v1alpha1"
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -64,9 +67,30 @@ class Up:
 
     async def ends(self) -> int:
         """Wait for the end and the last line."""
-        code = await asyncio.wait_for(self.process.wait(), 60)
-        await self._reading
+        async with asyncio.timeout(60):
+            code = await self.process.wait()
+            await self._reading
         return code
+
+
+@asynccontextmanager
+async def _up(home: Path, *options: str, **environment: str) -> AsyncIterator[Up]:
+    """``tenantry up`` with a home of its own, killed at the end if it still runs."""
+    inherited = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tenantry.cli", "up", *options),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**inherited, "TENANTRY_HOME": str(home), "TENANTRY_CONFIG": CONFIGURATION, **environment},
+        cwd=ROOT,
+    )
+    running = Up(process)
+    try:
+        yield running
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await running.ends()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -77,24 +101,8 @@ async def up(tmp_path: Path) -> AsyncIterator[Up]:
     found = await asyncio.to_thread(ensure_binaries, modules=ALL_MODULES)
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "helm"):
         (programs / name).symlink_to(found.path(name))
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "KUBECONFIG"},
-        "TENANTRY_HOME": str(tmp_path / "home"),
-        "TENANTRY_CONTROL_PLANE": str(programs),
-        "TENANTRY_CONFIG": "docs/examples/tenantry.yaml",
-    }
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tenantry.cli", "up"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=environment,
-        cwd=ROOT,
-    )
-    running = Up(process)
-    yield running
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
+    async with _up(tmp_path / "home", TENANTRY_CONTROL_PLANE=str(programs)) as running:
+        yield running
 
 
 async def _until(api: Api, kind: Kind, name: str, namespace: str = "", holds: Any = lambda _: True) -> Object:
@@ -139,6 +147,8 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         metadata = {"name": "team-a", "labels": {LABEL: "p-a"}}
         await api.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         await up.says(f"create Namespace {HOME}")
+        await up.says(f"create ConfigMap {HOME}/{CHART}")
+        assert await api.get(CONFIG_MAP, CHART, HOME) is not None
 
         identity = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
         asked = {**identity, "metadata": {"name": "demo", "namespace": HOME}}
@@ -175,3 +185,48 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     assert not [line for line in up.lines if "Traceback" in line]
     _, alive = psutil.wait_procs(processes, timeout=10)
     assert alive == []
+
+
+async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> None:
+    """With --kubeconfig a function serves that cluster; SIGINT ends it, SIGKILL ends its function, and the cluster stays."""
+    with ControlPlane(ephemeral=True) as plane:
+        options = ("--kubeconfig", str(plane.kubeconfig), "--function", FUNCTION)
+        async with await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin:
+            people = People(admin)
+            async with _up(tmp_path / "home", *options) as up:
+                await up.says("Ready.")
+                for crd in documents(ROOT / "knative" / "crds"):
+                    assert await admin.get(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"]) is not None
+                await people.namespace("team-a", "p-a")
+                await _until(admin, CONFIG_MAP, CHART, HOME)
+                processes = psutil.Process(up.process.pid).children(recursive=True)
+                assert [FUNCTION in each.cmdline() for each in processes] == [True]
+                up.process.send_signal(signal.SIGINT)
+                assert await up.ends() == 0, "\n".join(up.lines)
+                assert up.lines[-1].endswith("ended")
+                assert not [line for line in up.lines if "Traceback" in line]
+                assert [each for each in processes if each.is_running()] == []
+
+            async with _up(tmp_path / "home", *options) as up:
+                await up.says("Ready.")
+                processes = psutil.Process(up.process.pid).children(recursive=True)
+                assert [FUNCTION in each.cmdline() for each in processes] == [True]
+                up.process.kill()
+                _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=30)
+                for each in alive:
+                    each.kill()
+                assert alive == []
+            await people.get(NAMESPACE, HOME)
+
+
+async def test_a_wrong_configuration_ends_it_before_anything_is_started(tmp_path: Path) -> None:
+    """An unknown key is named with its path, with exit code 2, and no control plane is looked for or begun."""
+    config = tmp_path / "tenantry.yaml"
+    config.write_text("global:\n  cattle:\n    clusterID: c\n")
+    home = tmp_path / "home"
+    async with _up(home, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=str(tmp_path / "nothing")) as up:
+        assert await up.ends() == 2
+
+    assert up.lines == [line for line in up.lines if "global.cattle.clusterID: unknown key" in line]
+    assert len(up.lines) == 1
+    assert not home.exists()

@@ -6,12 +6,12 @@ import http.client
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+import pytest_asyncio
 from wire import Entry
 
 from tenantry.local.processes import free_port
@@ -21,19 +21,19 @@ READY_WITHIN = 60.0
 STOPS_WITHIN = 20.0
 
 
-class ControlPlane(Protocol):
-    """What the entry needs of the ``control_plane`` fixture."""
-
-    kubeconfig: Path
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kubeconfig(identity: Callable[..., Awaitable[Path]]) -> Path:
+    """The function's own identity, with the rights that it has in a cluster."""
+    return await identity(FUNCTION)
 
 
 @pytest.fixture(scope="module")
-def entry(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entry]:
+def entry(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entry]:
     """Serve the function on a free port until the module ends."""
     port = free_port()
     log = tmp_path_factory.mktemp("entry") / "serve.log"
     command = [str(Path(sys.executable).with_name("tenantry")), "serve", FUNCTION]
-    command += ["--port", str(port), "--kubeconfig", str(control_plane.kubeconfig)]
+    command += ["--port", str(port), "--kubeconfig", str(kubeconfig)]
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         try:
             _wait_until_ready(port, process, log)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import io
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections import namedtuple
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
+from tenantry.local.control_plane.binaries import ASSETS_VARIABLE, FOLDER_VARIABLE
 from tenantry.local.control_plane.build import build_module
 from tenantry.local.control_plane.catalogue import ALL_MODULES, ETCD, EXTRA_MODULES, KUBERNETES, Module
 from tenantry.local.control_plane.errors import BinariesError
 from tenantry.local.control_plane.progress import Lines, Silent
 from tenantry.local.control_plane.toolchain import MINIMUM_GO, find_go
+from tenantry.serving.config import CONFIG_VARIABLE
 
 _FAKE_GO = """#!/bin/sh
 case "$1" in
@@ -102,10 +108,86 @@ def test_a_failed_build_shows_the_compilers_words_and_leaves_nothing(tmp_path: P
     _fake_go(tmp_path / "go", monkeypatch, body="echo 'undefined: frobnicate'; exit 1")
     folder = tmp_path / "bin" / ETCD.key
 
-    with pytest.raises(BinariesError, match="undefined: frobnicate"):
+    with pytest.raises(BinariesError, match=r"\):\nundefined: frobnicate\nRemedy: "):
         build_module(ETCD, folder, Silent())
 
     assert list(folder.iterdir()) == []
+
+
+def test_an_interrupted_build_is_stopped_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the compiler as the signal on which it ends by itself, and that is waited for."""
+    body = "trap 'echo $$ > {folder}/interrupted; exit 1' INT; touch {folder}/waits; while :; do sleep 0.05; done"
+    _fake_go(tmp_path / "go", monkeypatch, body=body.format(folder=tmp_path))
+    folder = tmp_path / "bin" / ETCD.key
+
+    class Interrupting(Silent):
+        def still(self, text: str) -> None:
+            if (tmp_path / "waits").exists():
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_module(ETCD, folder, Interrupting())
+
+    assert not psutil.pid_exists(int((tmp_path / "interrupted").read_text()))
+    assert list(folder.iterdir()) == []
+
+
+def test_the_compiler_ends_with_who_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the process that builds is killed, so is its compiler."""
+    _fake_go(tmp_path / "go", monkeypatch, body=f"echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done")
+    program = (
+        "import sys, pathlib\n"
+        "from tenantry.local.control_plane import build, catalogue, progress\n"
+        "build.build_module(catalogue.ETCD, pathlib.Path(sys.argv[1]), progress.Silent())\n"
+    )
+    builder = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "bin" / ETCD.key)])
+    compiler = _compiler(builder, tmp_path / "pid")
+
+    builder.kill()
+    builder.wait()
+
+    assert _outlived([compiler]) == []
+
+
+@pytest.mark.parametrize(("command", "code"), [(["cluster", "build"], 1), (["cluster", "up"], 1), (["up"], 130)])
+def test_sigterm_during_a_build_is_as_orderly_as_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], code: int
+) -> None:
+    """A command that is asked to end while it builds stops the compiler, takes away what it began, and shows no trace."""
+    _fake_go(tmp_path / "go", monkeypatch, body=f"echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done")
+    monkeypatch.setenv("TENANTRY_HOME", str(tmp_path / "home"))
+    for variable in (FOLDER_VARIABLE, ASSETS_VARIABLE, CONFIG_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    builder = subprocess.Popen(
+        [sys.executable, "-m", "tenantry.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    compiler = _compiler(builder, tmp_path / "pid")
+    processes = psutil.Process(builder.pid).children(recursive=True)
+    assert compiler in processes
+
+    builder.terminate()
+    said, _ = builder.communicate(timeout=30)
+
+    assert builder.returncode == code, said
+    assert "Traceback" not in said
+    assert _outlived(processes) == []
+    assert list((tmp_path / "home" / "bin").glob("*/.build-*")) == []
+
+
+def _compiler(builder: subprocess.Popen[Any], pid: Path) -> psutil.Process:
+    """The fake go, as soon as it has said which process it is."""
+    while not pid.exists() or not pid.read_text():
+        with pytest.raises(subprocess.TimeoutExpired):
+            builder.wait(0.02)
+    return psutil.Process(int(pid.read_text()))
+
+
+def _outlived(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Which processes do not end; they are killed, for the sake of the machine."""
+    _, alive = psutil.wait_procs(processes, timeout=30)
+    for each in alive:
+        each.kill()
+    return alive
 
 
 def test_two_builders_build_once_and_the_second_says_that_it_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

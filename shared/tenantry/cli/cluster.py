@@ -17,6 +17,7 @@ from typing import ParamSpec, TypeVar
 import click
 import yaml
 
+from tenantry.cli.ending import end_in_order
 from tenantry.local.control_plane import (
     ALL_MODULES,
     EXTRA_MODULES,
@@ -73,6 +74,7 @@ def cluster() -> None:
 @_told
 def up(data: Path | None, fresh: bool, port: int | None) -> None:
     """Start etcd, kube-apiserver and kube-controller-manager; return when the API is ready."""
+    end_in_order()
     folder = _folder(data)
     before = read_status(folder)
     if before.running and not fresh:
@@ -147,6 +149,7 @@ def build(extra: tuple[str, ...]) -> None:
 
     EXTRA names further programs, which only some tests use.
     """
+    end_in_order()
     further = tuple(module for module in EXTRA_MODULES if module.name in extra)
     for found in ensure_binaries(Lines(), (*ALL_MODULES, *further)).found:
         for name, path in found.paths.items():

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tenantry.cli.ending import end_in_order
+
 if TYPE_CHECKING:
     from tenantry.model.config import Config
 
@@ -74,6 +76,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
         )
     chart_files(load_config())  # a wrong configuration ends here, before anything is started
     try:
+        end_in_order()
         if kubeconfig is not None:
             sys.exit(asyncio.run(_run(kubeconfig, functions)))
         running = status(cluster_folder())

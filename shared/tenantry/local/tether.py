@@ -22,7 +22,12 @@ if __name__ == "__main__":
     if os.getpgrp() != os.getpid():
         os.setpgrp()
     # What asks the group to end is for the command to answer; this process ends with it.
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: asked.append(received))
     threading.Thread(target=_watch, daemon=True).start()
-    code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, check=False).returncode
+    command = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+    for early in tuple(asked):  # before there was anybody to answer
+        command.send_signal(early)
+    code = command.wait()
     sys.exit(code if code >= 0 else 128 - code)

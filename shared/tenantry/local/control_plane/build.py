@@ -2,7 +2,7 @@
 
 A lock file serializes builders; whoever waited finds the work done.  A program is built under a temporary
 name and renamed, so a file with a program's name in the cache is always whole.  The folder, lock included,
-can be deleted at any time.
+can be deleted at any time.  The compiler ends with the process that builds, however that ends.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tenantry.local import tether
 from tenantry.local.control_plane.catalogue import Module, Program
 from tenantry.local.control_plane.errors import BinariesError
 from tenantry.local.control_plane.progress import Progress, duration
@@ -94,15 +96,27 @@ def _build(go: Go, module: Module, program: Program, folder: Path, progress: Pro
         output = Path(scratch) / "output"
         command = [str(go.path), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", " ".join(module.linker_flags), "-o", str(result), program.package]
-        with output.open("wb") as sink:
-            compiler = subprocess.Popen(command, cwd=module.folder, env=go.environment(), stdout=sink, stderr=subprocess.STDOUT)
+        tethered = [sys.executable, "-I", "-S", str(tether.__file__), *command]
+        with (
+            output.open("wb") as sink,
+            subprocess.Popen(
+                tethered,
+                cwd=module.folder,
+                env=go.environment(),
+                stdin=subprocess.PIPE,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            ) as compiler,
+        ):
             try:
                 while (code := _wait(compiler)) is None:
                     elapsed = duration(time.monotonic() - started)
                     progress.still(f"  {program.name}: building, {elapsed}")
             except BaseException:
                 # SIGINT is the signal on which the go command stops its own children.
-                compiler.send_signal(signal.SIGINT)
+                if compiler.poll() is None:
+                    os.killpg(compiler.pid, signal.SIGINT)
                 compiler.wait()
                 raise
         if code != 0:
