@@ -221,6 +221,16 @@ async def test_errors_have_their_kind(api: Api, namespace: str) -> None:
         await api.apply(CONFIG_MAP, config_map("no-such-namespace"))
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "a/b", "%", "%2F", "a%2e"])
+async def test_what_cannot_be_a_name_names_nothing(api: Api, namespace: str, name: str) -> None:
+    """A name out of somebody's spec that no object can have finds nothing, and never a list or another object."""
+    assert await api.get(NAMESPACE, name) is None
+    assert await api.get(CONFIG_MAP, name, namespace) is None
+    if name:
+        assert await api.get(CONFIG_MAP, "kube-root-ca.crt", name) is None
+        assert (await api.list(CONFIG_MAP, name)).items == []
+
+
 async def test_watch_tells_what_follows_a_list(api: Api, namespace: str) -> None:
     """A watch from a list's version tells each later change, and nothing earlier."""
     await api.apply(CONFIG_MAP, config_map(namespace, "before"))

@@ -38,7 +38,7 @@ from tenantry.api.errors import (
     error_from,
 )
 from tenantry.api.official import RESTClientObject
-from tenantry.model.kinds import Kind, Object
+from tenantry.model.kinds import Kind, Object, can_be_name
 
 CONCURRENCY = 32
 FIELD_MANAGERS = "tenantry-"
@@ -127,7 +127,9 @@ class Api:
     # -- reading ---------------------------------------------------------------------------------------
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        """The live object, or None when there is none (also when its namespace is gone)."""
+        """The live object, or None when there is none: its namespace is gone, or nothing can have such a name."""
+        if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
+            return None
         try:
             return await self._json("GET", kind.path(namespace, name))
         except KindNotServed:
@@ -156,6 +158,8 @@ class Api:
         as new as that one: an API server answers it from its cache at once (and may give more than ``limit``), where a
         consistent list can wait for up to 100 ms.
         """
+        if namespace and not can_be_name(namespace):
+            return Listing([], "")
         for attempt in (1, 2):
             try:
                 return await self._list(kind, namespace, label_selector, field_selector, limit, metadata_only, not_older_than)

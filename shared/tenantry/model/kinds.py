@@ -39,6 +39,14 @@ class Kind:
         return f"{self.kind}.{self.api_version}"
 
 
+def can_be_name(text: str) -> bool:
+    """Whether an object, of whatever kind, can have this name: a segment of a path (apimachinery's IsValidPathSegmentName).
+
+    The API server decodes a path before it divides it, so that quoting alone would let ``/`` ask for a whole list.
+    """
+    return text not in ("", ".", "..") and "/" not in text and "%" not in text
+
+
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SECRET = Kind("v1", "Secret", "secrets")

@@ -1,8 +1,8 @@
 """Fuzzing the desired state: random declarations, valid and not, in sequences; and then a way back.
 
 `custom_resources` gives the schemas of our CRDs to `tenantry.testing.schemas`.  `sequences` makes random histories of project
-labels on a few namespaces; `end_states` performs one history and, beside it, its last declarations at once under fresh names,
-and gives both ends without what may outlive (`Workload.leftover`).
+labels on a few namespaces, `reaches` of what a ScopeInstance lists; `end_states` performs one history and, beside it, its last
+declarations at once under fresh names, and gives both ends without what may outlive (`Workload.leftover`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tenantry.local.deployment import deployment_folder, documents
 from tenantry.model.kinds import Kind
 from tenantry.testing.arena import Arena
 from tenantry.testing.masks import State, state_of
-from tenantry.testing.workload import Run, Step, delete, namespace, play
+from tenantry.testing.workload import Run, Step, apply, delete, namespace, play
 
 PROJECT = "field.cattle.io/projectId"
 IDS = ("p-@", "q-@", "s-@", "", "Bad_@", "UPPER@", "p-denied", "x" * 40 + "-@")
@@ -46,6 +46,34 @@ def sequences() -> st.SearchStrategy[list[Move]]:
     return st.lists(st.tuples(st.sampled_from(NAMES), label, st.booleans()), min_size=2, max_size=10)
 
 
+Reach = tuple[tuple[str, ...] | None, bool]
+"""The namespaces that a ScopeInstance lists (none: the whole cluster; None: it goes), and whether to wait afterwards."""
+
+
+def reaches() -> st.SearchStrategy[list[Reach]]:
+    """Random histories of one ScopeInstance."""
+    listed = st.lists(st.sampled_from(NAMES), unique=True, max_size=3).map(tuple)
+    return st.lists(st.tuples(listed | st.none(), st.booleans()), min_size=2, max_size=8)
+
+
+def scope_steps(history: Sequence[Reach]) -> list[tuple[Step, bool]]:
+    """The steps of a history, on three namespaces and one ScopeTemplate."""
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    subject = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+    roles = [{"generateName": "t-@", "rules": [rule], "subjects": [subject]}]
+    made = [(namespace(name), False) for name in NAMES]
+    made.append((apply("ScopeTemplate", "st-@", spec={"clusterRoles": roles}), True))
+    there = False
+    for listed, wait in history:
+        if listed is not None:
+            spec = {"scopeTemplateName": "st-@", **({"namespaces": list(listed)} if listed else {})}
+            made.append((apply("ScopeInstance", "ci-@", spec=spec), wait))
+        elif there:
+            made.append((delete("ScopeInstance", "ci-@"), wait))
+        there = listed is not None
+    return made
+
+
 def steps_of(moves: Sequence[Move]) -> list[tuple[Step, bool]]:
     """The steps of a history; a namespace that was deleted does not come back."""
     made: list[tuple[Step, bool]] = []
@@ -62,10 +90,10 @@ def steps_of(moves: Sequence[Move]) -> list[tuple[Step, bool]]:
     return made
 
 
-async def end_states(arena: Arena, moves: Sequence[Move], back: Sequence[Move] = ()) -> tuple[State, State]:
-    """The state after a history and a way back, and that of their last declarations alone."""
+async def end_states(arena: Arena, steps: Sequence[tuple[Step, bool]]) -> tuple[State, State]:
+    """The state after a history (steps, and whether to wait after each), and that of its last declarations alone."""
     run, _ = await arena.open()
-    for step, wait in steps_of([*moves, *back]):
+    for step, wait in steps:
         await step(run)
         if wait:
             await run.settle()
