@@ -39,7 +39,7 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 
 volume: setup ## the tests that take a sample of a large number in a test run, at full size
 	@$(BIN)/tenantry cluster build
-	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_registration_volume.py tests/cluster/test_releases_settings.py
+	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_registration_volume.py tests/cluster/test_releases_helm.py
 
 check: setup ## formatting, lint, types and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
