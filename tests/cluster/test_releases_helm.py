@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
-from people import changed, registration, token
+from flawless import Calm, flawless
+from people import LABEL, ORPHANED, changed, registration, token
 from releases import CONFIG, FUNCTIONS, SYSTEM, Owners, conditions_of
 from rights import AGGREGATION, cluster_role, named, user
 
@@ -44,6 +44,15 @@ ROOT = Path(__file__).parents[2]
 FULL_SIZE = "TENANTRY_FULL_SIZE"
 ALL = (*FUNCTIONS, AGGREGATION, "lock-enforcement", "scope-binding")
 MONITORED = "apps.example.com/v1alpha1"
+PICKY = "picky.example.com/v1"
+NEEDY = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}
+data:
+  greeting: {{ required "greeting is needed" .Values.greeting | quote }}
+"""
 WRITTEN = (
     NAMESPACE,
     PROJECT_HELM_CHART,
@@ -68,11 +77,18 @@ def owners(admin: Api) -> Owners:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def deploying(knative: Callable[..., Awaitable[Knative]], admin: Api) -> AsyncIterator[Knative]:
-    """All functions, the local runner of Jobs with a real Helm, and a chart whose objects may be locked."""
+async def deploying(
+    knative: Callable[..., Awaitable[Knative]], admin: Api, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Knative]:
+    """All functions, the local runner of Jobs with a real Helm, and two charts whose objects may be locked."""
+    picky = tmp_path_factory.mktemp("picky")
+    (picky / "templates").mkdir()
+    (picky / "Chart.yaml").write_text("apiVersion: v2\nname: picky\nversion: 1.0.0\n")
+    (picky / "templates" / "greeting.yaml").write_text(NEEDY)
     charts = [
         *CONFIG["helmProjectOperator"]["charts"],
         {"helmApiVersion": MONITORED, "releaseName": "monitored", "chart": str(ROOT / "docs/examples/monitored-app")},
+        {"helmApiVersion": PICKY, "releaseName": "picky", "chart": str(picky)},
     ]
     config = changed(CONFIG, operator={"charts": charts, "helmController": {"enabled": True}})
     for role in documents(ROOT / "knative" / "lockable-kinds"):
@@ -120,6 +136,114 @@ async def deployed(owners: Owners, name: str, project: str, who: str) -> None:
 @pytest.fixture
 def project() -> str:
     return f"p-{token()}"
+
+
+@pytest.fixture
+def name(project: str) -> str:
+    return f"demo-{project}"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def release(owners: Owners, deploying: Knative, project: str, name: str) -> str:
+    """A deployed release of a project with the admin alice."""
+    del deploying
+    await owners.project(name=project)
+    await bind(owners, project, "alice", "admin")
+    await owners.ask(name, project, version=MONITORED)
+    await deployed(owners, name, project, "alice")
+    return f"{name}-monitored"
+
+
+async def made_by_chart(owners: Owners, release: str) -> list[str]:
+    """The objects in a release namespace that Helm made, and bindings to its Roles."""
+    found = [
+        obj
+        for kind in (CONFIG_MAP, ROLE, ROLE_BINDING, SECRET)
+        for obj in (await owners.admin.list(kind, release)).items
+        if release in obj["metadata"]["name"]
+    ]
+    return sorted(f"{obj['kind']} {obj['metadata']['name']}" for obj in found)
+
+
+@pytest.mark.check("hpo-47")
+async def test_a_deleted_chart_is_uninstalled_by_helm(
+    owners: Owners, deploying: Knative, calm: Calm, project: str, name: str, release: str
+) -> None:
+    """Chart objects, Helm's record and what ran Helm go with the ProjectHelmChart; what people put into the namespace stays."""
+    metadata = {"name": "mine", "namespace": release}
+    await owners.admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    roles = [f"Role {release}-{level}" for level in ("admin", "edit", "view")]
+    binding = f"RoleBinding {release}-admin"
+    secret = f"Secret sh.helm.release.v1.{release}.v1"
+    assert await made_by_chart(owners, release) == sorted([f"ConfigMap {release}-dashboard", *roles, binding, secret])
+
+    await owners.delete(PROJECT_HELM_CHART, name, registration(project))
+
+    await owners.away(PROJECT_HELM_CHART, name, registration(project))
+    await owners.taken_away(release)
+    for kind, left in ((JOB, f"helm-install-{release}"), (JOB, f"helm-delete-{release}"), (SERVICE_ACCOUNT, f"helm-{release}")):
+        await owners.away(kind, left, SYSTEM)
+    await owners.until(NAMESPACE, release, "", lambda found: labels_of(found).get(ORPHANED) == "true")
+    await calm(deploying)
+    assert await made_by_chart(owners, release) == []
+    assert await owners.admin.get(CONFIG_MAP, "mine", release) is not None
+    assert await owners.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{release}") is None
+
+
+@pytest.mark.check("hpo-48")
+async def test_a_deleted_release_namespace_is_filled_again_by_helm(owners: Owners, project: str, name: str, release: str) -> None:
+    """The namespace of a release that was deleted is made again, and Helm installs the chart anew, with the rights in it."""
+    before = await owners.get(NAMESPACE, release)
+    first = await records(owners, release)
+    assert list(first) == ["1"]
+
+    await owners.delete(NAMESPACE, release)
+    await owners.gone(release, before["metadata"]["uid"])
+
+    async def installed() -> bool:
+        found = await records(owners, release)
+        return bool(found) and found.keys() == first.keys() and found != first
+
+    await eventually(installed, within=60, what="a new first revision")
+    await deployed(owners, name, project, "alice")
+    await owners.until(CONFIG_MAP, f"{release}-dashboard", release, bool)
+    assert LABEL in labels_of(await owners.get(NAMESPACE, release))
+
+
+async def test_a_chart_that_helm_cannot_deploy_is_told_to_its_owner(owners: Owners, deploying: Knative, project: str) -> None:
+    """Helm's words reach the ProjectHelmChart while it is tried again; given up they are a Warning, and put right all is well."""
+    del deploying
+    name, home = f"fails-{project}", registration(project)
+    release = f"{name}-picky"
+    await owners.project(name=project)
+    await owners.ask(name, project, version=PICKY)
+
+    def reads(type_: str, reason: str) -> Callable[[Object], bool]:
+        def holds(chart: Object) -> bool:
+            found = find_condition(chart, type_) or {}
+            return (found.get("status"), found.get("reason")) == ("True", reason) and "greeting is needed" in found["message"]
+
+        return holds
+
+    await owners.told(name, project, "WaitingForDashboardValues", holds=reads("Reconciling", "WaitingForHelm"))
+    await owners.edit(HELM_CHART, release, SYSTEM, ("add", "/spec/backOffLimit", 0))
+    await owners.told(name, project, "WaitingForDashboardValues", holds=reads("Stalled", "HelmFailed"))
+    await hears(owners, name, home, ("Warning", "HelmFailed"))
+    assert await records(owners, release) == {}
+
+    await owners.edit(PROJECT_HELM_CHART, name, home, ("add", "/spec/values", {"greeting": "servus"}))
+    await owners.told(name, project, "WaitingForDashboardValues", holds=is_ready)
+    assert (await owners.get(CONFIG_MAP, release, release))["data"] == {"greeting": "servus"}
+    await hears(owners, name, home, ("Normal", "Deployed"))
+
+
+async def hears(owners: Owners, name: str, home: str, event: tuple[str, str]) -> None:
+    """Wait for a Kubernetes Event about a ProjectHelmChart."""
+
+    async def check() -> bool:
+        return event in await owners.said(name, home)
+
+    await eventually(check, within=30, what=f"{event} on {name}")
 
 
 @pytest.mark.check("hpo-51")
