@@ -37,9 +37,10 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 	@$(BIN)/tenantry cluster build helm4
 	@GOGC=400 $(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
-volume: setup ## the tests that take a sample of a large number in a test run, at full size
-	@$(BIN)/tenantry cluster build
-	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_registration_volume.py tests/cluster/test_releases_settings.py
+volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
+	@$(BIN)/tenantry cluster build helm-controller
+	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_registration_volume.py tests/cluster/test_releases_helm.py \
+	  tests/cluster/test_helm_controller.py
 
 check: setup ## formatting, lint, types, the import contracts and the table of checks
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }

@@ -57,6 +57,16 @@ def pod_hook(event: str) -> Object:
     }
 
 
+async def end_hook(admin: Api, event: str, namespace: str, phase: str) -> None:
+    """Play the kubelet: the pod of a hook has ended."""
+    await admin.request(
+        "PUT",
+        f"/api/v1/namespaces/{namespace}/pods/hook-{event}/status",
+        None,
+        {**(await admin.get(POD, f"hook-{event}", namespace) or {}), "status": {"phase": phase}},
+    )
+
+
 class Helm:
     """The real ``helm`` for one cluster; charts are written as it is asked."""
 

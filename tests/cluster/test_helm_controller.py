@@ -1,6 +1,7 @@
 """The Helm controller of K3s in place of ours, on its own control plane: the same HelmCharts, handled by it.
 
-It is built only when somebody asks for it (`tenantry cluster build helm-controller`); without it these tests are skipped.
+It is built only when somebody asks for it, as `make volume` does (`tenantry cluster build helm-controller`); without it these
+tests are skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from helm_people import FUNCTION, SYSTEM, HelmPeople
-from people import People, token
+from people import People, changed, registration, token
+from releases import CONFIG, FUNCTIONS, Owners, conditions_of
 
 from tenantry.api import Api
 from tenantry.local.control_plane import HELM_CONTROLLER, ControlPlane, Lines, ensure_helm, find_binaries
@@ -25,12 +27,15 @@ from tenantry.model.kinds import (
     HELM_CHART,
     JOB,
     NAMESPACE,
+    PROJECT_HELM_CHART,
     annotations_of,
 )
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
 THEIRS = {"helmcharts.cattle.io/managed-by": "helm-controller"}
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/monitored-app"
+MONITORED = "apps.example.com/v1alpha1"
 OURS = {"helmcharts.cattle.io/managed-by": "helm-project-operator"}
 
 
@@ -120,3 +125,41 @@ async def test_both_live_on_the_definitions_of_the_other(plane: ControlPlane, he
 
         await helm.people.delete(HELM_CHART, ours, SYSTEM)
         await helm.gone(HELM_CHART, ours)
+
+
+async def test_project_helm_chart_is_deployed_by_the_external_controller(
+    plane: ControlPlane, helm: HelmPeople, tmp_path: Path
+) -> None:
+    """From a ProjectHelmChart to the Job of the real helm-controller, the release, what its owner reads, and back."""
+    charts = [{"helmApiVersion": MONITORED, "releaseName": "monitored", "chart": str(EXAMPLE)}]
+    controller = {"enabled": False, "externalControllerName": "helm-controller"}
+    wanted = changed(
+        CONFIG,
+        operator={
+            "systemNamespace": SYSTEM,
+            "helmController": controller,
+            "charts": [*CONFIG["helmProjectOperator"]["charts"], *charts],
+        },
+    )
+    owners, project = Owners(helm.admin), f"p-{token()}"
+    name, home = f"demo-{project}", registration(project)
+    release = f"{name}-monitored"
+    functions = (*FUNCTIONS, "lock-enforcement")
+    async with Knative(plane.kubeconfig, tmp_path, config=wanted, functions=functions, helm=ensure_helm(Lines())):
+        await owners.project(name=project)
+        await owners.ask(name, project, version=MONITORED)
+        job = await owners.until(JOB, f"helm-install-{release}", SYSTEM, bool, within=120)
+        await owners.told(name, project, "Deployed", holds=lambda chart: conditions_of(chart)["Ready"] == ("True", "Deployed"))
+        chart = await owners.get(HELM_CHART, release, SYSTEM)
+        before = await helm.releases(release)
+
+        await owners.delete(PROJECT_HELM_CHART, name, home)
+        await owners.away(PROJECT_HELM_CHART, name, home)
+        await helm.gone(HELM_CHART, release, within=120)
+        assert await helm.releases(release) == []
+        assert await helm.admin.get(CONFIG_MAP, f"{release}-dashboard", release) is None
+
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == "rancher/klipper-helm"
+    assert annotations_of(chart) | THEIRS == annotations_of(chart)
+    assert chart["metadata"]["finalizers"] == ["wrangler.cattle.io/on-helm-chart-remove"]
+    assert before == [(1, "deployed")]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import psutil
 import pytest
 import pytest_asyncio
+import yaml
 from aiohttp import web
 from flawless import flawless
-from helm_people import FUNCTION, SYSTEM, HelmPeople, chart_archive, is_alive
+from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, is_alive
+from locking import end_hook, pod_hook
 from people import People, token
 
 from tenantry.local.control_plane import Lines, ensure_helm
@@ -22,6 +26,7 @@ from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
     JOB,
+    POD,
     ROLE,
     SECRET,
     SERVICE_ACCOUNT,
@@ -160,6 +165,37 @@ async def test_interrupted_upgrade_is_taken_up_again(helm: HelmPeople) -> None:
     await helm.greets(name, "two")
     await helm.says(name, "Complete")
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
+
+
+async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: HelmPeople) -> None:
+    """A Helm that is killed leaves a pending upgrade; the next attempt of the Job does it again, with the policy abort, too."""
+    name = f"killed-{token()}"
+    content = chart_archive(greeting=GREETING, hook=yaml.safe_dump(pod_hook("pre-upgrade")))
+    await helm.ask(name, chartContent=content, valuesContent="greeting: one", failurePolicy="abort")
+    await helm.says(name, "Complete")
+
+    await helm.change(name, valuesContent="greeting: two")
+    hook = await helm.people.until(POD, "hook-pre-upgrade", name, bool)
+    assert await helm.releases(name) == [(1, "deployed"), (2, "pending-upgrade")]
+    upgrade_of(name).kill()
+    assert "-9" in (await helm.says(name, "Retrying"))["message"]
+
+    await helm.people.until(POD, "hook-pre-upgrade", name, lambda pod: pod["metadata"]["uid"] != hook["metadata"]["uid"])
+    assert await helm.releases(name) == [(1, "deployed"), (2, "failed"), (3, "pending-upgrade")]
+    await end_hook(helm.admin, "pre-upgrade", name, "Succeeded")
+    await helm.greets(name, "two")
+    await helm.says(name, "Complete")
+    assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
+
+
+def upgrade_of(name: str) -> psutil.Process:
+    """The Helm that upgrades a release for the local runner of Jobs."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            command = process.cmdline()
+            if command[1:3] == ["upgrade", name]:
+                return process
+    raise AssertionError(f"no Helm upgrades {name}")
 
 
 @pytest.mark.parametrize(("policy", "left"), [("reinstall", [(1, "deployed")]), ("retry", [(1, "superseded"), (2, "deployed")])])

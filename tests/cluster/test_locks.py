@@ -25,6 +25,7 @@ from locking import (
     Locks,
     condition,
     config_map,
+    end_hook,
     locking,
     pod_hook,
     token,
@@ -117,16 +118,6 @@ async def watched(admin: Api, namespace: str, wanted: bool) -> None:
         return (source is not None and namespace in str(source["spec"]["namespaceSelector"])) is wanted
 
     await eventually(is_so, within=30, what=f"{namespace} watched: {wanted}")
-
-
-async def end_hook(admin: Api, event: str, namespace: str, phase: str) -> None:
-    """Play the kubelet: the pod of a hook has ended."""
-    await admin.request(
-        "PUT",
-        f"/api/v1/namespaces/{namespace}/pods/hook-{event}/status",
-        None,
-        {**(await admin.get(POD, f"hook-{event}", namespace) or {}), "status": {"phase": phase}},
-    )
 
 
 @pytest.mark.check("hpo-71")

@@ -1,8 +1,7 @@
-"""Releases under other configurations (hpo-44, 50, 52, 54 to 57), and restarts (hpo-51)."""
+"""Releases under other configurations (hpo-44, 50, 52, 54 to 57)."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tarfile
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
-    HELM_RELEASE,
     NAMESPACE,
     PROJECT_HELM_CHART,
     SERVICE_ACCOUNT,
@@ -28,10 +26,9 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import ConfigError, parse_config
-from tenantry.testing.settling import settle, snapshot
+from tenantry.testing.settling import settle
 
 Running = Callable[..., AbstractAsyncContextManager[Knative]]
-FULL_SIZE = "TENANTRY_FULL_SIZE"
 
 
 @pytest.fixture
@@ -207,28 +204,3 @@ async def test_a_denied_project_and_a_new_installation(running: Running, owners:
         before["metadata"]["uid"],
         before["metadata"]["resourceVersion"],
     )
-
-
-@pytest.mark.check("hpo-51")
-@pytest.mark.timeout(600)
-async def test_restarts_change_nothing(running: Running, owners: Owners) -> None:
-    """Restarts of the functions over deployed charts write nothing; `make volume` takes 20 restarts and 50 charts."""
-    charts, restarts = (50, 20) if os.environ.get(FULL_SIZE) else (8, 2)
-    project = f"p-{token()}"
-    async with running(CONFIG, functions=FUNCTIONS) as knative:
-        await owners.project(name=project)
-        await asyncio.gather(*(owners.ask(f"demo{number}-{project}", project) for number in range(charts)))
-        for number in range(charts):
-            await owners.provisioned(f"demo{number}-{project}-dummy")
-        await settle(knative, owners.admin)
-        kinds = (HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, NAMESPACE)
-        before = await snapshot(owners.admin, kinds, containing=project)
-        for _ in range(restarts):
-            await asyncio.gather(*(function.stop() for function in knative.functions.values()))
-            await asyncio.gather(*(function.start() for function in knative.functions.values()))
-            for name in knative.functions:
-                await knative.sweep(name)
-        await settle(knative, owners.admin)
-
-    assert len(before) == 3 * charts + charts + 2
-    assert await snapshot(owners.admin, kinds, containing=project) == before

@@ -17,13 +17,15 @@ import yaml
 from helm_people import helm_chart
 from operators import FINALIZER, LIST, Operators
 from people import LABEL, PROJECT_ID, People, changed, registration
-from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
+from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION, Project, cluster_role, named, user
 from scoping import INSTANCE_UID, SCOPES, TEMPLATE_UID, Scoping, role
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
+from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
+from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -60,7 +62,14 @@ from tenantry.testing.settling import settle, snapshot
 
 OURS = (NAMESPACE, CONFIG_MAP, NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
 PROJECT = "p-a"
-WITH_HELM = changed(CONFIG, operator={"helmController": {"enabled": True}})
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/monitored-app"
+WITH_HELM = changed(
+    CONFIG,
+    operator={
+        "helmController": {"enabled": True},
+        "charts": [{"helmApiVersion": DUMMY, "releaseName": "dummy", "chart": str(EXAMPLE)}],
+    },
+)
 THEIR_CHART = "theirs"
 MEMBER_ROLE = "namespacescope-managed-role-from-common-service"
 STAND_IN = "apiserversources.sources.knative.dev"
@@ -110,26 +119,33 @@ class Cluster:
         return process.returncode or 0, output.decode(), errors.decode()
 
 
+def is_installed(helm_chart: Object) -> bool:
+    """Whether Helm has done what a HelmChart asks for."""
+    return (find_condition(helm_chart, "Failed") or {}).get("reason") == "Complete"
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    """All functions that a release needs, and people who use them."""
+    """All functions that a release needs, a real Helm, and people who use them."""
     del control_plane  # the programs are there
     folder = tmp_path_factory.mktemp("uninstall")
     (folder / "config.yaml").write_text(yaml.safe_dump(WITH_HELM))
     plane = ControlPlane(ephemeral=True)
     await asyncio.to_thread(plane.start)
     try:
-        async with (
-            await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin,
-            Knative(plane.kubeconfig, folder, config=WITH_HELM, functions=FUNCTIONS) as knative,
-        ):
-            owners = Owners(admin)
-            project = Project(People(admin), project=PROJECT, chart="demo")
-            await owners.project(name=PROJECT)
-            await owners.ask("demo", PROJECT)
-            await owners.provisioned("demo-dummy")
-            operators = Operators(admin, People(admin), prefix="n-")
-            yield Cluster(plane, admin, knative, owners, project, operators, folder)
+        async with await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin:
+            for each in documents(deployment_folder("knative") / "lockable-kinds"):
+                await admin.apply(CLUSTER_ROLE, each)
+            async with Knative(
+                plane.kubeconfig, folder, config=WITH_HELM, functions=FUNCTIONS, helm=ensure_helm(Lines())
+            ) as knative:
+                owners = Owners(admin)
+                project = Project(People(admin), project=PROJECT, chart="demo")
+                await owners.project(name=PROJECT)
+                await owners.ask("demo", PROJECT)
+                await owners.provisioned("demo-dummy", holds=is_installed)
+                operators = Operators(admin, People(admin), prefix="n-")
+                yield Cluster(plane, admin, knative, owners, project, operators, folder)
     finally:
         await asyncio.to_thread(plane.stop)
 
@@ -151,7 +167,7 @@ async def test_foreign_binding_does_not_hold_up_the_release(cluster: Cluster) ->
     before = await cluster.owners.provisioned("demo-dummy")
     await cluster.admin.delete(HELM_CHART, "demo-dummy", SYSTEM)
     uid = before["metadata"]["uid"]
-    await cluster.owners.provisioned("demo-dummy", holds=lambda found: found["metadata"]["uid"] != uid)
+    await cluster.owners.provisioned("demo-dummy", holds=lambda found: found["metadata"]["uid"] != uid and is_installed(found))
     await cluster.project.bound("User alice")
 
     assert f"RoleBinding {cluster.project.place}/r-edit" in message
@@ -163,9 +179,9 @@ async def test_foreign_binding_does_not_hold_up_the_release(cluster: Cluster) ->
 async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -> None:
     """A HelmChart made by hand, a NamespaceScope and scopes get what the functions make for them."""
     admin, own, people = cluster.admin, cluster.operators, cluster.operators.people
-    chart = helm_chart(THEIR_CHART)
+    chart = helm_chart(THEIR_CHART, valuesContent="greeting: hello")
     await admin.create(HELM_CHART, {**chart, "metadata": {**chart["metadata"], "namespace": SYSTEM}})
-    await people.until(JOB, f"helm-install-{THEIR_CHART}", SYSTEM, bool)
+    await people.until(HELM_CHART, THEIR_CHART, SYSTEM, is_installed)
     await own.begin(1)
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared-list", "namespace": own.home}}
     await admin.create(CONFIG_MAP, {**body, "data": {"mine": "1"}})
@@ -210,8 +226,13 @@ async def _users_things(cluster: Cluster) -> dict[str, Any]:
         (ROLE_BINDING, "r-edit", place),
         (ROLE, "r-admin", place),
         (CONFIG_MAP, "mine", home),
+        (CONFIG_MAP, "mine", place),
         (CONFIG_MAP, "mine", "tenantry-system"),
         (HELM_CHART, THEIR_CHART, SYSTEM),
+        (NAMESPACE, THEIR_CHART, ""),
+        (SECRET, f"sh.helm.release.v1.{THEIR_CHART}.v1", THEIR_CHART),
+        (CONFIG_MAP, THEIR_CHART, THEIR_CHART),
+        (ROLE, THEIR_CHART, THEIR_CHART),
         (NAMESPACE_SCOPE, "common-service", own.home),
         (NAMESPACE_SCOPE, "other", own.home),
         (CONFIG_MAP, "shared-list", own.home),
@@ -231,9 +252,17 @@ async def _users_things(cluster: Cluster) -> dict[str, Any]:
     return found
 
 
+async def _made_by_helm(cluster: Cluster) -> list[str]:
+    """What the release of the ProjectHelmChart consists of, Helm's own record included."""
+    place, kinds = cluster.project.place, (CONFIG_MAP, ROLE, SECRET)
+    found = [each for kind in kinds for each in (await cluster.admin.list(kind, place)).items]
+    names = [f"{each['kind']} {each['metadata']['name']}" for each in found]
+    return sorted(name for name in names if "demo-dummy" in name)
+
+
 async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
     """A dry run shows what would be done, and a no to the question ends it; neither writes anything."""
-    for namespace in (cluster.project.home, "tenantry-system"):
+    for namespace in (cluster.project.home, cluster.project.place, "tenantry-system"):
         body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": namespace}}
         await cluster.admin.create(CONFIG_MAP, {**body, "data": {"a": "b"}})
     await settle(cluster.knative, cluster.admin)
@@ -254,15 +283,18 @@ async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
 
 
 async def test_uninstall_ends_with_nothing_of_ours_and_everything_of_theirs(cluster: Cluster) -> None:
-    """Releases, functions, rights, what the functions made and our kinds are gone; what people made is as it was."""
+    """Releases with all that Helm made, functions, rights and what functions made are gone; what people made is as it was."""
     before = await _users_things(cluster)
     assert all(uid for uid, _ in before.values()), before
+    roles = [f"Role demo-dummy-{level}" for level in ("admin", "edit", "view")]
+    assert await _made_by_helm(cluster) == ["ConfigMap demo-dummy-dashboard", *roles, "Secret sh.helm.release.v1.demo-dummy.v1"]
     code, output, errors = await cluster.tenantry("uninstall", "--yes", "-o", "json", "--timeout", "60")
     assert code == 0, errors + output
     done = json.loads(output)
 
     admin, home, place = cluster.admin, cluster.project.home, cluster.project.place
     assert before == await _users_things(cluster)
+    assert await _made_by_helm(cluster) == []
     assert (await admin.list(HELM_RELEASE, SYSTEM)).items == []
     assert [each["metadata"]["name"] for each in (await admin.list(HELM_CHART, SYSTEM)).items] == [THEIR_CHART]
     assert [named(each) for each in (await admin.list(ROLE_BINDING, place)).items] == [["User carol"]]
