@@ -27,6 +27,7 @@ from tenantry.testing.workload import load_workload
 
 pytestmark = pytest.mark.timeout(300)
 BOUNDED = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+SOME = settings(BOUNDED, max_examples=10)
 FEW = settings(BOUNDED, max_examples=3)
 TWICE = settings(BOUNDED, max_examples=2)
 
@@ -66,7 +67,7 @@ def fuzzing() -> Iterator[Fuzzing]:
 
 @pytest.fixture(scope="module")
 def scoping() -> Iterator[Fuzzing]:
-    with _arena("scope-binding", ["bind", "narrow"]) as found:
+    with _arena("scope-binding-switches", ["to-the-cluster", "rename-role"]) as found:
         yield found
 
 
@@ -167,7 +168,7 @@ def test_a_scope_of_any_shape_is_answered(scoping: Fuzzing, custom: tuple[Kind, 
     kind, schema = custom
 
     @seed(1)
-    @BOUNDED
+    @SOME
     @given(valid(schema))
     def check(value: Any) -> None:
         taken, why = scoping.run(accepted(scoping, kind, value, its_own=True))
