@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from operators import GET_LIST, OWN_ROLES, Operators, chosen, name_of, template
+from operators import GET_LIST, LIST, OWN_ROLES, Operators, chosen, name_of, template
 from people import People
 
 from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
 from tenantry.model.consent import VERBS, consent_objects
 from tenantry.model.kinds import NAMESPACE_SCOPE, ROLE, ROLE_BINDING, labels_of
 from tenantry.testing import eventually
+
+SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "use"]}
 
 
 @pytest.mark.check("sb-47")
@@ -236,3 +239,51 @@ async def test_two_from_namespaces(own: Operators, admin: Api, people: People, p
     await admin.delete(NAMESPACE_SCOPE, "common-service", other.home)
     await other.emptied(1)
     await own.given(1, name_of(own, projection))
+
+
+@pytest.mark.check("sb-49")
+@pytest.mark.parametrize("label", ["{list}-{home}", "{home}-{list}"], ids=["newer", "older"])
+async def test_what_the_ibm_operator_left_is_taken_over(
+    own: Operators, people: People, projection: str, control_plane: ControlPlane, label: str
+) -> None:
+    """Roles and RoleBindings of the names and labels of the IBM operator become ours in place, and go with ours."""
+    await own.begin(1)
+    name, member = name_of(own, projection), own.member(1)
+    labels = {
+        "namespace-scope-configmap": label.format(list=LIST, home=own.home),
+        "app.kubernetes.io/instance": "namespace-scope",
+        "app.kubernetes.io/managed-by": "ibm-namespace-scope-operator",
+        "app.kubernetes.io/name": LIST,
+    }
+    subject = {"kind": "ServiceAccount", "name": "gone", "namespace": own.home}
+    summary = f"nss-runtime-managed-role-from-{own.home}"
+    async with await Api.connect(field_manager="namespace-scope-operator", kubeconfig=control_plane.kubeconfig) as upstream:
+        made = [
+            await upstream.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
+            for kind, metadata, fields in (
+                (ROLE, {"name": name, "namespace": member, "labels": labels}, {"rules": [SECRETS]}),
+                (ROLE, {"name": summary, "namespace": member}, {"rules": [SECRETS]}),
+                (
+                    ROLE_BINDING,
+                    {"name": name, "namespace": member, "labels": labels},
+                    {"roleRef": {"apiGroup": ROLE.group, "kind": "Role", "name": name}, "subjects": [subject]},
+                ),
+            )
+        ]
+    await own.scope(1, annotations=chosen(projection))
+    scope = await own.ready()
+    assert scope["status"]["unprojectedRoles"] == []
+    role, binding = await own.given(1, name)
+    total = await people.get(ROLE, summary, member)
+    assert [each["metadata"]["uid"] for each in made] == [each["metadata"]["uid"] for each in (role, total, binding)]
+    assert SECRETS not in (*role["rules"], *total["rules"])
+    assert role["rules"] == total["rules"]
+    assert binding["subjects"] == [{**subject, "name": "my-op"}]
+    for each in (role, binding, total):
+        assert labels_of(each)["scope-binding/from-namespace"] == own.home
+        assert labels_of(each)["namespace-scope-configmap"] == f"{LIST}-{own.home}"
+    await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    for each in made:
+        kind = ROLE if each["kind"] == "Role" else ROLE_BINDING
+        assert await own.admin.get(kind, each["metadata"]["name"], member) is None
