@@ -25,6 +25,7 @@ from people import People
 from scope_binding.namespace_scopes.restarts import KINDS
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.consent import VERBS
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -333,6 +334,39 @@ async def test_two_share_a_list(own: Operators, people: People, projection: str,
     config_map = await people.get(CONFIG_MAP, LIST, own.home)
     assert {owner["name"] for owner in config_map["metadata"]["ownerReferences"]} == {"one"}
     assert await own.restarted_for(DEPLOYMENT, "blue") != await own.restarted_for(DEPLOYMENT, "my-op")
+
+
+async def test_license_that_nobody_accepts_is_noted(own: Operators, people: People) -> None:
+    """Without an accepted license condition and Event say so and nothing is held back; one that accepts is enough for all."""
+    note = "the license is not accepted (spec.license.accept); nothing is held back"
+    await own.begin(1)
+    for name in ("one", "two"):
+        await own.scope(1, name=name)
+        told = await own.ready(name=name)
+        assert find_condition(told, "Ready")["message"] == note  # type: ignore[index]
+    await own.listed(1)
+    await own.given(1, name_of(own, "managed", "one"))
+
+    async def told_in_events(*notes: str) -> None:
+        async def check() -> bool:
+            events = await own.events("Reconciled")
+            told = {
+                name: [each["message"] for each in events if each["involvedObject"]["name"] == name] for name in ("one", "two")
+            }
+            return all(sorted(found) == sorted(notes) for found in told.values())
+
+        await eventually(check, what=f"the Events {notes}")
+
+    await told_in_events(note)
+    await own.scope(1, name="two", license={"accept": True})
+    for name in ("one", "two"):
+        place = name, own.home
+        await people.until(
+            NAMESPACE_SCOPE,
+            *place,
+            lambda found: (find_condition(found, "Ready") or {})["message"] == "all members are served",
+        )
+    await told_in_events(note, "all members are served")
 
 
 @pytest.mark.check("sb-79")
