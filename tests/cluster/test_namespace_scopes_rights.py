@@ -127,6 +127,42 @@ async def test_what_is_projected_of_which_role(own: Operators) -> None:
     assert f"Role {nothing}" not in await own.in_member(1)
 
 
+@pytest.mark.check("sb-76")
+async def test_further_accounts(own: Operators, projection: str) -> None:
+    """An account that the spec names gets its rights though no pod runs; one that is not there is ignored until it is."""
+    await own.begin(1)
+    for name in ("extra", "later"):
+        await own.right(name, name, [GET_LIST])
+    await own.account("extra")
+
+    async def given(*accounts: str) -> None:
+        if projection == "own-roles":
+            for name in accounts:
+                _, binding = await own.given(1, own_role_name(name, name, own.home))
+                assert [subject["name"] for subject in binding["subjects"]] == [name]
+            return
+        place = name_of(own, projection), own.member(1)
+        await own.people.until(
+            ROLE_BINDING, *place, lambda found: [subject["name"] for subject in found["subjects"]] == sorted(accounts)
+        )
+
+    await own.scope(1, annotations=chosen(projection), serviceAccountMembers=["extra", "later"])
+    await given("my-op", "extra")
+    await own.ready()
+    assert await own.may(1, "list", "configmaps", "extra")
+    assert not await own.may(1, "list", "configmaps", "later")
+    await own.account("later")
+    await given("my-op", "extra", "later")
+    await own.scope(1, annotations=chosen(projection))
+    await given("my-op")
+
+    async def taken() -> bool:
+        return not await own.may(1, "list", "configmaps", "extra") and not await own.may(1, "list", "configmaps", "later")
+
+    await eventually(taken, within=30, what="the accounts that are not named any more have no right")
+    assert await own.may(1, "list", "configmaps")
+
+
 @pytest.mark.check("sb-70")
 async def test_consent_bounds_what_is_projected(own: Operators, projection: str) -> None:
     """What the consent lacks is not projected: told, and for own roles not ready unless a subset is allowed."""
