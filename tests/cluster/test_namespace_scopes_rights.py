@@ -11,7 +11,7 @@ from people import People
 from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.consent import VERBS, consent_objects
+from tenantry.model.consent import VERBS, consent_name, consent_objects
 from tenantry.model.kinds import NAMESPACE_SCOPE, ROLE, ROLE_BINDING, labels_of
 from tenantry.testing import eventually
 
@@ -217,6 +217,49 @@ async def test_no_consent_no_rights(own: Operators, projection: str, admin: Api)
     await own.emptied(1)
     await own.ready("False", "NotAuthorized")
     await own.given(2, name_of(own, projection))
+
+
+@pytest.mark.check("sb-71")
+@pytest.mark.parametrize("end", ["both", "role", "binding", "subject", "roleRef"])
+async def test_rights_end_with_the_consent(own: Operators, people: People, admin: Api, projection: str, end: str) -> None:
+    """Whichever part of a consent goes or changes, the rights in that member go; the other member keeps its own."""
+    await own.begin(2)
+    await own.scope(1, 2, annotations=chosen(projection))
+    name, member, consent = name_of(own, projection), own.member(1), consent_name(own.home)
+    await own.given(1, name)
+    _, kept = await own.given(2, name)
+    await own.ready()
+    match end:
+        case "both":
+            await own.withdraw(member)
+        case "role":
+            await people.delete(ROLE, consent, member)
+        case "binding":
+            await people.delete(ROLE_BINDING, consent, member)
+        case "subject":
+            other = {"kind": "ServiceAccount", "name": "somebody", "namespace": own.home}
+            await people.edit(ROLE_BINDING, consent, member, ("replace", "/subjects", [other]))
+        case "roleRef":
+            _, binding = consent_objects(member, own.home)
+            await people.delete(ROLE_BINDING, consent, member)
+            await admin.create(
+                ROLE_BINDING, {**binding, "roleRef": {**binding["roleRef"], "kind": "ClusterRole", "name": "view"}}
+            )
+    await own.emptied(1)
+    told = await own.ready("False", "NotAuthorized", text=member)
+    assert told["status"]["unprojectedRoles"] == [f"{member}: not authorized"]
+
+    async def refused() -> bool:
+        return not await own.may(1, "list", "configmaps")
+
+    await eventually(refused, what="the account has no right there any more")
+    _, still = await own.given(2, name)
+    assert still["metadata"]["uid"] == kept["metadata"]["uid"]
+
+    await people.delete(ROLE_BINDING, consent, member)
+    await own.consent(member)
+    await own.given(1, name)
+    await own.ready()
 
 
 @pytest.mark.check("sb-81")
