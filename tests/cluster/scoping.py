@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from people import People
@@ -124,6 +125,31 @@ class Scoping(People):
     async def role_when(self, name: str, holds: Callable[[Object], Any] = lambda _: True) -> Object:
         """Wait for a ClusterRole."""
         return await self.until(CLUSTER_ROLE, name, "", holds)
+
+
+@asynccontextmanager
+async def always(holds: Callable[[], Awaitable[bool]], what: str) -> AsyncIterator[None]:
+    """What holds at the beginning holds at each look, every 20 ms, until the end."""
+    assert await holds(), f"not at the beginning: {what}"
+    looks: list[bool] = []
+
+    async def look() -> None:
+        while True:
+            looks.append(await holds())
+            await asyncio.sleep(0.02)
+
+    looking = asyncio.create_task(look())
+    try:
+        yield
+        if not looking.done():  # one look at the end
+            looks.append(await holds())
+    finally:
+        ended = looking.done()
+        looking.cancel()
+        (result,) = await asyncio.gather(looking, return_exceptions=True)
+    assert not ended, f"nobody looked any more: {result!r}"
+    assert len(looks) >= 4, f"too few looks: {looks}"
+    assert all(looks), f"not {what}: {looks}"
 
 
 async def may(admin: Api, user: str, verb: str, resource: str, namespace: str = "") -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,20 +15,22 @@ from operators import Operators
 from people import People
 
 from tenantry.api import Api
+from tenantry.api.errors import Forbidden
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.consent import FULL_CONSENT, consent_name
-from tenantry.model.kinds import ROLE, ROLE_BINDING
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING
+from tenantry.testing import eventually
 
 
 @pytest.fixture
 def command(control_plane: ControlPlane) -> object:
     """``await command(...)``: exit code, output and errors under an administrator's kubeconfig."""
 
-    async def run(*arguments: str) -> tuple[int, str, str]:
+    async def run(*arguments: str | Path) -> tuple[int, str, str]:
         def invoke() -> Result:
             return CliRunner().invoke(
-                main, ["authorize-namespace", *arguments], env={"KUBECONFIG": str(control_plane.kubeconfig)}
+                main, ["authorize-namespace", *map(str, arguments)], env={"KUBECONFIG": str(control_plane.kubeconfig)}
             )
 
         result = await asyncio.to_thread(invoke)  # the command brings an event loop of its own
@@ -92,3 +96,85 @@ async def test_exported_manifests_are_the_consent(command, admin: Api, people: P
     _, as_json, _ = await command(own.member(1), "--to", own.home, "--export", "-o", "json")
     role = json.loads(as_json)["items"][0]
     assert role["rules"] == (await people.get(ROLE, consent_name(own.home), own.member(1)))["rules"]
+
+
+async def test_dry_run_changes_nothing(command, admin: Api, people: People, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """With ``--dry-run`` it is told what would be updated or deleted, and all stays as it is."""
+    own = Operators(admin, people)
+    await own.begin(1, consent=False, operator=False)
+    target, name = own.member(1), consent_name(own.home)
+    code, output, _ = await command(target, "--to", own.home, "--delete", "--dry-run")
+    assert (code, output.splitlines()) == (0, [f"{kind} {target}/{name} absent" for kind in ("Role", "RoleBinding")])
+    await command(target, "--to", own.home)
+    before = [await people.get(kind, name, target) for kind in (ROLE, ROLE_BINDING)]
+
+    code, output, _ = await command(target, "--to", own.home, "--delete", "--dry-run")
+    assert (code, output.splitlines()) == (0, [f"{kind} {target}/{name} deleted (dry run)" for kind in ("Role", "RoleBinding")])
+    least = tmp_path / "least.yaml"
+    least.write_text(yaml.safe_dump([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]))
+    code, output, _ = await command(target, "--to", own.home, "--role-file", str(least), "--subject", "a/b", "--dry-run")
+    assert (code, output.splitlines()) == (0, [f"{kind} {target}/{name} updated (dry run)" for kind in ("Role", "RoleBinding")])
+    assert [await people.get(kind, name, target) for kind in (ROLE, ROLE_BINDING)] == before
+
+
+READ = ["get"]
+WRITE = ["get", "create", "patch", "delete", "escalate", "bind"]
+
+
+@pytest.mark.check("sb-90")
+@pytest.mark.parametrize("roles", [READ, WRITE], ids=["role", "binding"])
+@pytest.mark.parametrize("option", ["", "--delete"], ids=["apply", "delete"])
+async def test_refusal_is_a_failure(  # type: ignore[no-untyped-def]
+    command, admin: Api, people: People, control_plane: ControlPlane, tmp_path: Path, roles: list[str], option: str
+) -> None:
+    """When the API server refuses Role or RoleBinding the command exits with 1 and says what was refused."""
+    own = Operators(admin, people)
+    await own.begin(1, consent=bool(option), operator=False)
+    target, name = own.member(1), consent_name(own.home)
+    kubeconfig = tmp_path / "kubeconfig"
+    async with _limited(own, control_plane, kubeconfig, roles):
+        code, output, errors = await command(target, "--to", own.home, *([option] if option else []), "--kubeconfig", kubeconfig)
+    refused = "roles" if roles is READ else "rolebindings"
+    assert code == 1
+    assert f'{refused}.rbac.authorization.k8s.io "{name}" is forbidden' in errors
+    assert "Traceback" not in output + errors
+    role, binding = await admin.get(ROLE, name, target), await admin.get(ROLE_BINDING, name, target)
+    assert (role is not None) == (bool(option) == (roles is READ))
+    assert (binding is not None) == bool(option)
+
+
+@asynccontextmanager
+async def _limited(own: Operators, control_plane: ControlPlane, kubeconfig: Path, roles: list[str]) -> AsyncIterator[None]:
+    """A kubeconfig of somebody who may do this with Roles, and only read RoleBindings and namespaces."""
+    admin, name, group = own.admin, f"{own.home}-limited", ROLE.group
+    await own.account("limited")
+    path = f"/api/v1/namespaces/{own.home}/serviceaccounts/limited/token"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = (await admin.request("POST", path, None, asked))["status"]["token"]
+    written = yaml.safe_load(control_plane.kubeconfig.read_text())
+    written["users"][0]["user"] = {"token": token}
+    kubeconfig.write_text(yaml.safe_dump(written))
+    rules = [
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": READ},
+        {"apiGroups": [group], "resources": ["roles"], "verbs": roles},
+        {"apiGroups": [group], "resources": ["rolebindings"], "verbs": READ},
+    ]
+    body = {"apiVersion": ROLE.api_version, "metadata": {"name": name}}
+    await admin.create(CLUSTER_ROLE, {**body, "kind": "ClusterRole", "rules": rules})
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    subject = {"kind": "ServiceAccount", "name": "limited", "namespace": own.home}
+    await admin.create(CLUSTER_ROLE_BINDING, {**body, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]})
+
+    async with await Api.connect(field_manager="tests-limited", kubeconfig=kubeconfig) as limited:
+
+        async def in_force() -> bool:
+            try:
+                await limited.get(ROLE_BINDING, "any", own.home)
+            except Forbidden:
+                return False
+            return True
+
+        await eventually(in_force, what="its rights")
+    yield
+    await admin.delete(CLUSTER_ROLE_BINDING, name)
+    await admin.delete(CLUSTER_ROLE, name)

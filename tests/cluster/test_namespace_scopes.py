@@ -25,6 +25,7 @@ from people import People
 from scope_binding.namespace_scopes.restarts import KINDS
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.consent import VERBS
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -44,6 +45,7 @@ from tenantry.testing import eventually
 SCOPE_BINDING = "scope-binding"
 MY_OP = "my-op-e756cda126bb30"
 LEADER = "leader-d9bb891cabf984"
+EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": sorted(VERBS)}
 EXAMPLES = {
     "common-service": """
 apiVersion: operator.ibm.com/v1
@@ -120,18 +122,22 @@ async def test_list_rights_and_finalizer(ops: Operators) -> None:
 @pytest.mark.check("sb-55")
 @pytest.mark.check("sb-56")
 @pytest.mark.check("sb-77")
-async def test_member_joins_and_leaves(ops: Operators, people: People) -> None:
+async def test_member_joins_and_leaves(ops: Operators, people: People, projection: str) -> None:
     """A further member gets its rights, the list grows and the operator restarts for it; leaving undoes all of it."""
-    await ops.scope("ops", 1, 2, annotations=OWN_ROLES)
-    await ops.given(2, MY_OP)
+    await ops.scope("ops", 1, annotations=chosen(projection))
+    await ops.listed(1)
+    await ops.scope("ops", 1, 2, annotations=chosen(projection))
+    role, binding = await ops.given(2, name_of(ops, projection))
+    assert role["rules"] == [EVERYTHING if projection == "managed" else GET_LIST]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": "ops"}]
     await ops.listed(1, 2)
     assert await ops.restarted_for() == "224f96eafebffc"
     summary = await people.get(ROLE, "nss-runtime-managed-role-from-ops", "tenant2")
-    assert summary["rules"] == [GET_LIST]
+    assert summary["rules"] == role["rules"]
     assert await ops.admin.get(ROLE_BINDING, summary["metadata"]["name"], "tenant2") is None
 
     await people.edit(CONFIG_MAP, LIST, "ops", ("replace", "/data/namespaces", "ops,tenant1"))
-    await ops.scope("ops", 1, annotations=OWN_ROLES)
+    await ops.scope("ops", 1, annotations=chosen(projection))
     await ops.emptied(2)
     await ops.listed(1)
     assert await ops.restarted_for() == "6c47594befb397"
@@ -156,39 +162,41 @@ async def test_new_right_of_an_account_follows(ops: Operators) -> None:
 
 @pytest.mark.check("sb-67")
 @pytest.mark.parametrize("drift", ["subjects", "rules", "label", "binding", "role", "roleRef"])
-async def test_projected_rights_are_restored(ops: Operators, people: People, drift: str) -> None:
+async def test_projected_rights_are_restored(ops: Operators, people: People, projection: str, drift: str) -> None:
     """Whatever is done by hand to what was projected is put back."""
-    await ops.scope(1, annotations=OWN_ROLES)
-    before, bound = await ops.given(1, MY_OP, lambda found: found["rules"] == [GET_LIST])
+    await ops.scope(1, annotations=chosen(projection))
+    name = name_of(ops, projection)
+    rules = [EVERYTHING if projection == "managed" else GET_LIST]
+    before, bound = await ops.given(1, name, lambda found: found["rules"] == rules)
     match drift:
         case "subjects":
             user = {"apiGroup": ROLE.group, "kind": "User", "name": "eve"}
-            await people.edit(ROLE_BINDING, MY_OP, "tenant1", ("replace", "/subjects", [user]))
+            await people.edit(ROLE_BINDING, name, "tenant1", ("replace", "/subjects", [user]))
         case "rules":
-            await people.edit(ROLE, MY_OP, "tenant1", ("add", "/rules/-", {**GET_LIST, "resources": ["secrets"]}))
+            await people.edit(ROLE, name, "tenant1", ("add", "/rules/-", {**GET_LIST, "resources": ["secrets"]}))
         case "label":
-            await people.edit(ROLE, MY_OP, "tenant1", ("remove", "/metadata/labels", None))
+            await people.edit(ROLE, name, "tenant1", ("remove", "/metadata/labels", None))
         case "binding":
-            await people.delete(ROLE_BINDING, MY_OP, "tenant1")
+            await people.delete(ROLE_BINDING, name, "tenant1")
         case "role":
-            await people.delete(ROLE, MY_OP, "tenant1")
+            await people.delete(ROLE, name, "tenant1")
         case "roleRef":
-            await people.delete(ROLE_BINDING, MY_OP, "tenant1")
+            await people.delete(ROLE_BINDING, name, "tenant1")
             labels = dict(labels_of(bound))
-            metadata = {"name": MY_OP, "namespace": "tenant1", "labels": labels}
+            metadata = {"name": name, "namespace": "tenant1", "labels": labels}
             body = {key: bound[key] for key in ("apiVersion", "kind", "subjects")}
             reference = {**bound["roleRef"], "kind": "ClusterRole", "name": "view"}
             await ops.admin.apply(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
     await people.until(
         ROLE_BINDING,
-        MY_OP,
+        name,
         "tenant1",
         lambda found: (
             (found["subjects"], found["roleRef"], labels_of(found)) == (bound["subjects"], bound["roleRef"], labels_of(bound))
         ),
     )
     await people.until(
-        ROLE, MY_OP, "tenant1", lambda found: (found["rules"], labels_of(found)) == (before["rules"], labels_of(before))
+        ROLE, name, "tenant1", lambda found: (found["rules"], labels_of(found)) == (before["rules"], labels_of(before))
     )
 
 
@@ -328,6 +336,39 @@ async def test_two_share_a_list(own: Operators, people: People, projection: str,
     assert await own.restarted_for(DEPLOYMENT, "blue") != await own.restarted_for(DEPLOYMENT, "my-op")
 
 
+async def test_license_that_nobody_accepts_is_noted(own: Operators, people: People) -> None:
+    """Without an accepted license condition and Event say so and nothing is held back; one that accepts is enough for all."""
+    note = "the license is not accepted (spec.license.accept); nothing is held back"
+    await own.begin(1)
+    for name in ("one", "two"):
+        await own.scope(1, name=name)
+        told = await own.ready(name=name)
+        assert find_condition(told, "Ready")["message"] == note  # type: ignore[index]
+    await own.listed(1)
+    await own.given(1, name_of(own, "managed", "one"))
+
+    async def told_in_events(*notes: str) -> None:
+        async def check() -> bool:
+            events = await own.events("Reconciled")
+            told = {
+                name: [each["message"] for each in events if each["involvedObject"]["name"] == name] for name in ("one", "two")
+            }
+            return all(sorted(found) == sorted(notes) for found in told.values())
+
+        await eventually(check, what=f"the Events {notes}")
+
+    await told_in_events(note)
+    await own.scope(1, name="two", license={"accept": True})
+    for name in ("one", "two"):
+        place = name, own.home
+        await people.until(
+            NAMESPACE_SCOPE,
+            *place,
+            lambda found: (find_condition(found, "Ready") or {})["message"] == "all members are served",
+        )
+    await told_in_events(note, "all members are served")
+
+
 @pytest.mark.check("sb-79")
 async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) -> None:
     """The from namespace can be deleted with a NamespaceScope in it, and its members are cleaned up."""
@@ -401,7 +442,7 @@ async def test_examples_of_the_document(scopes: Knative, admin: Api, people: Peo
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": home}]
         assert binding["roleRef"]["name"] == name
         role = await people.get(ROLE, name, member)
-        assert role["rules"] == [{"apiGroups": ["*"], "resources": ["*"], "verbs": sorted(VERBS)}]
+        assert role["rules"] == [EVERYTHING]
     assert await found.restarted_for(DEPLOYMENT, "secretman") is not None
     await admin.delete(NAMESPACE_SCOPE, document, home)
     await found.absent(NAMESPACE_SCOPE, document, home)

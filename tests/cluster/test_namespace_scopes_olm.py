@@ -95,13 +95,15 @@ def deployment_spec(*env: Any, labels: dict[str, str] | None = None, **spec: Any
     return {"name": "my-op", "spec": {"replicas": 1, "template": made_from}}
 
 
-def csv_of(own: Operators, *deployments: Any, name: str = CSV, annotations: dict[str, str] | None = None) -> Object:
-    """A ClusterServiceVersion of package my-op."""
+def csv_of(
+    own: Operators, *deployments: Any, name: str = CSV, annotations: dict[str, str] | None = None, package: str = "my-op"
+) -> Object:
+    """A ClusterServiceVersion of a package; unless told otherwise it asks for its injection."""
     given = {"nss.operator.ibm.com/managed-operators": "my-op"} if annotations is None else annotations
     metadata = {
         "name": name,
         "namespace": own.home,
-        "labels": {f"operators.coreos.com/my-op.{own.home}": ""},
+        "labels": {f"operators.coreos.com/{package}.{own.home}": ""},
         "annotations": given,
     }
     install = {"strategy": "deployment", "spec": {"deployments": list(deployments)}}
@@ -180,6 +182,54 @@ async def test_injection_forth_and_back(olm: Operators, admin: Api, before: Obje
     )
     assert after["spec"] == made["spec"]
     assert annotations_of(after) == annotations_of(made)
+
+
+@pytest.mark.check("sb-84")
+@pytest.mark.parametrize(
+    "text",
+    ["my-operator1,my-thirdparty-operator,nowhere", " my-operator1 ,\tmy-thirdparty-operator,, nowhere , "],
+    ids=["commas", "padded"],
+)
+async def test_one_operator_names_many_packages(olm: Operators, admin: Api, text: str) -> None:
+    """Each package of the list is injected, with blanks around it too; one without a ClusterServiceVersion is told as such."""
+    await olm.begin(1)
+    named = {"nss.operator.ibm.com/managed-operators": text}
+    packages = ["my-operator1", "my-thirdparty-operator", "not-named"]
+    for number, package in enumerate(packages):
+        annotations = {} if number else named
+        body = csv_of(olm, deployment_spec(LITERAL), name=package, annotations=annotations, package=package)
+        await admin.create(CLUSTER_SERVICE_VERSION, body)
+    await olm.scope(1, csvInjector=ON)
+    for package in packages[:2]:
+        assert env_in(await injected(olm, package)) == [OURS]
+    scope = await olm.ready()
+    assert scope["status"]["managedCSVList"] == [*packages[:2], "nowhere"]
+    assert scope["status"]["patchedCSVList"] == packages[:2]
+    assert env_in(await olm.people.get(CLUSTER_SERVICE_VERSION, "not-named", olm.home)) == [LITERAL]
+
+
+@pytest.mark.check("sb-84")
+@pytest.mark.check("sb-88")
+@pytest.mark.parametrize("before", [DOWNWARD, LITERAL], ids=["downward", "literal"])
+async def test_init_containers_that_have_the_variable(olm: Operators, admin: Api, before: Object) -> None:
+    """Of the init containers those that have the variable read the list, the others are left alone; all is put back."""
+    await olm.begin(1)
+    listed = [
+        {"name": "reads", "image": "example.com/i", "env": [OTHER, before]},
+        {"name": "other", "image": "example.com/i", "env": [OTHER]},
+        {"name": "bare", "image": "example.com/i"},
+    ]
+    made = await admin.create(CLUSTER_SERVICE_VERSION, csv_of(olm, deployment_spec(OTHER, initContainers=listed)))
+    await olm.scope(1, csvInjector=ON)
+    csv = await injected(olm)
+    reads, *others = template_in(csv)["spec"]["initContainers"]
+    assert reads["env"] == [OTHER, OURS]
+    assert others == listed[1:]
+    await olm.scope(1)
+    after = await olm.people.until(
+        CLUSTER_SERVICE_VERSION, CSV, olm.home, lambda found: "scope-binding/original" not in annotations_of(found)
+    )
+    assert after["spec"] == made["spec"]
 
 
 @pytest.mark.check("sb-88")

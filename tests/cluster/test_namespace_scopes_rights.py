@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from operators import GET_LIST, OWN_ROLES, Operators, chosen, name_of, template
+from operators import GET_LIST, LIST, OWN_ROLES, Operators, chosen, name_of, template
 from people import People
 
 from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
-from tenantry.model.consent import VERBS, consent_objects
+from tenantry.local.control_plane import ControlPlane
+from tenantry.model.consent import VERBS, consent_name, consent_objects
 from tenantry.model.kinds import NAMESPACE_SCOPE, ROLE, ROLE_BINDING, labels_of
 from tenantry.testing import eventually
+
+SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "use"]}
 
 
 @pytest.mark.check("sb-47")
@@ -124,6 +127,42 @@ async def test_what_is_projected_of_which_role(own: Operators) -> None:
     assert f"Role {nothing}" not in await own.in_member(1)
 
 
+@pytest.mark.check("sb-76")
+async def test_further_accounts(own: Operators, projection: str) -> None:
+    """An account that the spec names gets its rights though no pod runs; one that is not there is ignored until it is."""
+    await own.begin(1)
+    for name in ("extra", "later"):
+        await own.right(name, name, [GET_LIST])
+    await own.account("extra")
+
+    async def given(*accounts: str) -> None:
+        if projection == "own-roles":
+            for name in accounts:
+                _, binding = await own.given(1, own_role_name(name, name, own.home))
+                assert [subject["name"] for subject in binding["subjects"]] == [name]
+            return
+        place = name_of(own, projection), own.member(1)
+        await own.people.until(
+            ROLE_BINDING, *place, lambda found: [subject["name"] for subject in found["subjects"]] == sorted(accounts)
+        )
+
+    await own.scope(1, annotations=chosen(projection), serviceAccountMembers=["extra", "later"])
+    await given("my-op", "extra")
+    await own.ready()
+    assert await own.may(1, "list", "configmaps", "extra")
+    assert not await own.may(1, "list", "configmaps", "later")
+    await own.account("later")
+    await given("my-op", "extra", "later")
+    await own.scope(1, annotations=chosen(projection))
+    await given("my-op")
+
+    async def taken() -> bool:
+        return not await own.may(1, "list", "configmaps", "extra") and not await own.may(1, "list", "configmaps", "later")
+
+    await eventually(taken, within=30, what="the accounts that are not named any more have no right")
+    assert await own.may(1, "list", "configmaps")
+
+
 @pytest.mark.check("sb-70")
 async def test_consent_bounds_what_is_projected(own: Operators, projection: str) -> None:
     """What the consent lacks is not projected: told, and for own roles not ready unless a subset is allowed."""
@@ -178,6 +217,49 @@ async def test_no_consent_no_rights(own: Operators, projection: str, admin: Api)
     await own.emptied(1)
     await own.ready("False", "NotAuthorized")
     await own.given(2, name_of(own, projection))
+
+
+@pytest.mark.check("sb-71")
+@pytest.mark.parametrize("end", ["both", "role", "binding", "subject", "roleRef"])
+async def test_rights_end_with_the_consent(own: Operators, people: People, admin: Api, projection: str, end: str) -> None:
+    """Whichever part of a consent goes or changes, the rights in that member go; the other member keeps its own."""
+    await own.begin(2)
+    await own.scope(1, 2, annotations=chosen(projection))
+    name, member, consent = name_of(own, projection), own.member(1), consent_name(own.home)
+    await own.given(1, name)
+    _, kept = await own.given(2, name)
+    await own.ready()
+    match end:
+        case "both":
+            await own.withdraw(member)
+        case "role":
+            await people.delete(ROLE, consent, member)
+        case "binding":
+            await people.delete(ROLE_BINDING, consent, member)
+        case "subject":
+            other = {"kind": "ServiceAccount", "name": "somebody", "namespace": own.home}
+            await people.edit(ROLE_BINDING, consent, member, ("replace", "/subjects", [other]))
+        case "roleRef":
+            _, binding = consent_objects(member, own.home)
+            await people.delete(ROLE_BINDING, consent, member)
+            await admin.create(
+                ROLE_BINDING, {**binding, "roleRef": {**binding["roleRef"], "kind": "ClusterRole", "name": "view"}}
+            )
+    await own.emptied(1)
+    told = await own.ready("False", "NotAuthorized", text=member)
+    assert told["status"]["unprojectedRoles"] == [f"{member}: not authorized"]
+
+    async def refused() -> bool:
+        return not await own.may(1, "list", "configmaps")
+
+    await eventually(refused, what="the account has no right there any more")
+    _, still = await own.given(2, name)
+    assert still["metadata"]["uid"] == kept["metadata"]["uid"]
+
+    await people.delete(ROLE_BINDING, consent, member)
+    await own.consent(member)
+    await own.given(1, name)
+    await own.ready()
 
 
 @pytest.mark.check("sb-81")
@@ -236,3 +318,51 @@ async def test_two_from_namespaces(own: Operators, admin: Api, people: People, p
     await admin.delete(NAMESPACE_SCOPE, "common-service", other.home)
     await other.emptied(1)
     await own.given(1, name_of(own, projection))
+
+
+@pytest.mark.check("sb-49")
+@pytest.mark.parametrize("label", ["{list}-{home}", "{home}-{list}"], ids=["newer", "older"])
+async def test_what_the_ibm_operator_left_is_taken_over(
+    own: Operators, people: People, projection: str, control_plane: ControlPlane, label: str
+) -> None:
+    """Roles and RoleBindings of the names and labels of the IBM operator become ours in place, and go with ours."""
+    await own.begin(1)
+    name, member = name_of(own, projection), own.member(1)
+    labels = {
+        "namespace-scope-configmap": label.format(list=LIST, home=own.home),
+        "app.kubernetes.io/instance": "namespace-scope",
+        "app.kubernetes.io/managed-by": "ibm-namespace-scope-operator",
+        "app.kubernetes.io/name": LIST,
+    }
+    subject = {"kind": "ServiceAccount", "name": "gone", "namespace": own.home}
+    summary = f"nss-runtime-managed-role-from-{own.home}"
+    async with await Api.connect(field_manager="namespace-scope-operator", kubeconfig=control_plane.kubeconfig) as upstream:
+        made = [
+            await upstream.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
+            for kind, metadata, fields in (
+                (ROLE, {"name": name, "namespace": member, "labels": labels}, {"rules": [SECRETS]}),
+                (ROLE, {"name": summary, "namespace": member}, {"rules": [SECRETS]}),
+                (
+                    ROLE_BINDING,
+                    {"name": name, "namespace": member, "labels": labels},
+                    {"roleRef": {"apiGroup": ROLE.group, "kind": "Role", "name": name}, "subjects": [subject]},
+                ),
+            )
+        ]
+    await own.scope(1, annotations=chosen(projection))
+    scope = await own.ready()
+    assert scope["status"]["unprojectedRoles"] == []
+    role, binding = await own.given(1, name)
+    total = await people.get(ROLE, summary, member)
+    assert [each["metadata"]["uid"] for each in made] == [each["metadata"]["uid"] for each in (role, total, binding)]
+    assert SECRETS not in (*role["rules"], *total["rules"])
+    assert role["rules"] == total["rules"]
+    assert binding["subjects"] == [{**subject, "name": "my-op"}]
+    for each in (role, binding, total):
+        assert labels_of(each)["scope-binding/from-namespace"] == own.home
+        assert labels_of(each)["namespace-scope-configmap"] == f"{LIST}-{own.home}"
+    await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    for each in made:
+        kind = ROLE if each["kind"] == "Role" else ROLE_BINDING
+        assert await own.admin.get(kind, each["metadata"]["name"], member) is None

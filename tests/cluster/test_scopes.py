@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -113,27 +113,29 @@ async def test_bindings_follow_the_namespaces_of_an_instance(scopes: Knative, sc
     left = await scoping.bound_in(test, other)
     assert left[other]["metadata"]["uid"] == both[other]["metadata"]["uid"]
 
-    seen: list[int] = []
-
-    async def poll() -> None:
-        while True:
-            lists = await asyncio.gather(
-                scoping.admin.list(ROLE_BINDING, label_selector=f"{GENERATE_NAME}={test}"),
-                scoping.admin.list(CLUSTER_ROLE_BINDING, label_selector=f"{GENERATE_NAME}={test}"),
-            )
-            seen.append(sum(len(listing.items) for listing in lists))
-            await asyncio.sleep(0.02)
-
-    polling = asyncio.create_task(poll())
+    since = {kind: (await scoping.admin.list(kind)).resource_version for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)}
     await scoping.instance(si1, st1)
     whole = await scoping.bound_in(test, "")
     assert whole[""]["metadata"]["name"].startswith(f"{test}-")
     await scoping.scoped(si1)
     await scoping.instance(si1, st1, namespaces=["default"])
     await scoping.bound_in(test, "default")
-    polling.cancel()
-    assert len(seen) > 1
-    assert min(seen) >= 1, f"at some moment nothing was bound: {seen}"
+    changes = sorted([change for kind in since for change in await _changes(scoping, kind, since[kind], test)])
+    assert [step for _, step in changes] == [1, -1, 1, -1], "at some moment nothing was bound"
+
+
+async def _changes(scoping: Scoping, kind: Kind, since: str, name: str) -> list[tuple[int, int]]:
+    """When (resource version) a binding of a role was made (1) or deleted (-1), as a watch tells it afterwards."""
+    steps, found = {"ADDED": 1, "DELETED": -1}, []
+    selector = f"{GENERATE_NAME}={name}"
+    watch = scoping.admin.watch(kind, resource_version=since, label_selector=selector, timeout_s=60)
+    async with aclosing(watch) as told:  # type: ignore[type-var]
+        async for change, obj in told:
+            if change in steps:
+                found.append((int(obj["metadata"]["resourceVersion"]), steps[change]))
+            if len(found) == 2:
+                break
+    return found
 
 
 @pytest.mark.check("sb-10")

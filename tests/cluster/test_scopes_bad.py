@@ -154,6 +154,26 @@ async def test_null_is_not_the_whole_cluster(scopes: Knative, scoping: Scoping, 
     assert await scoping.bound(test) == {}
 
 
+@pytest.mark.check("sb-37")
+async def test_an_empty_list_and_a_selector_are_not_the_whole_cluster(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
+    """``namespaces: []`` beside a selector that matches nothing gives nothing, and takes back what the whole cluster had."""
+    test = f"test-{token()}"
+    st, si = f"st-{test}", f"si-{test}"
+    nothing = {"namespaces": [], "namespaceSelector": {f"env-{test}": "prod"}}
+    await scoping.template(st, role(test))
+    await scoping.instance(si, st, **nothing)
+    await scoping.scoped(si)
+    await calm(scopes)
+    assert await scoping.bound(test) == {}
+    await scoping.instance(si, st, namespaces=[])
+    await scoping.bound_in(test, "")
+    await scoping.instance(si, st, **nothing)
+    await scoping.bound_in(test)
+    await scoping.scoped(si)
+    await scoping.namespace(f"p-{test}", labels={f"env-{test}": "prod"})
+    await scoping.bound_in(test, f"p-{test}")
+
+
 async def test_two_roles_of_one_name_are_refused(scopes: Knative, scoping: Scoping) -> None:
     """generateName is unique inside a template."""
     with pytest.raises(ApiError, match="give each its own"):

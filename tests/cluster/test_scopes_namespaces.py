@@ -8,18 +8,37 @@ from typing import Any
 import pytest
 from flawless import Calm
 from people import look, post, token
-from scoping import GENERATE_NAME, INSTANCE_HASH, INSTANCE_UID, OP, SCOPES, Scoping, may, role
+from scoping import (
+    GENERATE_NAME,
+    INSTANCE_HASH,
+    INSTANCE_UID,
+    OP,
+    READ_SECRETS,
+    SCOPES,
+    TEMPLATE_HASH,
+    TEMPLATE_UID,
+    Scoping,
+    always,
+    may,
+    role,
+)
 
+from scope_binding.scopes.names import FAMILIES, Family
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.local.processes import FunctionProcess
 from tenantry.model.kinds import (
+    CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
     NAMESPACE,
     ROLE_BINDING,
     SCOPE_INSTANCE,
+    Kind,
     Object,
     is_terminating,
+    labels_of,
 )
 from tenantry.testing import eventually
 from tenantry.testing.settling import snapshot
@@ -184,40 +203,55 @@ async def test_subjects_of_many_bindings_change_in_place(scopes: Knative, scopin
 
 
 @pytest.mark.check("sb-46")
-async def test_bindings_of_the_oria_operator_are_taken_over(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
-    """A binding that upstream left is replaced by one with our name, and at no moment is there none."""
+@pytest.mark.parametrize("namespace", ["default", ""], ids=["namespace", "cluster"])
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+async def test_what_the_oria_operator_left_is_taken_over(
+    scopes: Knative, scoping: Scoping, control_plane: ControlPlane, calm: Calm, family: Family, namespace: str
+) -> None:
+    """Upstream's ClusterRole becomes ours in place, its binding is replaced by ours, and access is never missing."""
     test = f"test-{token()}"
-    await scoping.template(f"st-{test}", role(test, subjects=[{**OP, "name": test}]))
-    instance = await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
-    ours = (await scoping.bound_in(test, "default"))["default"]
-    await calm(scopes)
-    labels = {INSTANCE_UID: instance["metadata"]["uid"], GENERATE_NAME: test, INSTANCE_HASH: "7c9b5d8f4"}
-    theirs: Object = {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": "RoleBinding",
-        "metadata": {
-            "name": f"{test}-x7k2p",
-            "namespace": "default",
-            "labels": labels,
-            "ownerReferences": [{**ours["metadata"]["ownerReferences"][0], "blockOwnerDeletion": True}],
-        },
-        "roleRef": ours["roleRef"],
-        "subjects": ours["subjects"],
-    }
-    seen: list[bool] = []
+    st, si, theirs = f"st-{test}", f"si-{test}", f"{test}-x7k2p"
+    kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
+    subject = {**OP, "name": test}
+    places = {"namespaces": [namespace]} if namespace else {}
+    reference = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole", "name": test}
 
-    async def poll() -> None:
-        while True:
-            seen.append(await may(scoping.admin, f"system:serviceaccount:ops:{test}", "list", "secrets", "default"))
-            await asyncio.sleep(0.02)
+    def left(of: Kind, name: str, owner: Object, labels: Object, **fields: Any) -> Object:
+        owned = {key: owner[key] for key in ("apiVersion", "kind")} | {key: owner["metadata"][key] for key in ("name", "uid")}
+        metadata: Object = {"name": name, "labels": {**labels, GENERATE_NAME: test}}
+        metadata["ownerReferences"] = [{**owned, "controller": True, "blockOwnerDeletion": True}]
+        if of is ROLE_BINDING:
+            metadata["namespace"] = namespace
+        return {"apiVersion": of.api_version, "kind": of.kind, "metadata": metadata, **fields}
+
+    async def access() -> bool:
+        return await may(scoping.admin, f"system:serviceaccount:ops:{test}", "list", "secrets", "default")
 
     with scoping.asleep(scopes):
-        await scoping.admin.create(ROLE_BINDING, theirs)
-        await scoping.delete(ROLE_BINDING, ours["metadata"]["name"], "default")
-        polling = asyncio.create_task(poll())
-    await scoping.away(ROLE_BINDING, f"{test}-x7k2p", "default")
-    await scoping.bound_in(test, "default")
-    polling.cancel()
-    assert all(seen[1:]), "access was lost"
-    assert (await scoping.bound(test))["default"]["metadata"]["name"] == ours["metadata"]["name"]
-    assert not (await scoping.admin.list(CLUSTER_ROLE_BINDING, label_selector=f"{GENERATE_NAME}={test}")).items
+        template = await scoping.template(st, role(test, subjects=[subject]), kind=family.template)
+        instance = await scoping.instance(si, st, kind=family.instance, **places)
+        labels = {TEMPLATE_UID: template["metadata"]["uid"], TEMPLATE_HASH: "5d8f49b7c"}
+        body = left(CLUSTER_ROLE, test, template, labels, rules=[READ_SECRETS])
+        async with await Api.connect(field_manager="scopetemplate-controller", kubeconfig=control_plane.kubeconfig) as oria:
+            before = await oria.apply(CLUSTER_ROLE, body)
+        labels = {INSTANCE_UID: instance["metadata"]["uid"], INSTANCE_HASH: "7c9b5d8f4"}
+        body = left(kind, theirs, instance, labels, roleRef=reference, subjects=[subject])
+        async with await Api.connect(field_manager="scopeinstance-controller", kubeconfig=control_plane.kubeconfig) as oria:
+            await oria.apply(kind, body)
+        await eventually(access, what="upstream's binding is in force")
+    async with always(access, "access"):
+        await scoping.away(kind, theirs, namespace)
+        bound = await scoping.bound_in(test, namespace)
+        await scoping.scoped(si, kind=family.instance)
+        await scoping.templated(st, kind=family.template)
+        await calm(scopes)
+    after = await scoping.get(CLUSTER_ROLE, test)
+    assert (after["metadata"]["uid"], after["rules"]) == (before["metadata"]["uid"], [READ_SECRETS])
+    assert labels_of(after)[family.template_label] == st
+    assert labels_of(after)[TEMPLATE_HASH] != "5d8f49b7c"
+    assert labels_of(bound[namespace])[family.instance_label] == si
+    assert bound[namespace]["subjects"] == [subject]
+
+    await scoping.delete(family.instance, si)
+    await scoping.bound_in(test)
+    await scoping.no_role(test)

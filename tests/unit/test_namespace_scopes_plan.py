@@ -15,11 +15,13 @@ from scope_binding.namespace_scopes.names import (
     FROM_LABEL,
     HASH,
     MANAGER,
+    OWNERSHIP_LABEL,
     PENDING,
     label_value,
     managed_role_name,
     own_role_name,
     ownership_labels,
+    runtime_role_name,
     value_hash,
 )
 from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
@@ -344,3 +346,34 @@ def test_a_right_whose_label_was_changed_is_put_right() -> None:
     theirs["metadata"]["labels"] = ownership_labels("namespace-scope", "others")
     assert f"update Role t1/{name}" in changes(seen(scope(), roles={("t1", name): mine}))
     assert f"update Role t1/{name}" not in changes(seen(scope(), roles={("t1", name): theirs}))
+
+
+@pytest.mark.parametrize(
+    ("labels", "taken"),
+    [
+        ({}, True),
+        ({OWNERSHIP_LABEL: "namespace-scope-ops"}, True),
+        ({OWNERSHIP_LABEL: "ops-namespace-scope"}, True),
+        ({OWNERSHIP_LABEL: "ops-another"}, False),
+        ({OWNERSHIP_LABEL: "ops-namespace-scope", FROM_LABEL: "others"}, False),
+        ({"team": "x"}, False),
+    ],
+)
+def test_which_runtime_roles_are_taken_over(labels: dict[str, str], taken: bool) -> None:
+    """Those that the IBM operator left, without a label or with its own; others of the name are left alone, and told."""
+    name = runtime_role_name("ops")
+    left = {**ours("Role", name), "rules": []}
+    left["metadata"] = {**left["metadata"], "labels": labels, "managedFields": []}
+    found = seen(scope(), roles={("t1", name): left})
+    assert (f"update Role t1/{name}" in changes(found)) == taken
+    (status,) = [write for write in reported(found).writes() if isinstance(write, Apply)]
+    assert (f"not ours and left as they are: Role or RoleBinding t1/{name}" in str(status.wanted["status"])) != taken
+
+
+@pytest.mark.parametrize(("labels", "taken"), [({}, False), ({OWNERSHIP_LABEL: "ops-namespace-scope"}, True)])
+def test_a_right_without_any_label_is_not_taken_over(labels: dict[str, str], taken: bool) -> None:
+    """What is bound needs a label of the IBM operator, in either order of its parts: a name alone may be a chance."""
+    name = managed_role_name("s", "ops", shared=False)
+    left = ours("Role", name)
+    left["metadata"] = {**left["metadata"], "labels": labels, "managedFields": []}
+    assert (f"update Role t1/{name}" in changes(seen(scope(), roles={("t1", name): left}))) == taken

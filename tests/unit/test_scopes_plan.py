@@ -90,6 +90,12 @@ def test_names_are_computed_and_fit() -> None:
         ({"namespaceSelector": {}}, False, False),
         ({"namespaceSelector": None}, True, True),
         ({"namespaceSelector": {"env": "prod"}}, False, False),
+        ({"namespaces": [], "namespaceSelector": {}}, False, False),
+        ({"namespaces": [], "namespaceSelector": {"env": "prod"}}, False, False),
+        ({"namespaces": [], "namespaceSelector": {"matchLabels": {"env": "prod"}}}, False, False),
+        ({"namespaces": [], "namespaceSelector": {"env": 1}}, False, True),
+        ({"namespaces": [], "namespaceSelector": None}, True, True),
+        ({"namespaces": None, "namespaceSelector": {"env": "prod"}}, False, True),
         ({"namespaceSelector": {"env": 1}}, False, True),
         ({"namespaceSelector": {"matchLabels": {"env": "prod"}, "env": "prod"}}, False, True),
     ],
@@ -101,6 +107,15 @@ def test_only_nothing_means_the_whole_cluster(spec: Object, cluster: bool, probl
     assert (reach.cluster, bool(reach.problem)) == (cluster, problem)
     if problem:
         assert steps(plan_instance(seen(template("t"), instance(**spec)))) == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"namespaces": []}, {"namespaces": ["gone"]}])
+def test_no_namespace_at_all_is_not_the_whole_cluster(spec: Object) -> None:
+    """Where a selector matches nothing, nothing is bound, and what was bound in the whole cluster goes."""
+    of, si = template("t"), instance(namespaceSelector={"env": "nothing"}, **spec)
+
+    assert steps(plan_instance(seen(of, si))) == []
+    assert steps(plan_instance(seen(of, si, bindings=bound(of, instance(), "")))) == [["-*"]]
 
 
 def test_a_switch_binds_before_it_takes_away() -> None:

@@ -16,6 +16,7 @@ from scope_binding.namespace_scopes.names import (
     MANAGER,
     OWNERSHIP_LABEL,
     RUNTIME_PREFIX,
+    label_value,
 )
 from scope_binding.namespace_scopes.projection import Grant, Projection, stale
 from scope_binding.namespace_scopes.seen import Place, Seen
@@ -38,13 +39,18 @@ def _may_write(obj: Object, grant: Grant, seen: Seen) -> bool:
     """Whether an object at the place of a grant is ours, made by hand as ours, or left there by the IBM operator.
 
     Its label says whose it is; without the label, that we own fields of it does.  A label that somebody changed is told
-    by the other one, in which the from namespace is named as well.
+    by the other one, in which the from namespace is named as well.  The IBM operator puts no labels on its runtime Roles.
     """
     labels = labels_of(obj)
-    if labels.get(FROM_LABEL) == seen.name:
+    if labels.get(FROM_LABEL) == seen.name or (grant.flavour == "runtime" and not labels):
         return True
-    written, named = bool(entries_of(obj, MANAGER)), labels.get(OWNERSHIP_LABEL) == grant.labels[OWNERSHIP_LABEL]
+    written, named = bool(entries_of(obj, MANAGER)), labels.get(OWNERSHIP_LABEL) in _ownership(grant)
     return (written and named) if FROM_LABEL in labels else (written or named)
+
+
+def _ownership(grant: Grant) -> tuple[str, str]:
+    """The ownership label, and that of older releases of the IBM operator: the same parts in the other order."""
+    return grant.labels[OWNERSHIP_LABEL], label_value(f"{grant.from_namespace}-{grant.scope.config_map}")
 
 
 def rights_plans(seen: Seen, made: Projection) -> Iterator[Plan]:
