@@ -70,7 +70,7 @@ async def _serve_many(admin: Api) -> float:
         listing = await admin.list(NAMESPACE, label_selector=OPERATED)
         return len(listing.items) == PROJECTS
 
-    await eventually(all_registered, within=100, what=f"{PROJECTS} registration namespaces")
+    await eventually(all_registered, within=30, what=f"{PROJECTS} registration namespaces")
     return time.monotonic() - began
 
 
