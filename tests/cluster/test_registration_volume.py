@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import ssl
 import time
@@ -24,7 +23,7 @@ from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle, snapshot
 
-PROJECTS = 200 if os.environ.get("TENANTRY_FULL_SIZE") else 60  # make volume
+PROJECTS = 200
 KINDS = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 
