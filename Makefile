@@ -59,14 +59,14 @@ faults: setup ## run the whole fault matrix of every workload (3 to 10 minutes e
 	@$(BIN)/tenantry cluster build
 	@failed=; for workload in tests/faults/workloads/[!_]*.py; do \
 	  name=$$(basename $$workload .py | tr _ -); \
-	  $(BIN)/python -m tenantry.testing.matrix $$name --markdown docs/faults-$$name.md || failed="$$failed $$name"; \
+	  GOGC=400 $(BIN)/python -m tenantry.testing.matrix $$name --markdown docs/faults-$$name.md || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "failures in:$$failed"; exit 1; }
 
 hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds them (about 12 minutes)
 	@$(BIN)/tenantry cluster build
-	@$(BIN)/python -m tenantry.testing.hunt namespace-registration --markdown docs/faults-seeded-namespace-registration.md
+	@GOGC=400 $(BIN)/python -m tenantry.testing.hunt namespace-registration --markdown docs/faults-seeded-namespace-registration.md
 	@for workload in release-provisioning lock-enforcement scope-binding-members; do \
-	  $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
+	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
 	done
 
 bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run

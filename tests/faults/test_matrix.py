@@ -17,6 +17,7 @@ WORKLOADS = Path(__file__).parent / "workloads"
 NAMES = workload_names(WORKLOADS)
 FURTHER = (
     "-upkeep",
+    "-operators",
     "-drift",
     "-consents",
     "-repairs",

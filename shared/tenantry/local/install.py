@@ -137,17 +137,17 @@ async def _install_crd(api: Api, crd: Object, say: Say) -> None:
         return
     await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, crd, say)
     if live is None:
-        await _until_served(api, crd)
+        await until_served(api, crd)
 
 
 async def _install_source_kind(api: Api, say: Say) -> None:
     """The kind ApiServerSource, for functions that make sources, where no Knative brings it."""
     if await api.get(CUSTOM_RESOURCE_DEFINITION, STAND_IN["metadata"]["name"]) is None:
         await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, STAND_IN, say)
-    await _until_served(api, STAND_IN)
+    await until_served(api, STAND_IN)
 
 
-async def _until_served(api: Api, crd: Object) -> None:
+async def until_served(api: Api, crd: Object) -> None:
     """Wait until a new kind can be asked for, some tenths of a second after its CRD: who installs goes on to use it."""
     spec = crd["spec"]
     version, names = spec["versions"][0]["name"], spec["names"]

@@ -20,13 +20,13 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.identity import Identity
-from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.install import INSTALL_MANAGER, install, until_served
 from tenantry.local.manifests import Manifests, heard, load, spec_of
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import Selector, SourceSpec
-from tenantry.model.kinds import CLUSTER_ROLE, Object, labels_of
+from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.testing.awaiting import POLL_S
@@ -36,7 +36,7 @@ from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
 from tenantry.testing.replicas import Pool
-from tenantry.testing.workload import Run, Workload
+from tenantry.testing.workload import KINDS, Run, Workload
 from tenantry.testing.world import Change, World, version_of
 
 HANDS = "people"
@@ -104,11 +104,13 @@ class Arena:
         config_path.write_text(yaml.safe_dump(dict(self.workload.config)))
         enter = self._stack.enter_async_context
         installer = await enter(await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=plane.kubeconfig))
+        for document in self.workload.installed:
+            await installer.apply(KINDS[document["kind"]], document)
+            if document["kind"] == CUSTOM_RESOURCE_DEFINITION.kind:
+                await until_served(installer, document)
         await install(installer, [function], load_config(config_path), say)
         self.hands = await enter(await Api.connect(field_manager=HANDS, kubeconfig=plane.kubeconfig, concurrency=64))
         watcher = await enter(await Api.connect(field_manager="observer", kubeconfig=plane.kubeconfig))
-        for document in self.workload.installed:
-            await installer.apply(CLUSTER_ROLE, document)
         broker, triggers = deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")
         self._manifests = load(broker, triggers / f"{function}.yaml")
         sources = heard(load(broker, triggers).sources, self._manifests.triggers)  # some are another function's

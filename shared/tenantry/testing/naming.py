@@ -17,7 +17,7 @@ from tenantry.model.event import Event
 
 TAG = re.compile(r"r\d{6}r")
 PLACE = "@"
-_HASHED = re.compile(r"(?<=@)-(?:[0-9a-f]{10}|[0-9a-f]{14})\b")
+_HASHED = re.compile(r"(?<=@)(?:[-.](?:[0-9a-f]{8}|[0-9a-f]{10}|[0-9a-f]{14}|[0-9a-f]{16}))+\b")
 _UID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
@@ -30,8 +30,8 @@ def tag_of(*texts: str) -> str:
 
 
 def role_of(text: str) -> str:
-    """A text with every tag replaced by ``@``, without the hash that a computed name has after it, and without uids."""
-    return _UID.sub("uid", _HASHED.sub("-#", TAG.sub(PLACE, text)))
+    """A text with every tag replaced by ``@``, without the hashes that a computed name has after it, and without uids."""
+    return _HASHED.sub("-#", _UID.sub("uid", TAG.sub(PLACE, text)))
 
 
 def event_tag(event: Event) -> str:

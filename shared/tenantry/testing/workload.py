@@ -148,7 +148,7 @@ class Workload:
     common: Sequence[str] = ()
     """Plurals of what the function keeps in its own namespace for all runs together."""
     installed: Sequence[Object] = ()
-    """What an administrator has made before: ClusterRoles."""
+    """What an administrator has made before, in this order: ClusterRoles, CRDs of other systems."""
     name: str = ""
     """What the workload is called on the command line: that of its file, since a function may have several."""
     handover: str = ""
