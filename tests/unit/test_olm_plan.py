@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from scope_binding.olm.unit import Olm
 from scope_binding.scopes.names import MANAGER
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
-from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object
 from tenantry.model.plan import Apply, Delete
 
 RULE: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
@@ -195,6 +196,57 @@ async def test_a_sweep_finds_what_a_lost_event_left(name: str) -> None:
         for write in unit.plan(await unit.observe(owner, Reader(server))).writes()
     ]
     assert sorted(gone) == ALL_OF_IT
+
+
+class Behind(Left):
+    """The same with the ClusterServiceVersion and its OperatorGroup, where one of the first reads shows an older state."""
+
+    def __init__(self, seen: CsvSeen, stale: dict[Kind, list[Object]]) -> None:
+        super().__init__(seen)
+        groups = [{**each, "metadata": {**each["metadata"], "uid": "g", "resourceVersion": "2"}} for each in seen.groups]
+        csv = {**(seen.csv or {}), "metadata": {**(seen.csv or {})["metadata"], "resourceVersion": "2"}}
+        self._found |= {CLUSTER_SERVICE_VERSION: [csv], OPERATOR_GROUP: groups}
+        self._stale = stale
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        if kind in self._stale:
+            return next(iter(self._stale.pop(kind)), None)
+        return await super().get(kind, name, namespace)
+
+    async def list(self, kind: Kind, namespace: str = "", **options: Any) -> Listing:
+        if kind in self._stale:
+            return Listing(self._stale.pop(kind), "1")
+        return await super().list(kind, namespace, **options)
+
+
+@pytest.mark.parametrize("stale", [CLUSTER_SERVICE_VERSION, OPERATOR_GROUP], ids=["version", "group"])
+async def test_one_read_of_before_takes_nothing_away(stale: Kind) -> None:
+    """Where the declarations seem to be gone they are read once more, and what stands stays."""
+    seen = version()
+    observed = await Olm(enabled=True).observe("csv/ops/my-op.v1", Reader(cast(Api, Behind(seen, {stale: []}))))
+    assert plan_csv(observed, enabled=True).changes(MANAGER) == []
+
+
+async def test_one_read_of_before_gives_nothing() -> None:
+    """Rights of a group that has been opted out are not given again because of an old read."""
+    out = replace(version(), groups=(group(opted=False),))
+    before = group(targetNamespaces=["ops"])
+    before["metadata"] |= {"uid": "g", "resourceVersion": "1"}
+    server = Behind(out, {OPERATOR_GROUP: [before]})
+    server._found |= {SCOPE_TEMPLATE: [], SCOPE_INSTANCE: []}
+    observed = await Olm(enabled=True).observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
+    assert plan_csv(observed, enabled=True).changes(MANAGER) == []
+
+
+def test_an_owner_label_that_drifted_is_put_back() -> None:
+    """What has our mark and the name of a pair is ours, whatever the other labels say."""
+    seen = made(version())
+    drifted = copy.deepcopy(seen.templates["ns"])
+    assert drifted is not None
+    seen = replace(seen, templates={**seen.templates, "ns": drifted})
+    drifted["metadata"]["labels"]["olm.owner"] = "another"
+    assert [change.key.name for change in plan_csv(seen, enabled=True).changes(MANAGER)] == ["ns.ops.my-op.v1"]
+    assert complaints(seen, enabled=True) == []
 
 
 # -- what OLM refuses --------------------------------------------------------------------------------------

@@ -210,10 +210,9 @@ def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tupl
 # -- the plan ----------------------------------------------------------------------------------------------
 
 
-def is_generated(obj: Object | None, seen: CsvSeen) -> bool:
-    """Whether an object is one that we made for this ClusterServiceVersion."""
-    wanted = owner_labels(seen.namespace, seen.name)
-    return obj is not None and {name: labels_of(obj).get(name) for name in wanted} == wanted
+def is_generated(obj: Object | None) -> bool:
+    """Whether we made an object: it has our mark.  For which ClusterServiceVersion, its name says; owner labels may drift."""
+    return obj is not None and labels_of(obj).get(GENERATED) == "true"
 
 
 def plan_csv(seen: CsvSeen, *, enabled: bool) -> Plan:
@@ -228,9 +227,9 @@ def plan_csv(seen: CsvSeen, *, enabled: bool) -> Plan:
             made.append(Apply(SCOPE_TEMPLATE, wanted[part][0], template, create_only=True))
             made.append(Apply(SCOPE_INSTANCE, wanted[part][1], instance, create_only=True))
             continue
-        if instance is not None and is_generated(instance, seen) and part not in wanted and not is_terminating(instance):
+        if instance is not None and is_generated(instance) and part not in wanted and not is_terminating(instance):
             gone.append(Delete(SCOPE_INSTANCE, instance))
-        if template is not None and is_generated(template, seen) and part not in wanted and not is_terminating(template):
+        if template is not None and is_generated(template) and part not in wanted and not is_terminating(template):
             gone.append(Delete(SCOPE_TEMPLATE, template))
     return Plan((tuple(made), tuple(gone)))
 
@@ -238,7 +237,7 @@ def plan_csv(seen: CsvSeen, *, enabled: bool) -> Plan:
 def _taken(seen: CsvSeen, part: Part) -> bool:
     """Whether somebody's own object has a name that we need: then neither of the pair is touched (C-5)."""
     live = (seen.templates.get(part), seen.instances.get(part))
-    return any(each is not None and not is_generated(each, seen) for each in live)
+    return any(each is not None and not is_generated(each) for each in live)
 
 
 def complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:

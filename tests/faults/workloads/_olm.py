@@ -89,6 +89,7 @@ def operators() -> Workload:
     made.config = {"scopeBinding": {"olm": {"enabled": True}}}
     made.installed = [anything(CLUSTER_SERVICE_VERSION), anything(OPERATOR_GROUP)]
     made.watched = (*made.watched, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)
+    made.handover = "scope-binding/generated"
     made.ends = [*made.ends, pairs_have_versions]
     told = made.tells
     made.tells = lambda obj: told(obj) or (obj["kind"] == EVENT.kind and obj.get("reason") == "ScopeRefused")
