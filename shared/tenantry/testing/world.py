@@ -149,6 +149,17 @@ class World:
             if not is_terminating(obj) and key.namespace not in leaving and (not tag_of(key.namespace) or key.namespace in gone)
         }
 
+    def owned(self, tag: str) -> dict[Key, Object]:
+        """The same without what the garbage collector is about to take: what owners, of kinds that are seen, left."""
+        found, seen = self.of(tag), {kind.kind for kind in self._reflectors}
+        uids = {obj["metadata"]["uid"] for obj in found.values()}
+
+        def is_left(obj: Object) -> bool:
+            owners = obj["metadata"].get("ownerReferences") or ()
+            return bool(owners) and all(owner["kind"] in seen and owner["uid"] not in uids for owner in owners)
+
+        return {key: obj for key, obj in found.items() if not is_left(obj)}
+
     def every(self, tag: str) -> list[Object]:
         """The objects of a run that are there, those on their way out included."""
         return list(self._present.get(tag, {}).values())

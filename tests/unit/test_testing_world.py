@@ -1,0 +1,30 @@
+"""The recorded history of the proof kit: what counts as there to stay."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from tenantry.api import Api
+from tenantry.model.kinds import CLUSTER_ROLE, SCOPE_TEMPLATE, Kind, Object
+from tenantry.testing.world import World
+
+TAG = "r000001r"
+
+
+def told(world: World, verb: Any, kind: Kind, name: str, uid: str, *owners: Object) -> None:
+    """A watch tells a change of an object."""
+    metadata: Object = {"name": f"{name}-{TAG}", "uid": uid, "resourceVersion": "1", "ownerReferences": list(owners)}
+    world._teller(kind)(verb, "", metadata["name"], {"metadata": metadata})
+
+
+def test_what_the_garbage_collector_takes_is_not_owned() -> None:
+    """An object whose owner is gone is left out; one of an owner of another kind, or of none, is not."""
+    world = World(cast(Api, None), [SCOPE_TEMPLATE, CLUSTER_ROLE])
+    told(world, "add", SCOPE_TEMPLATE, "st", "t")
+    told(world, "add", CLUSTER_ROLE, "ours", "1", {"kind": "ScopeTemplate", "uid": "t"})
+    told(world, "add", CLUSTER_ROLE, "other", "2", {"kind": "Deployment", "uid": "d"})
+    told(world, "add", CLUSTER_ROLE, "free", "3")
+    assert sorted(obj["metadata"]["uid"] for obj in world.owned(TAG).values()) == ["1", "2", "3", "t"]
+    told(world, "delete", SCOPE_TEMPLATE, "st", "t")
+    assert sorted(obj["metadata"]["uid"] for obj in world.owned(TAG).values()) == ["2", "3"]
+    assert sorted(obj["metadata"]["uid"] for obj in world.of(TAG).values()) == ["1", "2", "3"]
