@@ -254,12 +254,19 @@ def use_account() -> None:
         os.environ["HELM_KUBETOKEN"] = (ACCOUNT / "token").read_text()
 
 
+def leave_word(text: str) -> None:
+    """Write what the pod's status shows.  What Helm did counts, also where nothing can be written."""
+    try:
+        (ROOT / "dev/termination-log").write_text(text)
+    except OSError as error:
+        say(f"nobody is told: {error}")
+
+
 def main(arguments: list[str]) -> int:
     """Do what the arguments ask for."""
     # Helm killed in the middle leaves a pending release: whoever wants this to end gives it the time to.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: say("asked to end: Helm finishes first"))
-    log = ROOT / "dev/termination-log"
     try:
         if arguments[:1] not in (["install"], ["delete"]):
             raise JobError(f"cannot {' '.join(arguments) or 'do nothing'}: the first argument is install or delete")
@@ -269,10 +276,10 @@ def main(arguments: list[str]) -> int:
         done = install(arguments[1:]) if arguments[0] == "install" else delete()
     except (JobError, OSError) as error:
         say(f"failed: {error}")
-        log.write_text(str(error)[-MESSAGE_LIMIT:])
+        leave_word(str(error)[-MESSAGE_LIMIT:])
         return 1
     say(f"release {setting('TARGET_NAMESPACE')}/{setting('NAME')} {done}")
-    log.write_text(done)
+    leave_word(done)
     return 0
 
 

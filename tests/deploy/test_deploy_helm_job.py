@@ -36,3 +36,22 @@ def test_program_needs_nothing_but_python(tmp_path: Path) -> None:
 
     assert result.returncode == 1
     assert "the first argument is install or delete" in (tmp_path / "dev" / "termination-log").read_text()
+
+
+def test_result_does_not_depend_on_the_last_word(tmp_path: Path) -> None:
+    """Where the termination log cannot be written, the exit code is what Helm's is, and the log says both."""
+    helm = tmp_path / "helm"
+    helm.write_text("#!/bin/sh\necho []\n")
+    helm.chmod(0o755)
+    told = {"NAME": "r", "TARGET_NAMESPACE": "t", "KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
+    account = tmp_path / "var/run/secrets/kubernetes.io/serviceaccount"
+    account.mkdir(parents=True)
+    (account / "token").write_text("t")
+    environment = {"HELM_JOB_ROOT": str(tmp_path), "HELM_JOB_HELM": str(helm), "PATH": os.defpath, **told}
+    command = [sys.executable, "-I", "-S", str(helm_job_program()), "delete"]
+
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert result.returncode == 0, result.stderr
+    assert "release t/r was not installed" in result.stdout + result.stderr
+    assert "nobody is told" in result.stdout + result.stderr
