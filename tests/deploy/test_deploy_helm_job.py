@@ -41,7 +41,7 @@ def test_program_needs_nothing_but_python(tmp_path: Path) -> None:
 def test_result_does_not_depend_on_the_last_word(tmp_path: Path) -> None:
     """Where the termination log cannot be written, the exit code is what Helm's is, and the log says both."""
     helm = tmp_path / "helm"
-    helm.write_text("#!/bin/sh\necho []\n")
+    helm.write_text("#!/bin/sh\necho Error: release: not found >&2\nexit 1\n")
     helm.chmod(0o755)
     told = {"NAME": "r", "TARGET_NAMESPACE": "t", "KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
     account = tmp_path / "var/run/secrets/kubernetes.io/serviceaccount"
