@@ -6,9 +6,10 @@ PYTHON ?= python3
 WORKERS ?= 3
 BIN := .venv/bin
 STAMP := .venv/.installed
+JOB_IMAGE := ghcr.io/tenantry/helm-job:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test volume check format faults hunt bench rights lock clean
+.PHONY: help setup run test volume image check format faults hunt bench rights lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,11 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
 	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py
+
+image: setup ## build the image of Helm's Jobs (buildah, as root), and run the tests of releases in it; ARGS="--build-arg ..."
+	@$(BIN)/tenantry cluster build
+	@buildah --storage-driver vfs bud --isolation chroot $(ARGS) -t $(JOB_IMAGE) -f knative/helm-job/Containerfile .
+	@TENANTRY_JOB_IMAGE=$(JOB_IMAGE) GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py
 
 check: setup ## formatting, lint, types, the import contracts and the table of checks
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import in_container
 import pytest
 import pytest_asyncio
 from flawless import flawless
@@ -16,10 +18,25 @@ from releases import CONFIG, FUNCTIONS
 from scoping import SCOPES, Scoping
 
 from tenantry.api import Api
+from tenantry.local import jobs
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE_SCOPE
 from tenantry.testing.settling import settle
+
+
+@pytest.fixture(scope="session", autouse=True)
+def job_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """With the variable TENANTRY_JOB_IMAGE Jobs run in a container of that image (`make image`)."""
+    image = os.environ.get("TENANTRY_JOB_IMAGE")
+    if not image:
+        yield
+        return
+    container, program = in_container.make(image, tmp_path_factory.mktemp("image"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(jobs, "helm_job_program", lambda: program)
+        yield
+    in_container.remove(container)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ def test_image_has_the_pinned_helm() -> None:
     assert f"COPY {HELM.folder.relative_to(manifests.ROOT)}/ ./" in text
     assert f"-t {IMAGE} " in text
     assert "USER 1000" in text
+    assert f"JOB_IMAGE := {IMAGE}\n" in (manifests.ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_program_needs_nothing_but_python(tmp_path: Path) -> None:
