@@ -42,9 +42,9 @@ volume: setup ## the tests that take a sample in a test run, at full size, and t
 	@$(BIN)/tenantry cluster build helm-controller
 	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py
 
-image: setup ## build the image of Helm's Jobs (buildah, as root), and run the tests of releases in it; ARGS="--build-arg ..."
+image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build
-	@buildah --storage-driver vfs bud --isolation chroot $(ARGS) -t $(JOB_IMAGE) -f knative/helm-job/Containerfile .
+	@buildah bud --isolation chroot $(ARGS) -t $(JOB_IMAGE) -f knative/helm-job/Containerfile .
 	@TENANTRY_JOB_IMAGE=$(JOB_IMAGE) GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py
 
 check: setup ## formatting, lint, types, the import contracts and the table of checks

@@ -1,7 +1,7 @@
 """Jobs of Helm in a container made from their image, in place of the program alone; ``make image`` runs tests so.
 
 A container engine with a daemon or with namespaces is not needed: buildah runs the program in the file system of the image
-(isolation ``chroot``), as its user, with the volumes where the Job mounts them.  What a kubelet does besides, a read-only
+(isolation ``chroot``, so as root), as its user, with the volumes where the Job mounts them.  What a kubelet does besides, a read-only
 root, dropped capabilities and the termination log, it does not.
 """
 
@@ -12,13 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-BUILDAH = ["buildah", "--storage-driver", "vfs"]
+BUILDAH = "buildah"
 OF_THE_RUNNER = ("PATH", "HOME", "HELM_JOB_ROOT", "HELM_JOB_HELM")
 
 
 def make(image: str, folder: Path) -> tuple[str, Path]:
     """A container of an image, and a program that runs Helm's Jobs in it."""
-    container = subprocess.check_output([*BUILDAH, "from", "--pull-never", image], text=True).strip()
+    container = subprocess.check_output([BUILDAH, "from", "--pull-never", image], text=True).strip()
     program = folder / "helm_job.py"
     lines = ["import sys", f"sys.path.insert(0, {str(Path(__file__).parent)!r})", "import in_container"]
     program.write_text("\n".join([*lines, f"sys.exit(in_container.run({container!r}, sys.argv[1:]))", ""]))
@@ -27,13 +27,13 @@ def make(image: str, folder: Path) -> tuple[str, Path]:
 
 def remove(container: str) -> None:
     """The container goes; its image stays."""
-    subprocess.run([*BUILDAH, "rm", container], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([BUILDAH, "rm", container], check=True, stdout=subprocess.DEVNULL)
 
 
 def run(container: str, arguments: list[str]) -> int:
     """Run the program of the image for the pod that is laid out in HELM_JOB_ROOT; what it said last is the pod's last word."""
     root = Path(os.environ["HELM_JOB_ROOT"])
-    command = [*BUILDAH, "run", "--isolation", "chroot"]
+    command = [BUILDAH, "run", "--isolation", "chroot"]
     for name, value in os.environ.items():
         if name not in OF_THE_RUNNER:
             command += ["--env", f"{name}={value}"]
