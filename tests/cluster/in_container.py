@@ -1,7 +1,7 @@
 """Jobs of Helm in a container made from their image, in place of the program alone; ``make image`` runs tests so.
 
-A container engine with a daemon or with namespaces is not needed: buildah runs the program in the file system of the image
-(isolation ``chroot``, so as root), as its user, with the volumes where the Job mounts them.  What a kubelet does besides, a read-only
+A container engine with a daemon or with namespaces is not needed: buildah, as root, runs the program in the file system of the
+image (isolation ``chroot``), as its user, with the volumes where the Job mounts them.  What a kubelet does besides, a read-only
 root, dropped capabilities and the termination log, it does not.
 """
 
