@@ -6,7 +6,6 @@ from ._olm import CSV, OPS, SERVED, operators, version
 
 INSTANCE, NEXT = f"ns.{OPS}.{CSV}", version("secrets", "op2-@")
 workload = operators()
-workload.scenario("olm-cluster", version("configmaps", wide=True), before=[together(SERVED, version("secrets", wide=True))])
 workload.scenario("olm-permissions", version("configmaps"), before=[SERVED])
 workload.scenario("olm-upgrade", delete("ClusterServiceVersion", CSV, OPS), before=[together(SERVED, NEXT)])
 workload.scenario("olm-drift", edit("ScopeInstance", INSTANCE, "", "/spec/namespaces", ["a-@"]), before=[SERVED])
