@@ -34,11 +34,10 @@ def takes_away_with_a_reason(moment: Moment) -> str:
     if moment.change.after is None and before["kind"] != "ProjectHelmChart":
         home, _, name = kinds.annotations_of(before).get(PROJECT_CHART, "").partition("/")
         asked = moment.declared("ProjectHelmChart", name, home)
-        there = [obj for key, obj in moment.objects.items() if key.kind == "Namespace" and not kinds.is_terminating(obj)]
-        members = [
-            obj for obj in there if f"cattle-project-{kinds.labels_of(obj).get(PROJECT)}" == home != obj["metadata"]["name"]
-        ]
-        place = [obj for obj in there if obj["metadata"]["name"] == moment.change.key.name]
+        there = {k for k, obj in moment.objects.items() if k.kind == "Namespace" and not kinds.is_terminating(obj)}
+        was = [found for k, found in moment.all_declared("Namespace") if k in there and k.name != home]  # a run may follow either
+        members = [found for found in was if all(f"cattle-project-{kinds.labels_of(o).get(PROJECT)}" == home for o in found)]
+        place = [k for k in there if k.name == moment.change.key.name]
         if before["kind"] == "Namespace" or (asked and members and place and not any(map(kinds.is_terminating, asked))):
             return f"deleted a {before['kind']} that is asked for"
     return "changed a foreign namespace" if "foreign.example/owner" in kinds.labels_of(before) else ""
