@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -22,6 +24,7 @@ from tenantry.local.knative import Knative
 from tenantry.local.processes import free_port
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
+    CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
     HELM_CHART,
@@ -40,6 +43,7 @@ CONFIG: dict[str, Any] = {
         "charts": [
             {"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"},
             {"helmApiVersion": "narrow.cattle.io/v1alpha1", "releaseName": "narrow", "jobClusterRole": "admin"},
+            {"helmApiVersion": "least.cattle.io/v1alpha1", "releaseName": "least", "jobClusterRole": "tenantry-helm-job"},
         ],
     },
 }
@@ -324,6 +328,29 @@ async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople)
     binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
     assert binding["roleRef"]["name"] == "admin"
     assert "forbidden" in failed["message"]
+
+
+async def test_documented_role_is_enough(helm: HelmPeople) -> None:
+    """With the narrower ClusterRole of docs/helm-jobs.md real Helm installs, upgrades and uninstalls."""
+    page = (Path(__file__).parents[2] / "docs" / "helm-jobs.md").read_text(encoding="utf-8")
+    example = next(each for each in re.findall(r"```yaml\n(.+?)```", page, re.DOTALL) if "name: tenantry-helm-job\n" in each)
+    for body in yaml.safe_load_all(example):
+        await helm.admin.apply(CLUSTER_ROLE, body)
+    await helm.people.until(
+        CLUSTER_ROLE, "tenantry-helm-job", "", lambda found: any("namespaces" in each["resources"] for each in found["rules"])
+    )
+    name = f"least-{token()}"
+    await helm.ask(name, {"tenantry.dev/helm-api-version": "least.cattle.io/v1alpha1"}, valuesContent="greeting: least")
+    await helm.greets(name, "least")
+    await helm.says(name, "Complete")
+    binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
+    assert binding["roleRef"]["name"] == "tenantry-helm-job"
+    await helm.change(name, valuesContent="greeting: more")
+    await helm.greets(name, "more")
+    await helm.says(name, "Complete")
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+    await helm.gone(HELM_CHART, name)
+    assert await helm.releases(name) == []
 
 
 async def test_what_is_not_of_the_chart_is_not_taken_over(helm: HelmPeople) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, registration
-from releases import FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
+from releases import DUMMY, FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -246,6 +246,25 @@ async def test_what_is_not_ours_is_left_alone(
         assert "finalizers" not in found["metadata"]
         assert await owners.admin.get(HELM_CHART, f"{name}-dummy", SYSTEM) is None
         assert await owners.admin.get(NAMESPACE, f"{name}-dummy") is None
+
+
+@pytest.mark.check("hpo-39")
+async def test_who_asks_for_what_nobody_has_is_told_what_there_is(
+    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Callable[[Knative], Awaitable[None]]
+) -> None:
+    """A helmApiVersion that no chart has gets one Warning that names those there are, however often it is looked at."""
+    project, name = demo[0], f"typo-{demo[0]}"
+    await owners.ask(name, project, version="dummy.cattle.io/v1")
+    text = await owners.warning(name, project, "UnknownHelmApiVersion")
+    assert "'dummy.cattle.io/v1', which no chart here has" in text
+    assert "dummy.cattle.io/v1alpha1" in text
+    await owners.edit(PROJECT_HELM_CHART, name, registration(project), ("add", "/metadata/labels", {"seen": "again"}))
+    await calm(releasing)
+    await releasing.sweep("release-provisioning")
+    assert await owners.said(name, registration(project)) == [("Warning", "UnknownHelmApiVersion")]
+
+    await owners.edit(PROJECT_HELM_CHART, name, registration(project), ("replace", "/spec/helmApiVersion", DUMMY))
+    await owners.provisioned(f"{name}-dummy")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from release_provisioning.projects.plan import Contender, Release, held_by
+from release_provisioning.projects.unserved import Asked, is_unserved, name_of
+from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CONFIG_MAP,
+    EVENT,
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
@@ -66,6 +69,17 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
         service_account=account,
         network_policy=policy,
     )
+
+
+async def observe_unserved(key: ChartKey, config: Config, reader: Reader) -> Asked:
+    """Read a ProjectHelmChart, whether its project is served, and the Event that it may have."""
+    chart = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace)
+    if chart is None or not is_unserved(chart, config):
+        return Asked(chart)
+    contender = await _contender(chart, config, reader)
+    if not contender.project or contender.denied:
+        return Asked(chart)
+    return Asked(chart, True, await reader.get(EVENT, name_of(chart), key.namespace), now_micro())
 
 
 async def _nothing() -> None:

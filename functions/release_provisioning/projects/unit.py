@@ -1,6 +1,7 @@
 """The wiring of releases: whom an event touches, and what a sweep looks at.
 
-The owner is ``release/<name>``.  A namespace concerns every release of the project that it is in or was in.
+The owner is ``release/<name>``, or ``unserved/<namespace>/<name>`` for a ProjectHelmChart that nobody serves.  A namespace
+concerns every release of the project that it is in or was in.
 The label that remembers the last project is overwritten by another function, maybe before we look: so the
 labels in the event count as well as those that are live, and an event without labels asks which releases list
 the namespace among their targets.  All of that only adds owners; what they get is decided by live reads.
@@ -10,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from release_provisioning.projects.observe import observe_release
+from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import Release, held_by, plan_release
 from release_provisioning.projects.report import report_release
+from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.model.config import Config
+from tenantry.model.config import DNS_LABEL, DNS_SUBDOMAIN, Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -38,7 +40,7 @@ from tenantry.model.names import (
     PROJECT_ID,
     RELEASE_FINALIZER,
 )
-from tenantry.model.plan import Plan, Refusal
+from tenantry.model.plan import NOTHING, Plan, Refusal
 from tenantry.model.projects import (
     RELEASE_MANAGER,
     is_registration,
@@ -50,6 +52,7 @@ from tenantry.model.projects import (
 from tenantry.model.releases import ChartKey, chart_for, chart_key, claimants, is_release_name, possible_names, release_name
 
 RELEASE_PAUSE_S = 0.25
+UNSERVED = "unserved"
 
 
 class Releases:
@@ -73,7 +76,9 @@ class Releases:
         """The releases that a key concerns."""
         if key.kind == PROJECT_HELM_CHART.kind:
             found = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace)
-            return _stage(self._names_of(ChartKey(key.namespace, key.name), found))
+            asked = ChartKey(key.namespace, key.name)
+            stages = _stage(self._names_of(asked, found))
+            return [*stages, [_unserved(asked)]] if is_unserved(found, self._config) else stages
         if key.kind in (HELM_CHART.kind, HELM_RELEASE.kind):
             return _stage([key.name]) if key.namespace == self._system else []
         if key.kind in (SERVICE_ACCOUNT.kind, NETWORK_POLICY.kind):
@@ -138,8 +143,11 @@ class Releases:
         return [name for each in listing for name in self._names_of(chart_key(each), each)]
 
     def accepts(self, owner: str) -> bool:
-        """Whether the owner is ``release/<name>``."""
+        """Whether the owner is ``release/<name>`` or ``unserved/<namespace>/<name>``."""
         kind, _, name = owner.partition("/")
+        if kind == UNSERVED:
+            namespace, _, name = name.partition("/")
+            return DNS_LABEL.fullmatch(namespace) is not None and DNS_SUBDOMAIN.fullmatch(name) is not None
         return kind == "release" and is_release_name(name)
 
     def pause_s(self, owner: str) -> float:
@@ -153,16 +161,22 @@ class Releases:
 
     # -- one release ---------------------------------------------------------------------------------------
 
-    async def observe(self, owner: str, reader: Reader) -> Release:
-        """Read what decides about the release."""
+    async def observe(self, owner: str, reader: Reader) -> Release | Asked:
+        """Read what decides about the release, or about what nobody serves."""
+        if owner.startswith(f"{UNSERVED}/"):
+            return await observe_unserved(ChartKey(*owner.split("/")[1:]), self._config, reader)
         return await observe_release(owner.partition("/")[2], self._config, reader)
 
-    def plan(self, observed: Release) -> Plan:
+    def plan(self, observed: Release | Asked) -> Plan:
         """The writes that make it as declared."""
+        if isinstance(observed, Asked):
+            return NOTHING
         return plan_release(observed, self._contents, self._config)
 
-    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: Release | Asked, refusals: Sequence[Refusal]) -> Plan:
         """The status of the ProjectHelmCharts concerned."""
+        if isinstance(observed, Asked):
+            return report_unserved(observed, self._config)
         return report_release(observed, refusals, self._config)
 
     # -- the sweep -----------------------------------------------------------------------------------------
@@ -184,8 +198,10 @@ class Releases:
     async def sweep(self, reader: Reader) -> Sequence[str]:
         """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
         names: list[str] = []
+        unserved: list[str] = []
         for found in await reader.list(PROJECT_HELM_CHART):
             names += self._names_of(chart_key(found), found)
+            unserved += [_unserved(chart_key(found))] if is_unserved(found, self._config) else []
         for kind in (HELM_CHART, HELM_RELEASE):
             made = await reader.list(kind, self._system)
             names += [found["metadata"]["name"] for found in made if held_by(found) or owns(found, RELEASE_MANAGER, "spec")]
@@ -194,7 +210,11 @@ class Releases:
             names += [
                 found["metadata"]["name"] for found in namespaces if PROJECT_CHART in (found["metadata"].get("annotations") or {})
             ]
-        return [owner for stage in _stage(names) for owner in stage]
+        return [*(owner for stage in _stage(names) for owner in stage), *unserved]
+
+
+def _unserved(key: ChartKey) -> str:
+    return f"{UNSERVED}/{key.namespace}/{key.name}"
 
 
 def _stage(names: Sequence[str]) -> Sequence[Sequence[str]]:

@@ -7,8 +7,6 @@ labels and a mark of ours; what has their name without the mark is somebody's ow
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,7 +14,6 @@ from typing import Any, Literal
 from tenantry.model.difference import difference
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
-    EVENT,
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
     Key,
@@ -26,6 +23,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import SCOPE_GENERATED, field_manager
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, Write
+from tenantry.model.standing import digest, warning, warning_name
 
 MANAGER = field_manager("scope-binding")
 OPT_IN = "scope-binding/olm-compat"
@@ -68,12 +66,6 @@ class Complaint:
     reason: str
     note: str
     about: str = ""
-
-
-def digest(*parts: Any, length: int = 8) -> str:
-    """Lower-case characters that depend on all parts."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def pair_name(part: Part, namespace: str, csv: str) -> str:
@@ -253,8 +245,7 @@ def complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
 
 def event_name(csv: Object, complaint: Complaint) -> str:
     """The name of the Event of a complaint: the same complaint about the same object is one Event."""
-    said = complaint.about or complaint.note
-    return f"{csv['metadata']['name'][:200]}.{digest(csv['metadata']['uid'], complaint.reason, said, length=16)}"
+    return warning_name(csv, complaint.reason, complaint.about or complaint.note)
 
 
 def refused(key: Key, message: str = "") -> Complaint:
@@ -280,20 +271,5 @@ def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> 
 
 def _event(seen: CsvSeen, csv: Object, complaint: Complaint) -> Apply:
     name = event_name(csv, complaint)
-    live = seen.events.get(name)
-    reference = {"apiVersion": CLUSTER_SERVICE_VERSION.api_version, "kind": CLUSTER_SERVICE_VERSION.kind}
-    metadata = csv["metadata"]
-    body: Object = {
-        "apiVersion": EVENT.api_version,
-        "kind": EVENT.kind,
-        "metadata": {"name": name, "namespace": seen.namespace},
-        "eventTime": seen.now if live is None else live.get("eventTime"),
-        "reportingController": "tenantry.dev/scope-binding",
-        "reportingInstance": "olm",
-        "action": "Scope",
-        "reason": complaint.reason,
-        "regarding": {**reference, "namespace": seen.namespace, "name": metadata["name"], "uid": metadata["uid"]},
-        "note": complaint.note if live is None else live.get("note"),
-        "type": "Warning",
-    }
-    return Apply(EVENT, body, live, create_only=True)
+    by = ("scope-binding", "olm", "Scope")
+    return warning(csv, name, complaint.reason, complaint.note, seen.events.get(name), seen.now, by=by)

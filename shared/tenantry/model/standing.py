@@ -1,0 +1,56 @@
+"""Standing warnings: Events that say something of an object which has no condition for us to write.
+
+Such an Event is known by its name, so the same said twice is there once, until Kubernetes forgets it (after an hour, usually);
+while it is still true the next sweep says it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from tenantry.model.kinds import EVENT, Object, key_of
+from tenantry.model.names import field_manager
+from tenantry.model.plan import Apply
+
+
+def digest(*parts: Any, length: int = 8) -> str:
+    """Lower-case characters that depend on all parts."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def warning_name(about: Object, reason: str, said: str) -> str:
+    """The name of the Event: of one object, one reason, and what makes it the same warning."""
+    return f"{about['metadata']['name'][:200]}.{digest(about['metadata']['uid'], reason, said, length=16)}"
+
+
+def warning(
+    about: Object, name: str, reason: str, note: str, live: Object | None, now: str, *, by: tuple[str, str, str]
+) -> Apply:
+    """The Event on a namespaced object; what stands is left as it is, in its first words.
+
+    Args:
+        name: of `warning_name`.
+        live: the Event as observed.
+        now: ``metav1.MicroTime`` for a new one.
+        by: function, unit, and the action that did not succeed.
+    """
+    function, unit, action = by
+    key = key_of(about)
+    reference = {"apiVersion": key.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    body: Object = {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.kind,
+        "metadata": {"name": name, "namespace": key.namespace},
+        "eventTime": now if live is None else live.get("eventTime"),
+        "reportingController": f"tenantry.dev/{function}",
+        "reportingInstance": unit,
+        "action": action,
+        "reason": reason,
+        "regarding": {**reference, "uid": about["metadata"]["uid"]},
+        "note": note if live is None else live.get("note"),
+        "type": "Warning",
+    }
+    return Apply(EVENT, body, live, create_only=True, manager=field_manager(function))
