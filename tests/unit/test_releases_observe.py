@@ -73,3 +73,21 @@ async def test_a_namespace_that_seems_to_go_is_read_again_before_a_release_goes_
         api = Again(*reads)
         release = await observe_release("demo-dummy", config, Reader(cast(Api, api)))
         assert (release.namespace, api.namespaces) == (seen, [])
+
+
+class Bare(Again):
+    """The same where neither HelmChart nor HelmRelease is there."""
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        return None if kind == HELM_CHART else await super().get(kind, name, namespace)
+
+
+async def test_a_namespace_that_seems_to_stay_is_read_again_before_a_release_is_made_in_it() -> None:
+    """A read of before would have the release made in a namespace that goes, to be taken away and made once more."""
+    config = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-s"}}})
+    old: Object = {"metadata": {"name": "demo-dummy", "uid": "old"}}
+    going: Object = {"metadata": {"name": "demo-dummy", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    for reads, seen in (([old, going], going), ([old, None], None), ([old, old], old), ([None], None), ([going], going)):
+        api = Bare(*reads)
+        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)))
+        assert (release.namespace, api.namespaces) == (seen, [])

@@ -40,9 +40,9 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
         reader.get(NAMESPACE, name) if dedicated else _nothing(),
     )
     leaves = namespace is None or is_terminating(namespace)
-    if dedicated and leaves and (helm_chart is not None or helm_release is not None):
+    if dedicated and leaves == (helm_chart is not None or helm_release is not None):
         # The namespace is made first: that it was deleted only shows when it is not there after the others were. What a single
-        # read says of it takes no release away.
+        # read says of it takes no release away, and makes none in a namespace of before.
         namespace = await reader.get(NAMESPACE, name, again=True)
     claimed = _fingerprint(found)
     gone = frozenset(await _named(found, (helm_chart, helm_release, namespace), reader))
