@@ -45,6 +45,19 @@ def test_a_warning_names_the_field_and_what_there_is(version: Any, said: str) ->
     assert again.changes(RELEASE_MANAGER) == []
 
 
+def test_many_charts_do_not_make_the_warning_too_long() -> None:
+    """An Event's note has at most 1,024 bytes: names at the end of the list are left out, what to do is not."""
+    charts = [
+        {"helmApiVersion": f"{number}.charts.of-a-large-installation.example.com/v1", "releaseName": f"r{number}"}
+        for number in range(60)
+    ]
+    config = Config.model_validate({"helmProjectOperator": {"charts": charts}})
+    (write,) = report_unserved(Asked(asked("ü" * 300), True, None, "now"), config).writes()
+    assert isinstance(write, Apply)
+    assert len(write.wanted["note"].encode()) <= 1024
+    assert "set it to one of these: 0.charts.of-a-large" in write.wanted["note"]
+
+
 @pytest.mark.parametrize(
     "chart",
     [

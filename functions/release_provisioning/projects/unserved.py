@@ -51,7 +51,7 @@ def report_unserved(seen: Asked, config: Config) -> Plan:
         if not wanted
         else f"spec.helmApiVersion is {str(wanted)[:200]!r}, which no chart here has"
     )
-    note = f"{asked}: set it to one of these: {known}; or see whether the system that serves it is running"
+    note = f"{asked}: see whether the system that serves it is running, or set it to one of these: {known}"
     event = warning(seen.chart, name_of(seen.chart), REASON, note, seen.event, seen.now, by=BY)
     return Plan(((event,),)) if difference(event.wanted, event.live, manager=RELEASE_MANAGER) is not None else NOTHING
 

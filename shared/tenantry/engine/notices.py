@@ -15,8 +15,8 @@ from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists
 from tenantry.model.kinds import EVENT, Object
 from tenantry.model.plan import Notice
+from tenantry.model.standing import NOTE_LIMIT
 
-NOTE_LIMIT = 1024  # bytes
 _INSTANCE = os.environ.get("HOSTNAME") or "local"
 
 
