@@ -37,7 +37,8 @@ async def theirs() -> AsyncIterator[tuple[ControlPlane, Object]]:
                 found = await api.get(CUSTOM_RESOURCE_DEFINITION, NAME)
                 assert found is not None
                 conditions = (found.get("status") or {}).get("conditions") or ()
-                return found if {"Established", "NamesAccepted"} <= {each["type"] for each in conditions} else {}
+                true = {each["type"] for each in conditions if each["status"] == "True"}
+                return found if {"Established", "NamesAccepted"} <= true else {}
 
             yield plane, await eventually(established, within=30, what="the foreign CRD is established")
 
