@@ -28,13 +28,18 @@ FUNCTION = "release-provisioning"
 SYSTEM = "helm-jobs-system"
 CORE_EVENT = Kind("v1", "Event", "events")
 
-GREETING = """\
+NEEDY = """\
 apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ .Release.Name }}
 data:
   greeting: {{ required "greeting is needed" .Values.greeting | quote }}
+"""
+"""A ConfigMap that cannot be rendered without a greeting."""
+GREETING = (
+    NEEDY
+    + """\
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -45,6 +50,7 @@ rules:
     resources: [configmaps]
     verbs: [get]
 """
+)
 
 
 def chart_archive(**templates: str) -> str:

@@ -14,6 +14,7 @@ from people import People
 
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed
+from tenantry.local.followed import stand_in
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CUSTOM_RESOURCE_DEFINITION,
@@ -36,28 +37,7 @@ DOWNWARD = {
 LITERAL = {"name": "WATCH_NAMESPACE", "value": "somewhere"}
 OTHER = {"name": "OTHER", "value": "stays"}
 ON = {"enable": True}
-CRD: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"{CLUSTER_SERVICE_VERSION.plural}.{CLUSTER_SERVICE_VERSION.group}"},
-    "spec": {
-        "group": CLUSTER_SERVICE_VERSION.group,
-        "scope": "Namespaced",
-        "names": {
-            "kind": CLUSTER_SERVICE_VERSION.kind,
-            "plural": CLUSTER_SERVICE_VERSION.plural,
-            "singular": "clusterserviceversion",
-        },
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+CRD = stand_in(CLUSTER_SERVICE_VERSION)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from flawless import Calm, flawless
+from helm_people import NEEDY
 from people import LABEL, ORPHANED, changed, registration, token
 from releases import CONFIG, FUNCTIONS, SYSTEM, Owners, conditions_of
 from rights import AGGREGATION, cluster_role, named, user
@@ -45,14 +46,6 @@ FULL_SIZE = "TENANTRY_FULL_SIZE"
 ALL = (*FUNCTIONS, AGGREGATION, "lock-enforcement", "scope-binding")
 MONITORED = "apps.example.com/v1alpha1"
 PICKY = "picky.example.com/v1"
-NEEDY = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ .Release.Name }}
-data:
-  greeting: {{ required "greeting is needed" .Values.greeting | quote }}
-"""
 WRITTEN = (
     NAMESPACE,
     PROJECT_HELM_CHART,

@@ -14,6 +14,7 @@ from scoping import READ_SECRETS, SCOPES, Scoping, may, role
 
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed
+from tenantry.local.followed import stand_in
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -23,7 +24,6 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
-    Kind,
     Object,
     labels_of,
 )
@@ -35,30 +35,12 @@ ALL_MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces
 READ_NODES: Object = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}
 
 
-def definition(kind: Kind) -> Object:
-    """A CRD that takes anything: OLM's own have thousands of lines."""
-    group, _, version = kind.api_version.partition("/")
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-        "metadata": {"name": f"{kind.plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind.kind, "plural": kind.plural},
-            "versions": [served],
-        },
-    }
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def olm(admin: Api, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """scope-binding with OLM switched on, started before OLM's kinds are served."""
     running = await knative(CONFIG, functions=[SCOPES])
     for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP):
-        await admin.apply(CUSTOM_RESOURCE_DEFINITION, definition(kind))
+        await admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(kind))
 
     async def served() -> bool:
         try:

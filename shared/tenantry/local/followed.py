@@ -19,36 +19,33 @@ from tenantry.local.manifests import ManifestError, spec_of
 from tenantry.local.reflector import Reflector
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
-from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, Object
+from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, Kind, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 Start = Callable[[SourceSpec], Awaitable[ApiServerSource]]
 HANDOVER_S = 5.0
 """How long an old source waits for the one after it: a kind that is not served or not allowed never lists."""
 
-STAND_IN: Object = {
-    "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-    "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-    "metadata": {"name": f"{API_SERVER_SOURCE.plural}.{API_SERVER_SOURCE.group}"},
-    "spec": {
-        "group": API_SERVER_SOURCE.group,
-        "scope": "Namespaced",
-        "names": {
-            "kind": API_SERVER_SOURCE.kind,
-            "listKind": f"{API_SERVER_SOURCE.kind}List",
-            "plural": API_SERVER_SOURCE.plural,
-            "singular": API_SERVER_SOURCE.kind.lower(),
+
+def stand_in(kind: Kind) -> Object:
+    """The CRD of a namespaced kind that takes anything, for a system that is not installed."""
+    group, _, version = kind.api_version.partition("/")
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": kind.kind, "listKind": f"{kind.kind}List", "plural": kind.plural, "singular": kind.kind.lower()}
+    return {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
+        "metadata": {"name": f"{kind.plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
         },
-        "versions": [
-            {
-                "name": API_SERVER_SOURCE.api_version.rpartition("/")[2],
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+    }
+
+
+STAND_IN = stand_in(API_SERVER_SOURCE)
 """The kind ApiServerSource where there is no Knative: its objects are only looked at here."""
 
 

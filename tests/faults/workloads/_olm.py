@@ -1,12 +1,11 @@
 """What the workloads of OLM's objects share.  OLM itself is not needed: its kinds are served by CRDs that take anything."""
 
+from tenantry.local.followed import stand_in
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
-    CUSTOM_RESOURCE_DEFINITION,
     EVENT,
     OPERATOR_GROUP,
     VALIDATING_WEBHOOKS,
-    Kind,
     Object,
     annotations_of,
     labels_of,
@@ -18,23 +17,6 @@ from ._scopes import A, B, scopes
 
 LITERAL = {"name": "WATCH_NAMESPACE", "value": "somewhere"}
 ORIGINAL = "scope-binding/original"
-
-
-def anything(kind: Kind) -> Object:
-    """The CRD of a namespaced kind without a schema."""
-    group, _, version = kind.api_version.partition("/")
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-        "metadata": {"name": f"{kind.plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind.kind, "plural": kind.plural},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
 
 
 def leaves_the_rest_alone(moment: Moment) -> str:
@@ -87,7 +69,7 @@ def operators() -> Workload:
     """A workload of scope-binding with OLM switched on, without scenarios."""
     made = scopes()
     made.config = {"scopeBinding": {"olm": {"enabled": True}}}
-    made.installed = [anything(CLUSTER_SERVICE_VERSION), anything(OPERATOR_GROUP)]
+    made.installed = [stand_in(CLUSTER_SERVICE_VERSION), stand_in(OPERATOR_GROUP)]
     made.watched = (*made.watched, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)
     made.handover = "scope-binding/generated"
     made.ends = [*made.ends, pairs_have_versions]
