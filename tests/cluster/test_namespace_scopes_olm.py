@@ -18,6 +18,7 @@ from tenantry.local.followed import stand_in
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT,
     MUTATING_WEBHOOKS,
     NAMESPACE_SCOPE,
     VALIDATING_WEBHOOKS,
@@ -265,6 +266,32 @@ async def test_malformed_operators_crash_nothing(olm: Operators, admin: Api) -> 
         CLUSTER_SERVICE_VERSION, "bad", olm.home, lambda found: "scope-binding/original" not in annotations_of(found)
     )
     assert found["spec"]["install"]["spec"]["deployments"] == bad
+
+
+async def test_what_olm_has_not_carried_on_is_told(olm: Operators, admin: Api, people: People) -> None:
+    """While an operator's Deployment does not show what was injected, the condition says so; its new pod ends that."""
+    await olm.begin(1)
+    await people.edit(
+        DEPLOYMENT,
+        "my-op",
+        olm.home,
+        ("replace", "/spec/template/spec/containers", [{"name": "manager", "image": "example.com/c"}]),
+    )
+    await admin.create(CLUSTER_SERVICE_VERSION, csv_of(olm, deployment_spec(LITERAL)))
+    await olm.scope(1, csvInjector=ON)
+    told = await olm.ready(text=f"Deployment my-op does not read WATCH_NAMESPACE from ConfigMap {LIST} yet")
+    assert f"ClusterServiceVersion {CSV}" in told["status"]["conditions"][0]["message"]
+
+    injected_one = template_in(await injected(olm))["spec"]["containers"][0]  # from here on what OLM does, and its ReplicaSet
+    await people.edit(DEPLOYMENT, "my-op", olm.home, ("replace", "/spec/template/spec/containers/0/env", injected_one["env"]))
+    await people.edit(DEPLOYMENT, "my-op", olm.home, ("replace", "/spec/replicas", 1))
+    await people.until(
+        NAMESPACE_SCOPE,
+        "common-service",
+        olm.home,
+        lambda found: "Deployment" not in found["status"]["conditions"][0]["message"],
+        what="the remark is gone",
+    )
 
 
 async def test_two_scopes_and_one_operator(olm: Operators, admin: Api) -> None:

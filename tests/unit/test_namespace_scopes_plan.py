@@ -296,6 +296,46 @@ def test_the_same_refusal_in_other_words_is_not_written(leaving: bool) -> None:
     assert leaving or told() != []
 
 
+READS_LIST = {
+    "name": "WATCH_NAMESPACE",
+    "valueFrom": {"configMapKeyRef": {"name": "namespace-scope", "key": "namespaces", "optional": True}},
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "remarked"),
+    [
+        (None, "op", True),
+        ([{"name": "WATCH_NAMESPACE", "value": "x"}], "op", True),
+        ([READS_LIST], "op", False),
+        ([{"name": "A"}, READS_LIST], "op", False),
+        (None, "another", False),
+    ],
+    ids=["nothing", "literal", "list", "among-others", "no-deployment"],
+)
+def test_a_deployment_that_does_not_show_the_injection_is_a_remark(env: list[Any] | None, name: str, remarked: bool) -> None:
+    """The condition stays true and names the Deployment and its ClusterServiceVersion; one that is not there is not named."""
+    labels = {"operators.coreos.com/op.ops": ""}
+    annotations = {"nss.operator.ibm.com/managed-operators": "op"}
+    declared_one = {"name": "op", "spec": {"template": {"spec": {"containers": [{"name": "c", "env": [READS_LIST]}]}}}}
+    csv = {
+        "metadata": {"name": "op.v1", "namespace": "ops", "labels": labels, "annotations": annotations},
+        "spec": {"install": {"strategy": "deployment", "spec": {"deployments": [declared_one]}}},
+    }
+    spec = {"containers": [{"name": "c", "env": env}, {"name": "sidecar"}]}
+    live = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "ops"},
+        "spec": {"template": {"metadata": {}, "spec": spec}},
+    }
+    found = seen(scope(spec={"namespaceMembers": ["t1"], "csvInjector": {}}), csvs=(csv,), workloads=(live,))
+    (status,) = (write for write in reported(found).writes() if isinstance(write, Apply))
+    (told,) = status.wanted["status"]["conditions"]
+    text = "Deployment op does not read WATCH_NAMESPACE from ConfigMap namespace-scope yet"
+    assert (told["status"], text in told["message"], "op.v1" in told["message"]) == ("True", remarked, remarked)
+
+
 def test_refused_rights_are_told_without_their_words() -> None:
     """A refused Role is in the status by name."""
     refused = Refusal(Key(ROLE.api_version, ROLE.kind, "t1", "x"), "admission", "request 1")

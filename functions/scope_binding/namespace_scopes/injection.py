@@ -16,7 +16,7 @@ from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.names import LABEL_LIMIT, LIST_KEY, MANAGED_OPERATORS
 from scope_binding.namespace_scopes.originals import keeping, record_of
 from scope_binding.namespace_scopes.seen import Seen
-from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, Object, annotations_of, is_terminating, labels_of
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, DEPLOYMENT, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.plan import Edit, Notice, Write
 
 VARIABLE = "WATCH_NAMESPACE"
@@ -87,6 +87,29 @@ def problems(scope: Scope, seen: Seen) -> Iterator[str]:
             yield f"ClusterServiceVersion {name}: {problem}"
 
 
+def remarks(scope: Scope, seen: Seen) -> Iterator[str]:
+    """Deployments that do not show what was injected: OLM has not carried it on, or somebody took it out there.
+
+    A Deployment that is not there yet is OLM's business alone.
+    """
+    running = {each["metadata"]["name"]: each for each in seen.workloads if each["kind"] == DEPLOYMENT.kind}
+    for name, scopes in sorted(claims(seen).items()):
+        if scopes[0].uid != scope.uid:
+            continue
+        csv = next(found for found in _own_csvs(seen) if found["metadata"]["name"] == name)
+        for deployment in _deployments(csv):
+            live = running.get(str(_mapping(deployment).get("name")))
+            if live is not None and not _shows(live, deployment, scope):
+                what = f"Deployment {live['metadata']['name']} does not read {VARIABLE} from ConfigMap {scope.config_map} yet"
+                yield f"{what}: OLM carries it on from ClusterServiceVersion {name}; if that takes long, see its status"
+
+
+def _shows(live: Object, deployment: Any, scope: Scope) -> bool:
+    """Whether in a Deployment the main containers of its ClusterServiceVersion read the list."""
+    reading = {place for place, container, _ in _containers(live) if _reference(scope) in (container.get("env") or [])}
+    return all(place in reading for place, _, main in _containers(deployment) if main)
+
+
 def _edit(csv: Object, scope: Scope | None) -> Edit | None:
     """The edit that injects for a NamespaceScope, or takes an injection back."""
     record = record_of(csv)
@@ -142,6 +165,12 @@ def _malformed(csv: Object) -> Iterator[str]:
                 yield f"deployment {name}: env of container {_mapping(container).get('name')} is not a list"
 
 
+def _reference(scope: Scope) -> Object:
+    """The env entry that reads the list of a NamespaceScope."""
+    reference = {"name": scope.config_map, "key": LIST_KEY, "optional": True}
+    return {"name": VARIABLE, "valueFrom": {"configMapKeyRef": reference}}
+
+
 def _is_ours(entry: Any) -> bool:
     """Whether an env entry reads a list of namespaces from a ConfigMap, as we write it."""
     reference = _mapping(_mapping(_mapping(entry).get("valueFrom")).get("configMapKeyRef"))
@@ -163,8 +192,7 @@ def _inject(deployment: Any, scope: Scope, kept: dict[str, Any]) -> None:
     if record["labels"]:
         record["depth"] = ("metadata" in template) + ("labels" in metadata)
         template["metadata"] = {**metadata, "labels": labels}
-    reference = {"name": scope.config_map, "key": LIST_KEY, "optional": True}
-    wanted = {"name": VARIABLE, "valueFrom": {"configMapKeyRef": reference}}
+    wanted = _reference(scope)
     for place, container, main in _containers(deployment):
         env = container.get("env") or []
         before = [entry for entry in env if _mapping(entry).get("name") == VARIABLE]

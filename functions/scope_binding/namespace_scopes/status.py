@@ -135,7 +135,7 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
     yield from (Finding("InjectionFailed", text) for text in injection.problems(scope, seen))
     if scope.manual:
         yield Finding("Reconciled", "Roles and RoleBindings in members are managed by hand (manualManagement)", blocks=False)
-    yield from (Finding("Reconciled", text, blocks=False) for text in scope.remarks)
+    yield from (Finding("Reconciled", text, blocks=False) for text in (*injection.remarks(scope, seen), *scope.remarks))
     if not any(other.licensed for other in seen.live):
         yield Finding("Reconciled", "the license is not accepted (spec.license.accept); nothing is held back", blocks=False)
 
