@@ -143,9 +143,27 @@ async def test_refusal_is_a_failure(  # type: ignore[no-untyped-def]
     assert (binding is not None) == bool(option)
 
 
+async def test_a_refused_deletion_keeps_no_other_back(  # type: ignore[no-untyped-def]
+    command, admin: Api, people: People, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Who may delete the RoleBinding but not the Role takes the consent out of force, and is told what was refused."""
+    own = Operators(admin, people)
+    await own.begin(1, operator=False)
+    target, name = own.member(1), consent_name(own.home)
+    kubeconfig = tmp_path / "kubeconfig"
+    async with _limited(own, control_plane, kubeconfig, READ, bindings=WRITE):
+        code, output, errors = await command(target, "--to", own.home, "--delete", "--kubeconfig", kubeconfig)
+    assert (code, output.splitlines()) == (1, [f"Role {target}/{name} refused", f"RoleBinding {target}/{name} deleted"])
+    assert f'roles.rbac.authorization.k8s.io "{name}" is forbidden' in errors
+    assert await admin.get(ROLE, name, target) is not None
+    assert await admin.get(ROLE_BINDING, name, target) is None
+
+
 @asynccontextmanager
-async def _limited(own: Operators, control_plane: ControlPlane, kubeconfig: Path, roles: list[str]) -> AsyncIterator[None]:
-    """A kubeconfig of somebody who may do this with Roles, and only read RoleBindings and namespaces."""
+async def _limited(
+    own: Operators, control_plane: ControlPlane, kubeconfig: Path, roles: list[str], bindings: list[str] = READ
+) -> AsyncIterator[None]:
+    """A kubeconfig of somebody who may do this with Roles and RoleBindings, and only read namespaces."""
     admin, name, group = own.admin, f"{own.home}-limited", ROLE.group
     await own.account("limited")
     path = f"/api/v1/namespaces/{own.home}/serviceaccounts/limited/token"
@@ -157,7 +175,7 @@ async def _limited(own: Operators, control_plane: ControlPlane, kubeconfig: Path
     rules = [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": READ},
         {"apiGroups": [group], "resources": ["roles"], "verbs": roles},
-        {"apiGroups": [group], "resources": ["rolebindings"], "verbs": READ},
+        {"apiGroups": [group], "resources": ["rolebindings"], "verbs": bindings},
     ]
     body = {"apiVersion": ROLE.api_version, "metadata": {"name": name}}
     await admin.create(CLUSTER_ROLE, {**body, "kind": "ClusterRole", "rules": rules})

@@ -11,6 +11,7 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
+from tenantry.api.errors import ApiError, RefusedError
 from tenantry.cli.functions import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.model.config import DNS_LABEL
@@ -91,12 +92,14 @@ def authorize_namespace(
         else:
             click.echo(yaml.safe_dump_all([role, binding], sort_keys=False), nl=False)
         return
-    done = asyncio.run(_write(kubeconfig, target, to, role, binding, delete=delete, dry_run=dry_run))
+    done, refusals = asyncio.run(_write(kubeconfig, target, to, role, binding, delete=delete, dry_run=dry_run))
     if output != "text":
         click.echo(structured(done, output))
-        return
-    for each in done:
-        click.echo(f"{each['kind']} {each['namespace']}/{each['name']} {each['result']}")
+    else:
+        for each in done:
+            click.echo(f"{each['kind']} {each['namespace']}/{each['name']} {each['result']}")
+    if refusals:
+        raise ApiError("\n".join(str(refusal) for refusal in refusals))
 
 
 def _subject(text: str) -> tuple[str, str] | None:
@@ -123,17 +126,28 @@ def _rules(path: Path | None) -> tuple[Object, ...]:
 
 async def _write(
     kubeconfig: Path | None, target: str, to: str, role: Object, binding: Object, *, delete: bool, dry_run: bool
-) -> list[dict[str, str]]:
+) -> tuple[list[dict[str, str]], list[RefusedError]]:
+    """Write or delete both; returns what became of each, and the refused deletions, which keep no other from being tried.
+
+    Any other refusal is raised: a RoleBinding needs its Role.
+    """
     async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as api:
         for name in (target,) if delete else (target, to):
             found = await api.get(NAMESPACE, name)
             if found is None or is_terminating(found):
                 raise click.ClickException(f"Invalid namespace {name}: it {'is being deleted' if found else 'does not exist'}")
-        one = _delete if delete else _apply
-        return [
-            {"kind": body["kind"], "namespace": target, "name": consent_name(to), "result": await one(api, body, dry_run=dry_run)}
-            for body in (role, binding)
-        ]
+        done: list[dict[str, str]] = []
+        refusals: list[RefusedError] = []
+        for body in (role, binding):
+            try:
+                result = await (_delete if delete else _apply)(api, body, dry_run=dry_run)
+            except RefusedError as refusal:
+                if not delete:
+                    raise
+                refusals.append(refusal)
+                result = "refused"
+            done.append({"kind": body["kind"], "namespace": target, "name": consent_name(to), "result": result})
+        return done, refusals
 
 
 async def _apply(api: Api, body: Object, *, dry_run: bool) -> str:
