@@ -13,8 +13,8 @@ from operators import LIST, Operators, template
 from people import People
 
 from tenantry.api import Api
-from tenantry.api.errors import KindNotServed
 from tenantry.local.followed import stand_in
+from tenantry.local.install import until_served
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CUSTOM_RESOURCE_DEFINITION,
@@ -57,16 +57,8 @@ async def olm(own: Operators, admin: Api) -> Operators:
     """The same in a cluster where OLM's kind is served."""
     if await _no_crd(admin):
         await admin.create(CUSTOM_RESOURCE_DEFINITION, CRD)
-    await eventually(lambda: _is_served(admin), within=60)
+    await until_served(admin, CRD)
     return own
-
-
-async def _is_served(admin: Api) -> bool:
-    try:
-        await admin.list(CLUSTER_SERVICE_VERSION, limit=1)
-    except KindNotServed:
-        return False
-    return True
 
 
 def deployment_spec(*env: Any, labels: dict[str, str] | None = None, **spec: Any) -> Object:
@@ -127,7 +119,7 @@ async def test_olm_comes_later(without_olm: None, own: Operators, admin: Api) ->
     await own.ready()
 
     await admin.create(CUSTOM_RESOURCE_DEFINITION, CRD)
-    await eventually(lambda: _is_served(admin), within=60)
+    await until_served(admin, CRD)
     await admin.create(CLUSTER_SERVICE_VERSION, csv_of(own, deployment_spec(OTHER, DOWNWARD)))
     csv = await injected(own)
     assert env_in(csv) == [OTHER, OURS]

@@ -13,8 +13,8 @@ from refusing import refusing
 from scoping import READ_SECRETS, SCOPES, Scoping, may, role
 
 from tenantry.api import Api
-from tenantry.api.errors import KindNotServed
 from tenantry.local.followed import stand_in
+from tenantry.local.install import until_served
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -41,15 +41,7 @@ async def olm(admin: Api, knative: Callable[..., Awaitable[Knative]]) -> AsyncIt
     running = await knative(CONFIG, functions=[SCOPES])
     for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP):
         await admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(kind))
-
-    async def served() -> bool:
-        try:
-            await asyncio.gather(*(admin.list(kind) for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)))
-        except KindNotServed:
-            return False
-        return True
-
-    await eventually(served, within=30, what="OLM's kinds")
+        await until_served(admin, stand_in(kind))
     yield running
     await running.drain()
     assert not running.dead_letters.exists(), running.dead_letters.read_text()
