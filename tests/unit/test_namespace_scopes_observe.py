@@ -11,10 +11,22 @@ from scope_binding.namespace_scopes.observe import observe
 from scope_binding.namespace_scopes.plan import plan
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
+from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.consent import consent_objects
-from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Key, Kind, Object, key_of
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    NAMESPACE,
+    NAMESPACE_SCOPE,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+    Key,
+    Kind,
+    Object,
+    key_of,
+)
 from tenantry.model.plan import Delete
 
 NAME = managed_role_name("s", "ops", shared=False)
@@ -90,6 +102,32 @@ async def test_what_seems_to_be_missing_is_looked_for_twice_before_rights_go(mis
     deleted = {write.key.name for write in plan(seen.seen, seen.made).writes() if isinstance(write, Delete)}
     assert server.reads == 2
     assert deleted == (set() if there else {NAME})
+
+
+class WithoutOlm(Server):
+    """A NamespaceScope that injects, where OLM's kind is not served; discovery says so too or does not."""
+
+    def __init__(self, *, known: bool) -> None:
+        super().__init__(f"{NAMESPACE.kind} t1", there=True, read=0)
+        self.known = known
+        next(obj for key, obj in self.objects.items() if key.kind == NAMESPACE_SCOPE.kind)["spec"]["csvInjector"] = {}
+
+    async def list(self, kind: Kind, namespace: str = "", **options: Any) -> Listing:
+        if kind == CLUSTER_SERVICE_VERSION:
+            raise KindNotServed("page not found", status=404)
+        return await super().list(kind, namespace, **options)
+
+    async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
+        assert again
+        return CLUSTER_SERVICE_VERSION if self.known else None
+
+
+async def test_operators_are_gone_when_discovery_says_so() -> None:
+    """One answer that OLM's kind is not served ends no injection: the run fails and is tried again."""
+    with pytest.raises(KindNotServed):
+        await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, WithoutOlm(known=True))))
+    found = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, WithoutOlm(known=False))))
+    assert found.seen.csvs == ()
 
 
 @pytest.mark.parametrize("read", [1, 2])

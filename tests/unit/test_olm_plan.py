@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import re
 from collections.abc import Sequence
@@ -11,13 +12,34 @@ from typing import Any, cast
 import pytest
 from scope_objects import stored
 
-from scope_binding.olm.plan import COPIED_FROM, OPT_IN, PARTS, CsvSeen, Part, complaints, plan_csv, wanted_pairs
+from scope_binding.olm.plan import (
+    COPIED_FROM,
+    OPT_IN,
+    PARTS,
+    CsvSeen,
+    Part,
+    complaints,
+    plan_csv,
+    possible_complaints,
+    report_csv,
+    wanted_pairs,
+)
 from scope_binding.olm.unit import Olm
 from scope_binding.scopes.names import MANAGER
 from tenantry.api import Api, Listing
-from tenantry.engine.reader import Reader
-from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object
-from tenantry.model.plan import Apply, Delete
+from tenantry.api.errors import KindNotServed
+from tenantry.engine.reader import Reader, _read
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    OPERATOR_GROUP,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Key,
+    Kind,
+    Object,
+    key_of,
+)
+from tenantry.model.plan import Apply, Delete, Refusal
 
 RULE: Object = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
 MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
@@ -236,6 +258,60 @@ async def test_one_read_of_before_gives_nothing() -> None:
     server._found |= {SCOPE_TEMPLATE: [], SCOPE_INSTANCE: []}
     observed = await Olm(enabled=True).observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
     assert plan_csv(observed, enabled=True).changes(MANAGER) == []
+
+
+class Unserved(Behind):
+    """One of OLM's kinds is not served, its discovery says too or does not."""
+
+    def __init__(self, seen: CsvSeen, kind: Kind, *, known: bool) -> None:
+        super().__init__(seen, {})
+        self._kind = kind
+        self._known = known
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        if kind == self._kind:
+            raise KindNotServed("page not found", status=404)
+        return await super().get(kind, name, namespace)
+
+    async def list(self, kind: Kind, namespace: str = "", **options: Any) -> Listing:
+        if kind == self._kind:
+            raise KindNotServed("page not found", status=404)
+        return await super().list(kind, namespace, **options)
+
+    async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
+        assert again
+        return self._kind if self._known else None
+
+
+@pytest.mark.parametrize("kind", [CLUSTER_SERVICE_VERSION, OPERATOR_GROUP], ids=["version", "group"])
+async def test_that_olm_is_gone_is_believed_when_discovery_says_so(kind: Kind) -> None:
+    """One answer that a kind is not served takes nothing away while discovery knows it: the run fails and is tried again."""
+    unit, owner = Olm(enabled=True), "csv/ops/my-op.v1"
+    with pytest.raises(KindNotServed):
+        await unit.observe(owner, Reader(cast(Api, Unserved(version(), kind, known=True))))
+    gone = await unit.observe(owner, Reader(cast(Api, Unserved(version(), kind, known=False))))
+    assert sorted(write.kind.kind for write in unit.plan(gone).writes()) == ALL_OF_IT
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_sweep_believes_discovery_too(known: bool) -> None:
+    """What is listed once for a whole sweep is missing when discovery does not know it, and not known otherwise."""
+    api = cast(Api, Unserved(version(), CLUSTER_SERVICE_VERSION, known=known))
+    listed = [asyncio.ensure_future(_read(api, each)) for each in Olm(enabled=True).prefetch()]
+    found = await asyncio.gather(*listed, return_exceptions=True)
+    assert [isinstance(each, KindNotServed) for each in found] == [False, False, known, False]
+
+
+def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
+    """Without its ClusterServiceVersion, what could not be deleted has the Warning, once, whatever the words."""
+    seen = replace(made(version()), csv=None, groups=())
+    (about, _), *others = possible_complaints(seen, enabled=True)
+    assert len(others) == 3
+    refusals = [Refusal(key_of(about), "rights", words) for words in ("forbidden 1", "forbidden 2")]
+    (event,) = (write.wanted for write in report_csv(seen, refusals[:1], enabled=True).writes() if isinstance(write, Apply))
+    assert (event["metadata"]["namespace"], event["regarding"]["name"]) == ("default", about["metadata"]["name"])
+    told = replace(seen, events={event["metadata"]["name"]: stored(event)})
+    assert list(report_csv(told, refusals[1:], enabled=True).writes()) == []
 
 
 def test_an_owner_label_that_drifted_is_put_back() -> None:

@@ -174,6 +174,8 @@ async def _csvs(name: str, reader: Reader) -> tuple[Object, ...]:
     try:
         return tuple(await reader.list(CLUSTER_SERVICE_VERSION, name))
     except KindNotServed:
+        if await reader.serves(CLUSTER_SERVICE_VERSION):
+            raise
         return ()
 
 

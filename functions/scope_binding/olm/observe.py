@@ -1,6 +1,7 @@
 """Reads for OLM: a ClusterServiceVersion, the OperatorGroups beside it, and what was generated from them.
 
-A cluster without OLM serves neither kind: then there is nothing to read, and what was generated goes.
+A cluster without OLM serves neither kind: then there is nothing to read, and what was generated goes.  That a kind is not
+served is believed when the API server's discovery says so too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
+from tenantry.model.standing import event_namespace
 
 
 async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object]:
@@ -29,6 +31,8 @@ async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object
     try:
         return await reader.list(kind, namespace)
     except KindNotServed:
+        if await reader.serves(kind):
+            raise
         return []
 
 
@@ -60,7 +64,8 @@ async def _declared(
         try:
             csv = await reader.get(CLUSTER_SERVICE_VERSION, name, namespace, again=again)
         except KindNotServed:
-            csv = None
+            if await reader.serves(CLUSTER_SERVICE_VERSION):
+                raise
     if csv is not None and not is_copy(csv):
         groups = [group for group in await listed(OPERATOR_GROUP, reader, namespace) if not is_terminating(group)]
     return csv, tuple(groups)
@@ -81,9 +86,7 @@ async def _observe(namespace: str, name: str, reader: Reader, *, enabled: bool) 
         dict(zip(PARTS, templates, strict=True)),
         dict(zip(PARTS, instances, strict=True)),
     )
-    if csv is None:
-        return seen
     told = possible_complaints(seen, enabled=enabled)
-    called = [event_name(csv, complaint) for complaint in told]
-    events = await asyncio.gather(*(reader.get(EVENT, each, namespace) for each in called))
-    return replace(seen, events=dict(zip(called, events, strict=True)), now=now_micro())
+    called = [(event_name(about, complaint), event_namespace(about)) for about, complaint in told]
+    events = await asyncio.gather(*(reader.get(EVENT, *each) for each in called))
+    return replace(seen, events={name: live for (name, _), live in zip(called, events, strict=True)}, now=now_micro())

@@ -241,12 +241,12 @@ class Api:
         finally:
             response.close()
 
-    async def served(self, api_version: str, kind: str) -> Kind | None:
+    async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
         """How a kind is served: its plural and scope; None when it is not.
 
-        Answers are remembered for a while: see `tenantry.api.discovery`.
+        Answers are remembered for a while: see `tenantry.api.discovery`.  With ``again`` the server is asked now.
         """
-        return await self._discovery.find(api_version, kind)
+        return await self._discovery.find(api_version, kind, again=again)
 
     # -- writing ---------------------------------------------------------------------------------------
 

@@ -30,13 +30,16 @@ class Discovery:
         self._known: dict[str, tuple[float, dict[str, Kind]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def find(self, api_version: str, kind: str) -> Kind | None:
-        """The kind as it is served, or None; nothing is asked about a text that is no group and version."""
+    async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
+        """The kind as it is served, or None; nothing is asked about a text that is no group and version.
+
+        With ``again`` nothing that is remembered counts.
+        """
         if _API_VERSION.fullmatch(api_version) is None:
             return None
         async with self._locks.setdefault(api_version, asyncio.Lock()):
             asked, kinds = self._known.get(api_version, (float("-inf"), {}))
-            if time.monotonic() - asked > (SERVED_S if kind in kinds else MISSING_S):
+            if again or time.monotonic() - asked > (SERVED_S if kind in kinds else MISSING_S):
                 kinds = await self._ask(api_version)
                 self._known[api_version] = time.monotonic(), kinds
             return kinds.get(kind)

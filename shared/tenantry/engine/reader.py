@@ -157,6 +157,14 @@ class Reader:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server's discovery, asked now, knows a kind.
+
+        To be asked where a request said that the kind is not served: one answer may come from a server that has just started,
+        and what was made for objects of that kind must not be taken away for it.
+        """
+        return await self._api.served(kind.api_version, kind.kind, again=True) is not None
+
     async def try_apply(self, kind: Kind, body: Object) -> Object | None:
         """The object as an apply of ``body`` would make it, which nothing becomes of; None when nobody may ask (a sweep)."""
         return await self._api.apply(kind, body, dry_run=True)
@@ -338,7 +346,7 @@ async def _read(api: Api, wanted: Prefetch) -> list[Object]:
             metadata_only=wanted.headers,
         )
     except KindNotServed:
-        if not wanted.optional:
+        if not wanted.optional or await api.served(wanted.kind.api_version, wanted.kind.kind, again=True) is not None:
             raise
         return []
     return listing.items

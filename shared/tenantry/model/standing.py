@@ -29,10 +29,15 @@ def warning_name(about: Object, reason: str, said: str) -> str:
     return f"{about['metadata']['name'][:200]}.{digest(about['metadata']['uid'], reason, said, length=16)}"
 
 
+def event_namespace(about: Object) -> str:
+    """The namespace of Events on an object: its own, or ``default`` for what has none."""
+    return str(about["metadata"].get("namespace") or "default")
+
+
 def warning(
     about: Object, name: str, reason: str, note: str, live: Object | None, now: str, *, by: tuple[str, str, str]
 ) -> Apply:
-    """The Event on a namespaced object; what stands is left as it is, in its first words.
+    """The Event on an object; what stands is left as it is, in its first words.
 
     Args:
         name: of `warning_name`.
@@ -42,11 +47,12 @@ def warning(
     """
     function, unit, action = by
     key = key_of(about)
-    reference = {"apiVersion": key.api_version, "kind": key.kind, "namespace": key.namespace, "name": key.name}
+    where = {"namespace": key.namespace} if key.namespace else {}
+    reference = {"apiVersion": key.api_version, "kind": key.kind, **where, "name": key.name}
     body: Object = {
         "apiVersion": EVENT.api_version,
         "kind": EVENT.kind,
-        "metadata": {"name": name, "namespace": key.namespace},
+        "metadata": {"name": name, "namespace": event_namespace(about)},
         "eventTime": now if live is None else live.get("eventTime"),
         "reportingController": f"tenantry.dev/{function}",
         "reportingInstance": unit,
