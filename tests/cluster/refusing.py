@@ -1,15 +1,15 @@
-"""An API server that refuses to make something, in other words each time."""
+"""An API server that refuses to make or to delete something, in other words each time."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from people import token
 
 from tenantry.api import Api
-from tenantry.api.errors import AdmissionDenied, AlreadyExists
+from tenantry.api.errors import AdmissionDenied, AlreadyExists, NotFound
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Kind, Object
 from tenantry.testing import eventually
 
@@ -20,23 +20,48 @@ async def refusing(admin: Api, kind: Kind, name: str, namespace: str = "", **fie
 
     ``fields`` are what the object has to have to be valid.
     """
-    policy = f"refusing-{token()}"
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     asked: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
-    rule = {"apiGroups": [kind.group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [kind.plural]}
-    same = " && ".join(f"object.metadata.{part} == '{value}'" for part, value in metadata.items())
+
+    async def create() -> None:
+        await admin.create(kind, asked, dry_run=True)
+
+    async with _policy(admin, kind, "CREATE", metadata, create):
+        yield
+
+
+@asynccontextmanager
+async def keeping(admin: Api, kind: Kind, name: str, namespace: str = "") -> AsyncIterator[None]:
+    """Until it ends an admission policy refuses to delete an object, whoever wants to."""
+
+    async def delete() -> None:
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}
+        await admin.request("DELETE", kind.path(namespace, name), None, body)
+
+    async with _policy(admin, kind, "DELETE", {"name": name, "namespace": namespace}, delete):
+        yield
+
+
+@asynccontextmanager
+async def _policy(
+    admin: Api, kind: Kind, operation: str, metadata: Object, attempt: Callable[[], Awaitable[None]]
+) -> AsyncIterator[None]:
+    """A policy that refuses an operation on one object; ``attempt`` finds out whether it is in force."""
+    policy, subject = f"refusing-{token()}", "oldObject" if operation == "DELETE" else "object"
+    rule = {"apiGroups": [kind.group], "apiVersions": ["*"], "operations": [operation], "resources": [kind.plural]}
+    same = " && ".join(f"{subject}.metadata.{part} == '{value}'" for part, value in metadata.items() if value)
     spec: Object = {
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [{"name": "same", "expression": same}],
-        "validations": [{"expression": "false", "messageExpression": "'request ' + object.metadata.uid"}],
+        "validations": [{"expression": "false", "messageExpression": f"'request ' + {subject}.metadata.uid"}],
     }
 
     async def refused() -> bool:
         try:
-            await admin.create(kind, asked, dry_run=True)
+            await attempt()
         except AdmissionDenied:
             return True
-        except AlreadyExists:
+        except (AlreadyExists, NotFound):
             pass
         return False
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from flawless import Calm
-from people import token
+from people import CORE_EVENT, token
+from refusing import keeping
 from scoping import (
     EVE,
     GENERATE_NAME,
@@ -27,6 +28,7 @@ from tenantry.model.kinds import (
     Object,
     labels_of,
 )
+from tenantry.testing import eventually
 from tenantry.testing.settling import snapshot
 
 KINDS = (SCOPE_TEMPLATE, SCOPE_INSTANCE, CLUSTER_ROLE, ROLE_BINDING)
@@ -77,6 +79,27 @@ async def test_nothing_is_left_to_the_garbage_collector(scopes: Knative, scoping
     await scoping.admin.delete(SCOPE_INSTANCE, f"si1-{test}", propagation="Orphan")
     await scoping.bound_in(test)
     await scoping.no_role(test)
+
+
+async def test_a_binding_that_may_not_be_deleted_says_so(scopes: Knative, scoping: Scoping) -> None:
+    """Its instance is gone and nobody may delete it: it has a Warning; when it may, it goes, and the ClusterRole with it."""
+    name, space = f"kept-{token()}", f"kept-{token()}"
+    await scoping.namespace(space)
+    await scoping.template(name, role(name))
+    await scoping.instance(name, name, namespaces=[space])
+    (binding,) = (await scoping.bound_in(name, space)).values()
+    called = binding["metadata"]["name"]
+
+    async def warned() -> str:
+        fields = f"involvedObject.name={called},type=Warning,reason=CleanUpFailed"
+        return next((each["message"] for each in (await scoping.admin.list(CORE_EVENT, space, field_selector=fields)).items), "")
+
+    async with keeping(scoping.admin, ROLE_BINDING, called, space):
+        await scoping.delete(SCOPE_INSTANCE, name)
+        assert f"request {binding['metadata']['uid']}" in await eventually(warned, within=30, what="a Warning on the binding")
+    await scopes.sweep(SCOPES)
+    await scoping.bound_in(name)
+    await scoping.no_role(name)
 
 
 @pytest.mark.check("sb-18")

@@ -20,8 +20,6 @@ from scope_binding.olm.plan import (
     Part,
     complaints,
     plan_csv,
-    possible_complaints,
-    report_csv,
     wanted_pairs,
 )
 from scope_binding.olm.unit import Olm
@@ -31,6 +29,7 @@ from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader, _read
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
+    EVENT,
     OPERATOR_GROUP,
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
@@ -302,16 +301,18 @@ async def test_a_sweep_believes_discovery_too(known: bool) -> None:
     assert [isinstance(each, KindNotServed) for each in found] == [False, False, known, False]
 
 
-def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
-    """Without its ClusterServiceVersion, what could not be deleted has the Warning, once, whatever the words."""
-    seen = replace(made(version()), csv=None, groups=())
-    (about, _), *others = possible_complaints(seen, enabled=True)
-    assert len(others) == 3
-    refusals = [Refusal(key_of(about), "rights", words) for words in ("forbidden 1", "forbidden 2")]
-    (event,) = (write.wanted for write in report_csv(seen, refusals[:1], enabled=True).writes() if isinstance(write, Apply))
-    assert (event["metadata"]["namespace"], event["regarding"]["name"]) == ("default", about["metadata"]["name"])
-    told = replace(seen, events={event["metadata"]["name"]: stored(event)})
-    assert list(report_csv(told, refusals[1:], enabled=True).writes()) == []
+async def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
+    """Without its ClusterServiceVersion, what could not be deleted has a Warning of its own, once, whatever the words."""
+    unit, server = Olm(enabled=True), Left(version())
+    seen = await unit.observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
+    assert len(seen.leftovers.objects) == 4
+    about = key_of(next(iter(unit.plan(seen).writes())).live or {})
+    refusals = [Refusal(about, "rights", words) for words in ("forbidden 1", "forbidden 2")]
+    (event,) = (write.wanted for write in unit.report(seen, refusals[:1]).writes() if isinstance(write, Apply))
+    assert (event["metadata"]["namespace"], event["regarding"]["name"]) == ("default", about.name)
+    server._found[EVENT] = [stored(event)]
+    told = await unit.observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
+    assert list(unit.report(told, refusals[1:]).writes()) == []
 
 
 def test_an_owner_label_that_drifted_is_put_back() -> None:

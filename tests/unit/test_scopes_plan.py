@@ -290,7 +290,7 @@ def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
     csv = {"apiVersion": "v1", "kind": "C", "metadata": {"name": "c", "namespace": "ops", "uid": "u"}, "spec": spec}
     group = {"metadata": {"name": "g", "labels": {OPT_IN: "true"}}}
     there = CsvSeen("ops", "c", csv, (group,))
-    (name, _) = (event_name(*each) for each in possible_complaints(there, enabled=True))
+    (name, _) = (event_name(csv, each) for each in possible_complaints(there, enabled=True))
     key = next(write.key for write in plan_csv(there, enabled=True).writes())
 
     def events(words: str, **live: Object | None) -> list[Object]:
@@ -304,9 +304,8 @@ def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
     (event,) = events("request 1")
     assert (event["metadata"]["name"], event["note"]) == (name, "ScopeTemplate ns.ops.c: request 1")
     assert events("request 2", **{name: stored(event)}) == []
-    odd = {**csv, "spec": {**spec, "install": {}}}
-    assert possible_complaints(replace(there, csv=odd), enabled=True) == [
-        (odd, Complaint("InvalidStrategy", "install.strategy is None; only deployment is known"))
+    assert possible_complaints(replace(there, csv={**csv, "spec": {**spec, "install": {}}}), enabled=True) == [
+        Complaint("InvalidStrategy", "install.strategy is None; only deployment is known")
     ]
 
 

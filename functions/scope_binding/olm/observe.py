@@ -9,7 +9,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from scope_binding.olm.plan import MANAGER, PARTS, CsvSeen, event_name, is_copy, pair_name, plan_csv, possible_complaints
+from scope_binding.leftovers.observe import observe_leftovers
+from scope_binding.olm.plan import (
+    MANAGER,
+    PARTS,
+    CsvSeen,
+    event_name,
+    is_copy,
+    is_generated,
+    pair_name,
+    plan_csv,
+    possible_complaints,
+)
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
@@ -23,7 +34,6 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
-from tenantry.model.standing import event_namespace
 
 
 async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object]:
@@ -86,7 +96,10 @@ async def _observe(namespace: str, name: str, reader: Reader, *, enabled: bool) 
         dict(zip(PARTS, templates, strict=True)),
         dict(zip(PARTS, instances, strict=True)),
     )
+    if csv is None:
+        made = [each for each in (*templates, *instances) if each is not None and is_generated(each)]
+        return replace(seen, leftovers=await observe_leftovers(made, reader))
     told = possible_complaints(seen, enabled=enabled)
-    called = [(event_name(about, complaint), event_namespace(about)) for about, complaint in told]
-    events = await asyncio.gather(*(reader.get(EVENT, *each) for each in called))
-    return replace(seen, events={name: live for (name, _), live in zip(called, events, strict=True)}, now=now_micro())
+    called = [event_name(csv, complaint) for complaint in told]
+    events = await asyncio.gather(*(reader.get(EVENT, each, namespace) for each in called))
+    return replace(seen, events=dict(zip(called, events, strict=True)), now=now_micro())

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from scope_binding.leftovers.plan import Leftovers, report_leftovers
 from tenantry.model.difference import difference
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -19,7 +20,6 @@ from tenantry.model.kinds import (
     Key,
     Object,
     is_terminating,
-    key_of,
     labels_of,
 )
 from tenantry.model.names import SCOPE_GENERATED, field_manager
@@ -55,6 +55,7 @@ class CsvSeen:
     instances: Mapping[Part, Object | None] = field(default_factory=dict)
     events: Mapping[str, Object | None] = field(default_factory=dict)
     now: str = ""
+    leftovers: Leftovers = field(default_factory=Leftovers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +245,9 @@ def complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
     return [Complaint("ScopeNameTaken", f"{name}: {note}") for name in taken]
 
 
-def event_name(about: Object, complaint: Complaint) -> str:
+def event_name(csv: Object, complaint: Complaint) -> str:
     """The name of the Event of a complaint: the same complaint about the same object is one Event."""
-    return warning_name(about, complaint.reason, complaint.about or complaint.note)
+    return warning_name(csv, complaint.reason, complaint.about or complaint.note)
 
 
 def refused(key: Key, message: str = "") -> Complaint:
@@ -254,10 +255,10 @@ def refused(key: Key, message: str = "") -> Complaint:
     return Complaint("ScopeRefused", f"{key}: {message}"[:1024], str(key))
 
 
-def possible_complaints(seen: CsvSeen, *, enabled: bool) -> list[tuple[Object, Complaint]]:
-    """What people have to be told, and on which object, or will have to if what is to be written is refused."""
+def possible_complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
+    """What people have to be told, or will have to if what is to be written is refused."""
     due = plan_csv(seen, enabled=enabled).changes(MANAGER)
-    return _told(seen, [refused(change.key) for change in due], enabled=enabled)
+    return [*complaints(seen, enabled=enabled), *(refused(change.key) for change in due)]
 
 
 def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> Plan:
@@ -265,19 +266,15 @@ def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> 
 
     When it is gone they are on what could not be deleted.
     """
-    told = _told(seen, [refused(refusal.key, refusal.message) for refusal in refusals], enabled=enabled)
-    events = [_event(seen, about, complaint) for about, complaint in told]
+    if seen.csv is None:
+        return report_leftovers(seen.leftovers, refusals, "olm")
+    told = complaints(seen, enabled=enabled)
+    told += [refused(refusal.key, refusal.message) for refusal in refusals]
+    events = [_event(seen, seen.csv, complaint) for complaint in told]
     return Plan((tuple(event for event in events if difference(event.wanted, event.live, manager=MANAGER) is not None),))
 
 
-def _told(seen: CsvSeen, refusals: Sequence[Complaint], *, enabled: bool) -> list[tuple[Object, Complaint]]:
-    if seen.csv is not None:
-        return [(seen.csv, complaint) for complaint in (*complaints(seen, enabled=enabled), *refusals)]
-    made = {str(key_of(obj)): obj for obj in (*seen.templates.values(), *seen.instances.values()) if obj is not None}
-    return [(made[complaint.about], complaint) for complaint in refusals if complaint.about in made]
-
-
-def _event(seen: CsvSeen, about: Object, complaint: Complaint) -> Apply:
-    name = event_name(about, complaint)
+def _event(seen: CsvSeen, csv: Object, complaint: Complaint) -> Apply:
+    name = event_name(csv, complaint)
     by = ("scope-binding", "olm", "Scope")
-    return warning(about, name, complaint.reason, complaint.note, seen.events.get(name), seen.now, by=by)
+    return warning(csv, name, complaint.reason, complaint.note, seen.events.get(name), seen.now, by=by)

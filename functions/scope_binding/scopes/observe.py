@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from scope_binding.leftovers.observe import observe_leftovers
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -81,7 +82,8 @@ async def _observe_template(family: Family, name: str, reader: Reader) -> Templa
     template = await reader.get(family.template, name, verify=version)
     living = alive(template)
     if living is None:
-        return TemplateSeen(family, name, template, left=await _left_roles(family, name, reader))
+        left = await _left_roles(family, name, reader)
+        return TemplateSeen(family, name, template, left=left, leftovers=await observe_leftovers(left, reader))
     roles = roles_of(living)
     referenced, found, made = await asyncio.gather(
         _is_referenced(family, name, reader),
@@ -167,7 +169,8 @@ async def _observe_instance(family: Family, name: str, part: str, reader: Reader
     living = alive(instance)
     if living is None:
         bindings = await _left_bindings(family, name, part, reader)
-        return InstanceSeen(family, name, instance, bindings=bindings, part=part)
+        leftovers = await observe_leftovers(bindings, reader)
+        return InstanceSeen(family, name, instance, bindings=bindings, part=part, leftovers=leftovers)
     named = template_name_of(living)
     template, bindings = await asyncio.gather(
         reader.get(family.template, named, verify=version) if named else _nothing(),

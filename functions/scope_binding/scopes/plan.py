@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from scope_binding.leftovers.plan import Leftovers, report_leftovers
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import (
     FAMILIES,
@@ -62,6 +63,7 @@ class TemplateSeen:
     found: Mapping[str, Object | None] = field(default_factory=dict)
     left: tuple[Object, ...] = ()
     bound: frozenset[str] = frozenset()
+    leftovers: Leftovers = field(default_factory=Leftovers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class InstanceSeen:
     bindings: tuple[Object, ...] = ()
     part: str = ""
     refusing: frozenset[str] = frozenset()
+    leftovers: Leftovers = field(default_factory=Leftovers)
 
 
 # -- templates ---------------------------------------------------------------------------------------------
@@ -164,10 +167,10 @@ def plan_template(seen: TemplateSeen) -> Plan:
 
 
 def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
-    """The condition ``Templated`` (1.1)."""
+    """The condition ``Templated`` (1.1); without a template, what could not be deleted is told where it stands."""
     template = alive(seen.template)
     if template is None:
-        return NOTHING
+        return report_leftovers(seen.leftovers, refusals, "scopes")
     problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
     problems += sorted(as_told(refusal, told_of(template, TEMPLATED), _BETWEEN) for refusal in refusals)
     name = template["metadata"]["name"]
@@ -364,10 +367,10 @@ def _kind_of(binding: Object) -> Kind:
 
 
 def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
-    """The condition ``Scoped`` (1.2), and where the scope does not hold."""
+    """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, what could not be deleted."""
     instance = alive(seen.instance)
     if instance is None:
-        return NOTHING
+        return report_leftovers(seen.leftovers, refusals, "scopes")
     told = find_condition(instance, SCOPED) or {}
     if seen.part and (not refusals or told.get("status") == "False"):
         return NOTHING  # the whole of the instance has more to say

@@ -185,6 +185,8 @@ class Scopes:
                 return [[_instance(family, name) + part]]
         if not owners and (labels.get(INSTANCE_UID) or MADE_NAME.search(key.name)):
             owners = [owner async for owner in _by_name(key, labels, reader)]
+        if not owners and live is None:
+            owners = [owner async for owner in _templates_left(labels, reader)]
         return [owners] if owners else []
 
     # -- one owner -------------------------------------------------------------------------------------
@@ -325,6 +327,15 @@ async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> Async
                 if key.name not in {binding_name(uid, role.generate_name, key.namespace) for role in roles}:
                     continue
             yield _instance(family, name)
+
+
+async def _templates_left(labels: Mapping[str, str], reader: Reader) -> AsyncIterator[str]:
+    """The template of a binding that is gone with its instance: its ClusterRoles waited for the last binding."""
+    for family in FAMILIES.values():
+        if label := labels.get(family.template_label, ""):
+            for name in await _unreferenced(family, reader):
+                if as_label(name) == label:
+                    yield _template(family, name)
 
 
 async def _naming_objects(family: Family, template: str, reader: Reader) -> list[Object]:

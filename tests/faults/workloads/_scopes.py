@@ -86,6 +86,8 @@ def declared_is_bound(objects: list[Object]) -> str:
 
 
 def _tells(obj: Object) -> bool:
+    if obj["kind"] == EVENT.kind:
+        return obj.get("reason") == "CleanUpFailed"
     return any((find_condition(obj, type_) or {}).get("status") == "False" for type_ in ("Templated", "Scoped"))
 
 

@@ -1,0 +1,43 @@
+"""What stands although whoever declared it is gone: its deletion was refused, and no condition is left to say so.
+
+It is told where it stands, by a Warning ``CleanUpFailed`` that is there once for each object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tenantry.model.kinds import Key, Object, key_of
+from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
+from tenantry.model.standing import warning, warning_name
+
+REASON = "CleanUpFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """Objects that have to go, with the Warnings that they have already; ``now`` is the time for a new one."""
+
+    objects: Mapping[Key, Object] = field(default_factory=dict)
+    warnings: Mapping[Key, Object | None] = field(default_factory=dict)
+    now: str = ""
+
+
+def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], unit: str) -> Plan:
+    """A Warning on each object whose deletion was refused and that has none yet."""
+    made = tuple(_warnings(left, refusals, unit))
+    return Plan((made,)) if made else NOTHING
+
+
+def _warnings(left: Leftovers, refusals: Sequence[Refusal], unit: str) -> Iterator[Apply]:
+    for refusal in refusals:
+        about = left.objects.get(refusal.key)
+        if about is not None and left.warnings.get(refusal.key) is None:
+            note = f"nobody declares this any more and it could not be deleted: {refusal.message}"
+            yield warning(about, warning_of(about), REASON, note, None, left.now, by=("scope-binding", unit, "CleanUp"))
+
+
+def warning_of(obj: Object) -> str:
+    """The name of the Warning on an object."""
+    return warning_name(obj, REASON, str(key_of(obj)))
