@@ -12,9 +12,10 @@ from tenantry.serving import Function, Settings
 
 
 def _units(settings: Settings) -> list[Unit[Any]]:
+    """OLM first: for an event of what it declared, that is put right before scopes follow it."""
     return [
-        Scopes(),
         Olm(enabled=settings.config.scope_binding.olm.enabled),
+        Scopes(),
         NamespaceScopes(settings.config),
     ]
 

@@ -188,6 +188,25 @@ async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operato
     await eventually(nothing, within=30, what="nothing generated is left")
 
 
+@pytest.mark.check("sb-95")
+async def test_a_hand_on_a_generated_scope_costs_no_right(olm: Knative, scoping: Scoping, operators: Operators) -> None:
+    """What somebody narrows by hand is put back before the scope follows it: the bindings stay the same ones."""
+    ops = operators
+    places = [f"t{number}-{ops.home}" for number in (1, 2)]
+    for name in places:
+        await scoping.namespace(name)
+    await ops.group(targetNamespaces=places)
+    await ops.version()
+    await scoping.scoped(ops.pair("ns"))
+    await ops.rested(olm)
+    before = await snapshot(scoping.admin, [ROLE_BINDING], containing=ops.home)
+    assert len(before) == 2
+    await scoping.edit(SCOPE_INSTANCE, ops.pair("ns"), "", ("replace", "/spec/namespaces", places[:1]))
+    await scoping.until(SCOPE_INSTANCE, ops.pair("ns"), "", lambda found: found["spec"].get("namespaces") == places)
+    await ops.rested(olm)
+    assert await snapshot(scoping.admin, [ROLE_BINDING], containing=ops.home) == before
+
+
 @pytest.mark.check("sb-91")
 async def test_one_operator_in_two_namespaces(olm: Knative, scoping: Scoping) -> None:
     """The same version in two namespaces, with the same account and rules: each has its rights, and keeps them alone."""

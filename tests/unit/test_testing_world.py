@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from tenantry.api import Api
 from tenantry.model.kinds import CLUSTER_ROLE, SCOPE_TEMPLATE, Kind, Object
-from tenantry.testing.world import World
+from tenantry.testing.world import World, uid_gone
 
 TAG = "r000001r"
 
@@ -28,3 +28,10 @@ def test_what_the_garbage_collector_takes_is_not_owned() -> None:
     told(world, "delete", SCOPE_TEMPLATE, "st", "t")
     assert sorted(obj["metadata"]["uid"] for obj in world.owned(TAG).values()) == ["2", "3"]
     assert sorted(obj["metadata"]["uid"] for obj in world.of(TAG).values()) == ["1", "2", "3"]
+
+
+def test_what_the_answer_to_a_deletion_says_is_gone() -> None:
+    """A Status names the uid of what is gone; an object that waits for its finalizers is no Status, and an error has no uid."""
+    assert uid_gone({"kind": "Status", "status": "Success", "details": {"name": "n", "uid": "u"}}) == "u"
+    assert uid_gone({"kind": "ConfigMap", "metadata": {"uid": "u"}}) == ""
+    assert uid_gone({"kind": "Status", "status": "Failure"}) == uid_gone({}) == ""

@@ -37,7 +37,7 @@ from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
 from tenantry.testing.replicas import Pool
 from tenantry.testing.workload import KINDS, Run, Workload
-from tenantry.testing.world import Change, World, version_of
+from tenantry.testing.world import Change, World, uid_gone, version_of
 
 HANDS = "people"
 OWN_NAMESPACE = "tenantry-system"
@@ -213,11 +213,14 @@ class Arena:
         return "events are being delivered" if not lane.idle else self._unannounced(tag)
 
     def _unannounced(self, tag: str) -> str:
-        newest = dict(self.runs[tag].written)
+        newest, gone = dict(self.runs[tag].written), set(self.runs[tag].gone)
         for exchange in self.exchanges(tag):
             if exchange.is_write and exchange.status < 300:
-                plural = exchange.resource
-                newest[plural] = max(newest.get(plural, 0), version_of(exchange.response or {}))
+                plural, answer = exchange.resource, exchange.response or {}
+                newest[plural] = max(newest.get(plural, 0), version_of(answer))
+                gone |= {uid_gone(answer)}
+        if gone & {obj["metadata"]["uid"] for obj in self.world.every(tag)}:
+            return "a deletion is not seen yet"
         for plural, version in newest.items():
             if self.world.seen(plural) < version:
                 return f"a change of {plural} is not seen yet"

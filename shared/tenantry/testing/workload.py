@@ -174,6 +174,8 @@ class Run:
         self.declared: dict[Key, Object] = {}
         self.written: dict[str, int] = {}
         """By plural, the newest resource version that these hands made."""
+        self.gone: set[str] = set()
+        """The uids of what these hands deleted."""
         self.settle = settle
         self._api = api
 
@@ -224,6 +226,8 @@ class Run:
         while True:
             live = await self._api.get(served, key.name, key.namespace)
             if live is None or before is None or live["metadata"]["uid"] != before["metadata"]["uid"]:
+                if before is not None:
+                    self.gone.add(before["metadata"]["uid"])
                 return
             self._note(served, live)
             patience_s = (HELD_S if _waits_for_a_finalizer(live) else GONE_S) if gone else 0.0

@@ -76,6 +76,12 @@ def version_of(obj: Mapping[str, Any]) -> int:
     return int((obj.get("metadata") or {}).get("resourceVersion") or 0)
 
 
+def uid_gone(answer: Mapping[str, Any]) -> str:
+    """The uid of an object that was deleted for good, from the answer to the deletion, which has no resource version then."""
+    details = answer.get("details") if answer.get("kind") == "Status" else None
+    return str((details or {}).get("uid") or "")
+
+
 def is_held(obj: Object) -> bool:
     """Whether an object is on its way out and waits for a finalizer of ours."""
     finalizers = obj["metadata"].get("finalizers") or ()
