@@ -82,6 +82,8 @@ class Evidence:
     retries_heal: bool = False
     undisturbed: bool = False
     more_writes: int = 0
+    followed: int = 0
+    """How much more often objects may be made and deleted that follow what was changed by hand."""
     extra: int = 0
     """How many creations of each object the perturbation itself adds."""
 
@@ -191,10 +193,10 @@ def _equal(run: Evidence, reference: Reference, mask: Mask) -> Iterable[Failure]
 
 def _frugal(run: Evidence, reference: Reference) -> Iterable[Failure]:
     for role, count in creates_of(run.changes).items():
-        if count > reference.creates[role] + run.extra:
+        if count > reference.creates[role] + max(run.extra, run.followed):
             yield Failure("frugal", f"{role} was made {count} times; undisturbed {reference.creates[role]}")
     for role, count in deletes_of(run.exchanges).items():
-        if count > reference.deletes[role]:
+        if count > reference.deletes[role] + run.followed:
             yield Failure("frugal", f"{role} was deleted {count} times; undisturbed {reference.deletes[role]}")
 
 

@@ -191,7 +191,7 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
     run, lane = await arena.open(*(urls[:1] if perturbation.alone else urls))
     evidence = Evidence(run.tag, plan.scenario, lane)
     evidence.retries_heal = perturbation.retries_heal
-    evidence.extra, evidence.more_writes = perturbation.extra, perturbation.more_writes
+    evidence.extra, evidence.more_writes, evidence.followed = perturbation.extra, perturbation.more_writes, int(scenario.drifts)
     chance = random.Random(f"{seed} {plan.id}")  # noqa: S311 (reproducible on purpose)
     scene = Scene(run, lane, replicas, arena.world, plan.target, chance)
     performed = _Performed(plan, scene, perturbation, evidence, time.monotonic())

@@ -99,6 +99,8 @@ class Scenario:
     """Steps with a name; ``other`` is another path to the same declared end (default: its manifests at once).
 
     With ``gives_away`` what was made is the function's no longer in the end, so nobody makes good what hands do to it.
+    With ``drifts`` a step changes by hand what other objects follow: where that cannot be put back at once they do, and each
+    may be made and deleted once more.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Scenario:
     before: Sequence[Step] = ()
     other: Sequence[Step] = ()
     gives_away: bool = False
+    drifts: bool = False
 
 
 async def play(steps: Sequence[Step], run: Run) -> None:
@@ -159,11 +162,17 @@ class Workload:
     scenarios: dict[str, Scenario] = field(default_factory=dict)
 
     def scenario(
-        self, name: str, *steps: Step, before: Sequence[Step] = (), other: Sequence[Step] = (), gives_away: bool = False
+        self,
+        name: str,
+        *steps: Step,
+        before: Sequence[Step] = (),
+        other: Sequence[Step] = (),
+        gives_away: bool = False,
+        drifts: bool = False,
     ) -> None:
         """Add a scenario."""
         assert name not in self.scenarios, name
-        self.scenarios[name] = Scenario(name, steps, before, other, gives_away)
+        self.scenarios[name] = Scenario(name, steps, before, other, gives_away, drifts)
 
 
 class Run:
