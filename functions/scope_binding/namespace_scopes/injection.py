@@ -65,6 +65,14 @@ def claims(seen: Seen) -> dict[str, tuple[Scope, ...]]:
     return found
 
 
+def _claimed(seen: Seen) -> Iterator[tuple[Object, tuple[Scope, ...]]]:
+    """The ClusterServiceVersions that are claimed, by name, with who claims them."""
+    owners = claims(seen)
+    for csv in sorted(_own_csvs(seen), key=lambda found: str(found["metadata"]["name"])):
+        if scopes := owners.get(csv["metadata"]["name"]):
+            yield csv, scopes
+
+
 def summary(scope: Scope, seen: Seen) -> Object:
     """The parts of a NamespaceScope's status about injection; none while it does not inject."""
     if not scope.injects:
@@ -76,13 +84,12 @@ def summary(scope: Scope, seen: Seen) -> Object:
 
 def problems(scope: Scope, seen: Seen) -> Iterator[str]:
     """What a NamespaceScope has to be told about its injection."""
-    for name, scopes in sorted(claims(seen).items()):
-        winner = scopes[0]
+    for csv, scopes in _claimed(seen):
+        name, winner = csv["metadata"]["name"], scopes[0]
         if scope not in scopes:
             continue
         if (winner.config_map, winner.restart_labels) != (scope.config_map, scope.restart_labels):
             yield f"ClusterServiceVersion {name} is injected by NamespaceScope {winner.name}: limit csvInjector.managedOperators"
-        csv = next(found for found in _own_csvs(seen) if found["metadata"]["name"] == name)
         for problem in _malformed(csv):
             yield f"ClusterServiceVersion {name}: {problem}"
 
@@ -93,15 +100,15 @@ def remarks(scope: Scope, seen: Seen) -> Iterator[str]:
     A Deployment that is not there yet is OLM's business alone.
     """
     running = {each["metadata"]["name"]: each for each in seen.workloads if each["kind"] == DEPLOYMENT.kind}
-    for name, scopes in sorted(claims(seen).items()):
+    for csv, scopes in _claimed(seen):
         if scopes[0].uid != scope.uid:
             continue
-        csv = next(found for found in _own_csvs(seen) if found["metadata"]["name"] == name)
+        source = f"ClusterServiceVersion {csv['metadata']['name']}"
         for deployment in _deployments(csv):
             live = running.get(str(_mapping(deployment).get("name")))
             if live is not None and not _shows(live, deployment, scope):
                 what = f"Deployment {live['metadata']['name']} does not read {VARIABLE} from ConfigMap {scope.config_map} yet"
-                yield f"{what}: OLM carries it on from ClusterServiceVersion {name}; if that takes long, see its status"
+                yield f"{what}: OLM carries it on from {source}; if that takes long, see its status"
 
 
 def _shows(live: Object, deployment: Any, scope: Scope) -> bool:

@@ -15,7 +15,7 @@ from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists
 from tenantry.model.kinds import EVENT, Object
 from tenantry.model.plan import Notice
-from tenantry.model.standing import NOTE_LIMIT
+from tenantry.model.standing import NOTE_LIMIT, event_namespace
 
 _INSTANCE = os.environ.get("HOSTNAME") or "local"
 
@@ -53,7 +53,7 @@ async def record(api: Api, notice: Notice) -> None:
         "kind": EVENT.kind,
         "metadata": {
             "name": f"{regarding['name'][:200]}.{digest}",
-            "namespace": regarding.get("namespace") or "default",
+            "namespace": event_namespace(notice.regarding),
         },
         "eventTime": now_micro(),
         "reportingController": f"tenantry.dev/{api.field_manager.removeprefix('tenantry-')}",
