@@ -188,7 +188,6 @@ async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operato
     await eventually(nothing, within=30, what="nothing generated is left")
 
 
-@pytest.mark.check("sb-95")
 async def test_a_hand_on_a_generated_scope_costs_no_right(olm: Knative, scoping: Scoping, operators: Operators) -> None:
     """What somebody narrows by hand is put back before the scope follows it: the bindings stay the same ones."""
     ops = operators

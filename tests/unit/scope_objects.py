@@ -6,6 +6,12 @@ from typing import Any
 
 from tenantry.model.kinds import Kind, Object
 
+SUBJECT: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+ROLES: list[Object] = [
+    {"generateName": "t", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}], "subjects": [SUBJECT]}
+]
+"""The one role of a template."""
+
 
 def declared(kind: Kind, name: str, **spec: Any) -> Object:
     """A declaration in its first generation."""

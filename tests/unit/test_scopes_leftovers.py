@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from scope_objects import declared, stored
+from scope_objects import ROLES, declared, stored
 
 from scope_binding.leftovers.observe import FEW, observe_leftovers
 from scope_binding.scopes.declared import roles_of
@@ -26,8 +26,6 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.plan import Apply, Refusal
 
-SUBJECT = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
-ROLES = [{"generateName": "t", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}], "subjects": [SUBJECT]}]
 TEMPLATE = declared(SCOPE_TEMPLATE, "st", clusterRoles=ROLES)
 INSTANCE = declared(SCOPE_INSTANCE, "si", scopeTemplateName="st", namespaces=["a"])
 (ROLE,) = roles_of(TEMPLATE)

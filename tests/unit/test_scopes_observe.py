@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from scope_objects import declared, stored
+from scope_objects import ROLES, declared, stored
 
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
@@ -24,9 +24,6 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.plan import Delete
-
-SUBJECT = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
-ROLES = [{"generateName": "t", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}], "subjects": [SUBJECT]}]
 
 
 class Server:
