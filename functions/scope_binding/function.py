@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from scope_binding.namespace_scopes import NamespaceScopes
 from scope_binding.olm import Olm
 from scope_binding.scopes import Scopes
-from tenantry.engine import Unit
+from tenantry.engine import Units
 from tenantry.serving import Function, Settings
 
 
-def _units(settings: Settings) -> list[Unit[Any]]:
-    """OLM first: for an event of what it declared, that is put right before scopes follow it."""
+def _units(settings: Settings) -> Units:
+    """OLM before scopes: for an event of what it declared, that is put right before scopes follow it."""
     return [
-        Olm(enabled=settings.config.scope_binding.olm.enabled),
-        Scopes(),
+        (Olm(enabled=settings.config.scope_binding.olm.enabled), Scopes()),
         NamespaceScopes(settings.config),
     ]
 

@@ -240,7 +240,54 @@ async def test_two_units_do_not_share_runs() -> None:
     await asyncio.gather(*tasks)
 
 
+async def test_units_look_at_the_same_time() -> None:
+    """One unit's run, or the pause after it, holds no other unit back."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    slow, other = Still(act=act, name="slow"), Still(name="other")
+    task = asyncio.create_task(make(slow, other).handle(look()))
+    await settle()
+    assert (slow.log, other.log) == (["+o/1"], ["+o/1", "-o/1"])
+    assert not task.done()
+    go.set()
+    assert (await task).status == 204
+
+
+async def test_units_in_an_order_look_one_after_the_other() -> None:
+    """Of a tuple, the next looks when the one before has ended, well or not; who is not in it waits for nobody."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+        raise TransientError("away")
+
+    first, second, third = Still(act=act, name="first"), Still(name="second"), Still(name="third")
+    engine_ = Engine(FUNCTION, cast(Api, Stub()), [(first, second), third])
+    task = asyncio.create_task(engine_.handle(look()))
+    await settle()
+    assert (second.log, third.log) == ([], ["+o/1", "-o/1"])
+    go.set()
+    assert (await task).status == 503
+    assert second.log == ["+o/1", "-o/1"]
+
+
 # -- failures --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
+async def test_a_unit_that_cannot_look_keeps_no_other_back(error: Exception, status: int) -> None:
+    """The event's verdict is the worst, and the other units have looked, whether they come before or after."""
+
+    class Broken(Still):
+        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+            raise error
+
+    others = Still(name="before"), Still(name="after")
+    assert (await make(others[0], Broken(), others[1]).handle(look())).status == status
+    assert [unit.log for unit in others] == [["+o/1", "-o/1"]] * 2
 
 
 async def test_failures_to_find_owners() -> None:
@@ -674,6 +721,91 @@ async def test_a_sweep_that_cannot_read() -> None:
             raise TransientError("away")
 
     assert await make(Deaf()).handle(sweep()) == Verdict(503, "TransientError")
+
+
+@pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
+async def test_one_unit_that_cannot_be_swept_stops_no_other(error: Exception, status: int) -> None:
+    """The sweep is over when all units are, and not before: nothing of it goes on behind its answer."""
+    go = asyncio.Event()
+
+    class Broken(Still):
+        async def sweep(self, reader: Reader) -> Sequence[str]:
+            raise error
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    other = Still(act=act, name="other", due=frozenset({"o/1"}))
+    task = asyncio.create_task(make(Broken(), other).handle(sweep()))
+    await settle()
+    assert other.log == ["+o/1"]
+    assert not task.done()
+    go.set()
+    assert (await task).status == status
+    assert other.log == ["+o/1", "-o/1"]
+
+
+async def test_sweeps_are_joined() -> None:
+    """Who asks for a sweep during one shares the next with everybody else who does."""
+    go = asyncio.Event()
+
+    class Slow(Wide):
+        async def sweep(self, reader: Reader) -> Sequence[str]:
+            found = await super().sweep(reader)
+            await go.wait()
+            return found
+
+    unit = Slow()
+    made = make(unit)
+    first = asyncio.create_task(made.handle(sweep()))
+    await settle()
+    rest = [asyncio.create_task(made.handle(sweep())) for _ in range(3)]
+    await settle()
+    assert unit.sweeps == 1
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(first, *rest)} == {204}
+    assert unit.sweeps == 2
+
+
+async def test_a_sweep_ends_with_its_deadline() -> None:
+    """What is slower than the deadline is tried again; nothing of the sweep goes on then, and the next can begin."""
+    go = asyncio.Event()
+    ended: list[str] = []
+
+    class Slow(Still):
+        async def sweep(self, reader: Reader) -> Sequence[str]:
+            try:
+                await go.wait()
+            finally:
+                ended.append(self.name)
+            return []
+
+    made = make(Slow(), deadline_s=0.01)
+    assert await made.handle(sweep()) == Verdict(503, "deadline exceeded")
+    await made.drain()
+    assert ended == ["still"]
+    go.set()
+    assert (await made.handle(sweep())).status == 204
+
+
+async def test_a_sweep_that_joins_an_event_looks_at_everything() -> None:
+    """An owner that waits for its next run because of an event is looked at as a whole when a sweep wants it, too."""
+    go = asyncio.Event()
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    unit = Still(act=act, due=frozenset({"o/1"}))
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look("a1")))]
+    await settle()
+    tasks.append(asyncio.create_task(made.handle(look("a2"))))
+    await settle()
+    tasks.append(asyncio.create_task(made.handle(sweep())))
+    await settle()
+    go.set()
+    await asyncio.gather(*tasks)
+    assert unit.causes == [frozenset({key("a1")}), frozenset()]
 
 
 async def test_a_plan_is_shown_without_writing() -> None:

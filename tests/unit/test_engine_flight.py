@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 import pytest_asyncio
 
-from tenantry.engine.flight import Known, SingleFlight
+from tenantry.engine.flight import Ask, Known, SingleFlight
 from tenantry.engine.verdict import Verdict
 from tenantry.model.kinds import Key, Object
 
@@ -23,9 +23,14 @@ class Run:
     """One run that was begun: what it was given, and how it is to end."""
 
     number: int
-    causes: frozenset[Key]
+    ask: Ask
     known: Known
     end: asyncio.Future[Verdict]
+
+    @property
+    def causes(self) -> frozenset[Key]:
+        """The keys that the run is for; none: everything."""
+        return self.ask.causes
 
     def finish(self) -> None:
         """Let the run end with its number as the count of writes."""
@@ -41,9 +46,9 @@ class Recorder:
     active: int = 0
     most: int = 0
 
-    async def work(self, causes: frozenset[Key], known: Known) -> Verdict:
+    async def work(self, ask: Ask, known: Known) -> Verdict:
         """Note what was given, and wait."""
-        run = Run(len(self.runs) + 1, causes, known, asyncio.get_running_loop().create_future())
+        run = Run(len(self.runs) + 1, ask, known, asyncio.get_running_loop().create_future())
         self.runs.append(run)
         self.active += 1
         self.most = max(self.most, self.active)
@@ -52,9 +57,12 @@ class Recorder:
         finally:
             self.active -= 1
 
-    def arrive(self, *causes: Key, owner: str = "o", known: Known | None = None, pause_s: float = 0.0) -> asyncio.Task[Verdict]:
-        """Ask for a run, as one event does."""
-        return asyncio.create_task(self.flight.run(owner, frozenset(causes), known or {}, self.work, pause_s=pause_s))
+    def arrive(
+        self, *causes: Key, owner: str = "o", known: Known | None = None, pause_s: float = 0.0, verify: bool = True
+    ) -> asyncio.Task[Verdict]:
+        """Ask for a run, as one event does; without a cause as a sweep, or somebody who names the owner."""
+        ask = Ask(frozenset(causes), verify)
+        return asyncio.create_task(self.flight.run(owner, ask, known or {}, self.work, pause_s=pause_s))
 
     async def begun(self, count: int) -> Run:
         """Wait until so many runs have begun, and return the last."""
@@ -114,6 +122,39 @@ async def test_all_who_arrive_meanwhile_share_one_trailing_run(recorder: Recorde
     trailing.finish()
     assert {verdict.writes for verdict in await asyncio.gather(*waiting)} == {2}
     assert recorder.most == 1
+
+
+@pytest.mark.parametrize("order", [(A, None), (None, A), (A, None, B)])
+async def test_who_asks_for_everything_is_not_served_by_a_part(recorder: Recorder, order: tuple[Key | None, ...]) -> None:
+    """A sweep, or a request for the owner, that joins events which wait, or is joined by them, has everything looked at."""
+    recorder.arrive(C)
+    run = await recorder.begun(1)
+    waiting = [recorder.arrive(*(() if cause is None else (cause,))) for cause in order]
+    await settle()
+    run.finish()
+    trailing = await recorder.begun(2)
+    assert trailing.causes == frozenset()
+    trailing.finish()
+    await asyncio.gather(*waiting)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_who_wants_to_be_sure_is_not_served_by_less(recorder: Recorder, first: bool) -> None:
+    """An event that shares its run with a sweep has its inputs verified, whoever of them came first; a sweep alone has not."""
+    recorder.arrive(A)
+    run = await recorder.begun(1)
+    waiting = [recorder.arrive(B, verify=first), recorder.arrive(verify=not first)]
+    await settle()
+    run.finish()
+    trailing = await recorder.begun(2)
+    assert trailing.ask.verify
+    alone = recorder.arrive(verify=False)
+    await settle()
+    trailing.finish()
+    last = await recorder.begun(3)
+    assert not last.ask.verify
+    last.finish()
+    await asyncio.gather(*waiting, alone)
 
 
 async def test_nobody_is_answered_before_a_run_that_began_after_their_arrival(recorder: Recorder) -> None:
@@ -319,7 +360,7 @@ async def test_many_arrivals_cost_few_runs() -> None:
     """A hundred arrivals in a burst are two runs, however they interleave, and every answer is of a later run."""
     flight, begun, answered = SingleFlight(), [0], []
 
-    async def work(causes: frozenset[Key], known: Known) -> Verdict:
+    async def work(ask: Ask, known: Known) -> Verdict:
         begun[0] += 1
         number = begun[0]
         for _ in range(5):
@@ -330,7 +371,7 @@ async def test_many_arrivals_cost_few_runs() -> None:
         for _ in range(steps % 3):
             await asyncio.sleep(0)
         seen = begun[0]
-        verdict = await flight.run("o", frozenset(), {}, work)
+        verdict = await flight.run("o", Ask(), {}, work)
         answered.append(verdict.writes > seen)
 
     await asyncio.gather(*(caller(steps) for steps in range(100)))

@@ -14,17 +14,17 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
-from tenantry.engine.flight import Known, SingleFlight
+from tenantry.engine.flight import Ask, Known, SingleFlight
 from tenantry.engine.reader import Lists, Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit
+from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
@@ -40,6 +40,8 @@ PARALLEL = 50
 EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
 TOLD = "refused and told"
+BUG = Verdict(500, "internal error")
+TOO_SLOW = Verdict(503, "deadline exceeded")
 MAX_PENDING = 2000
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
@@ -56,7 +58,7 @@ class Engine:
         self,
         function: str,
         api: Api,
-        units: Iterable[Unit[Any]],
+        units: Units,
         *,
         emit: Emit | None = None,
         on_write: OnWrite | None = None,
@@ -64,12 +66,9 @@ class Engine:
     ) -> None:
         self.function = function
         self._api = api
-        self._units = {unit.name: unit for unit in units}
-        self._by_kind: dict[tuple[str, str], list[Unit[Any]]] = {}
-        for unit in self._units.values():
-            for kind in unit.kinds:
-                self._by_kind.setdefault((kind.group, kind.kind), []).append(unit)
-        self._of_any_kind = [unit for unit in self._units.values() if ANY_KIND in unit.kinds]
+        self._orders = [unit if isinstance(unit, tuple) else (unit,) for unit in units]
+        self._units = {unit.name: unit for order in self._orders for unit in order}
+        self._named_kinds = {(kind.group, kind.kind) for unit in self._units.values() for kind in unit.kinds}
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
@@ -99,7 +98,7 @@ class Engine:
                     case Sweep():
                         return await self.sweep()
         except TimeoutError:
-            return Verdict(503, "deadline exceeded")
+            return TOO_SLOW
         except ApiError as error:
             return await self._failed(error)
         finally:
@@ -112,17 +111,32 @@ class Engine:
     # -- events ----------------------------------------------------------------------------------------
 
     async def _look(self, request: Look) -> Verdict:
-        key = request.key
-        group = key.api_version.rpartition("/")[0]
-        verdicts = []
-        for unit in self._by_kind.get((group, key.kind), self._of_any_kind):
-            reader = Reader(self._api, (key,), shared=self._shared)
-            stages = await unit.owners(key, request.hint, reader)
+        """Let every unit that the key concerns look; one that fails keeps none of the others back."""
+
+        async def one_after_the_other(order: Sequence[Unit[Any]]) -> Verdict:
+            return worst([await self._look_of(unit, request) for unit in order if self._concerns(request.key, unit)])
+
+        return worst(await asyncio.gather(*(one_after_the_other(order) for order in self._orders)))
+
+    def _concerns(self, key: Key, unit: Unit[Any]) -> bool:
+        """Whether the unit names the key's kind, or takes any kind that no unit names."""
+        wanted = (key.api_version.rpartition("/")[0], key.kind)
+        if wanted not in self._named_kinds:
+            return ANY_KIND in unit.kinds
+        return any(wanted == (kind.group, kind.kind) for kind in unit.kinds)
+
+    async def _look_of(self, unit: Unit[Any], request: Look) -> Verdict:
+        reader = Reader(self._api, (request.key,), shared=self._shared)
+        try:
+            stages = await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
-                verdicts.append(await self._run_every(unit))
-                continue
-            verdicts.append(await self._run_stages(unit, stages, reader.known, key))
-        return worst(verdicts)
+                return await self._run_every(unit)
+            return await self._run_stages(unit, stages, reader.known, request.key)
+        except ApiError as error:
+            return await self._failed(error)
+        except Exception:
+            log.exception("a bug: %s could not look at %s", unit.name, request.key)
+            return BUG
 
     async def _run_stages(self, unit: Unit[Any], stages: Sequence[Sequence[Owner]], known: Known, cause: Key) -> Verdict:
         verdicts: list[Verdict] = []
@@ -140,23 +154,20 @@ class Engine:
     async def _run_every(self, unit: Unit[Any]) -> Verdict:
         """A sweep of the unit; events that come during one share the next."""
 
-        async def work(_: frozenset[Key], __: Known) -> Verdict:
-            try:
-                return await self._sweep_unit(unit)
-            except ApiError as error:
-                return await self._failed(error)
+        async def work(_: Ask, __: Known) -> Verdict:
+            return await self._sweep_unit(unit)
 
-        return await self._flight.run(f"{unit.name}:*", frozenset(), {}, work, pause_s=EVERY_PAUSE_S)
+        return await self._flight.run(f"{unit.name}:*", Ask(), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit[Any], owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
         if len(owners) == 1:
-            return [await self._run(unit, owners[0], frozenset({cause}), known)]
+            return [await self._run(unit, owners[0], Ask(frozenset({cause})), known)]
         gate = asyncio.Semaphore(PARALLEL)
         fresh = known if len(owners) <= PARALLEL else {}
 
         async def one(owner: Owner) -> Verdict:
             async with gate:
-                return await self._run(unit, owner, frozenset({cause}), fresh)
+                return await self._run(unit, owner, Ask(frozenset({cause})), fresh)
 
         return list(await asyncio.gather(*(one(owner) for owner in owners)))
 
@@ -175,39 +186,39 @@ class Engine:
         unit = self._units.get(request.unit)
         if unit is None or not unit.accepts(request.owner):
             return NOTHING_TO_DO
-        return await self._run(unit, request.owner, frozenset(), {})
+        return await self._run(unit, request.owner, Ask(), {})
 
     # -- one owner -------------------------------------------------------------------------------------
 
-    async def _run(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known, *, verify: bool = True) -> Verdict:
-        async def work(all_causes: frozenset[Key], fresh: Known) -> Verdict:
-            return await self._reconcile(unit, owner, all_causes, fresh, verify=verify)
+    async def _run(self, unit: Unit[Any], owner: Owner, ask: Ask, known: Known) -> Verdict:
+        async def work(together: Ask, fresh: Known) -> Verdict:
+            return await self._reconcile(unit, owner, together, fresh)
 
-        return await self._flight.run(f"{unit.name}:{owner}", causes, known, work, pause_s=unit.pause_s(owner))
+        return await self._flight.run(f"{unit.name}:{owner}", ask, known, work, pause_s=unit.pause_s(owner))
 
-    async def _reconcile(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known, *, verify: bool) -> Verdict:
+    async def _reconcile(self, unit: Unit[Any], owner: Owner, ask: Ask, known: Known) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(owner)
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": owner}
         ) as span:
             try:
-                verdict = await self._converge(unit, owner, causes, known, verify=verify)
+                verdict = await self._converge(unit, owner, ask, known)
             except ApiError as error:
                 verdict = await self._failed(error)
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
-                verdict = Verdict(500, "internal error")
+                verdict = BUG
             unit.ended(owner, verdict.status == 204 and verdict.complete)
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _converge(self, unit: Unit[Any], owner: Owner, causes: frozenset[Key], known: Known, *, verify: bool) -> Verdict:
+    async def _converge(self, unit: Unit[Any], owner: Owner, ask: Ask, known: Known) -> Verdict:
         writes = 0
         for attempt in range(ATTEMPTS):
-            reader = Reader(self._api, causes, known, self._shared)
+            reader = Reader(self._api, ask.causes, known, self._shared)
             known = {}
             observed = await unit.observe(owner, reader)
             outcome = await self._writer.write(unit.plan(observed))
@@ -232,7 +243,7 @@ class Engine:
             complete = not outcome.refusals and not told.refusals
             if not writes and complete:
                 return NOTHING_TO_DO
-            if not writes or not verify or await reader.unchanged():
+            if not writes or not ask.verify or await reader.unchanged():
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)
         return Verdict(409, BUSY.reason, writes=writes)
 
@@ -246,8 +257,21 @@ class Engine:
     async def sweep(self) -> Verdict:
         """Run every owner of every unit; owners that a snapshot shows to be as declared cost no request.
 
-        One owner's failure stops no other.  A sweep without transient failure counts as complete.
+        One owner's failure stops no other, and one unit's no other.  A sweep without transient failure counts as complete.
+        Who asks during a sweep shares the next one, and no sweep lasts longer than the deadline of an event: what it leaves
+        is due in the next.
         """
+
+        async def work(_: Ask, __: Known) -> Verdict:
+            try:
+                async with asyncio.timeout(self._deadline_s):
+                    return await self._sweep_all()
+            except TimeoutError:
+                return TOO_SLOW
+
+        return await self._flight.run("*", Ask(), {}, work)
+
+    async def _sweep_all(self) -> Verdict:
         lists: Lists = {}  # for the first look of all units, which begin together
         verdicts = list(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
         verdict = worst(verdicts)
@@ -265,7 +289,13 @@ class Engine:
         verdicts: list[Verdict] = []
         stuck: set[Owner] = set()
         for _ in range(ATTEMPTS):
-            due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
+            try:
+                due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
+            except ApiError as error:
+                return worst([*verdicts, await self._failed(error)])
+            except Exception:
+                log.exception("a bug: %s could not be swept", unit.name)
+                return worst([*verdicts, BUG])
             lists = None
             if not due:
                 break
@@ -307,7 +337,7 @@ class Engine:
 
         async def one(owner: Owner) -> Verdict:
             async with gate:
-                return await self._run(unit, owner, frozenset(), {}, verify=False)
+                return await self._run(unit, owner, Ask(verify=False), {})
 
         return list(await asyncio.gather(*(one(owner) for owner in due)))
 

@@ -17,7 +17,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tenantry.engine.verdict import Verdict
 from tenantry.model.kinds import Key, Object
@@ -25,7 +25,33 @@ from tenantry.model.kinds import Key, Object
 LONGEST_PAUSE_S = 2.0
 
 Known = Mapping[Key, Object | None]
-Work = Callable[[frozenset[Key], Known], Awaitable[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Why an owner is looked at, and how carefully; who shares a run gets at least what he asked for."""
+
+    causes: frozenset[Key] = frozenset()
+    """The keys of the events that ask; none: everything about the owner, not only what some event told of."""
+    verify: bool = True
+    """Whether inputs of the decision are looked at again after the writes."""
+
+    def __or__(self, other: Ask) -> Ask:
+        """What serves both: who asks for everything is not served by a look at a part."""
+        causes = self.causes | other.causes if self.causes and other.causes else frozenset[Key]()
+        return Ask(causes, self.verify or other.verify)
+
+
+Work = Callable[[Ask, Known], Awaitable[Verdict]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The trailing run of an owner: what all who share it ask for together, and where they wait."""
+
+    ask: Ask
+    work: Work
+    future: asyncio.Future[Verdict]
 
 
 @dataclass(slots=True)
@@ -33,9 +59,7 @@ class _Lane:
     """One owner that runs, or pauses after a run."""
 
     running: bool = True
-    causes: set[Key] = field(default_factory=set)
-    work: Work | None = None
-    trailing: asyncio.Future[Verdict] | None = None
+    trailing: _Waiting | None = None
 
 
 class SingleFlight:
@@ -46,52 +70,42 @@ class SingleFlight:
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = asyncio.Event()
 
-    async def run(self, owner: str, causes: frozenset[Key], known: Known, work: Work, *, pause_s: float = 0.0) -> Verdict:
-        """The verdict of a run for ``owner`` that begins now or later.
+    async def run(self, owner: str, ask: Ask, known: Known, work: Work, *, pause_s: float = 0.0) -> Verdict:
+        """The verdict of a run for ``owner`` that begins now or later, and does at least what ``ask`` says.
 
-        ``causes`` are the keys that ask for it; ``known`` are objects as they were read just now, which a
-        run that begins now may use.  A trailing run begins later and reads everything itself.
+        ``known`` are objects as they were read just now, which a run that begins now may use.  A trailing run begins
+        later and reads everything itself.  ``work`` depends on the owner alone: who shares a run brings the same.
         """
         lane = self._lanes.get(owner)
         if lane is None:
             self._lanes[owner] = lane = _Lane()
-            future: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-            task = asyncio.create_task(self._fly(owner, lane, future, work, causes, known, pause_s))
+            first = _Waiting(ask, work, asyncio.get_running_loop().create_future())
+            task = asyncio.create_task(self._fly(owner, lane, first, known, pause_s))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            return await asyncio.shield(future)
-        lane.causes |= causes
-        lane.work = work
+            return await asyncio.shield(first.future)
         if lane.trailing is None:
-            lane.trailing = asyncio.get_running_loop().create_future()
-        return await asyncio.shield(lane.trailing)
+            lane.trailing = _Waiting(ask, work, asyncio.get_running_loop().create_future())
+        else:
+            lane.trailing.ask |= ask
+        return await asyncio.shield(lane.trailing.future)
 
-    async def _fly(
-        self,
-        owner: str,
-        lane: _Lane,
-        future: asyncio.Future[Verdict],
-        work: Work,
-        causes: frozenset[Key],
-        known: Known,
-        pause_s: float,
-    ) -> None:
+    async def _fly(self, owner: str, lane: _Lane, run: _Waiting, known: Known, pause_s: float) -> None:
         try:
             while True:
                 lane.running = True
                 begun = time.monotonic()
-                await _land(future, work, causes, known)
+                await _land(run, known)
                 lane.running = False
                 if pause_s:
                     await self._pause(max(pause_s, min(time.monotonic() - begun, LONGEST_PAUSE_S)))
-                if lane.trailing is None or lane.work is None:
+                if lane.trailing is None:
                     return
-                future, causes, work, known = lane.trailing, frozenset(lane.causes), lane.work, {}
-                lane.trailing, lane.causes, lane.work = None, set(), None
+                run, lane.trailing, known = lane.trailing, None, {}
         finally:
             del self._lanes[owner]
             if lane.trailing is not None:
-                lane.trailing.cancel()  # only when this task was cancelled: who waits must not wait for ever
+                lane.trailing.future.cancel()  # only when this task was cancelled: who waits must not wait for ever
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -110,14 +124,14 @@ class SingleFlight:
         self._draining.clear()
 
 
-async def _land(future: asyncio.Future[Verdict], work: Work, causes: frozenset[Key], known: Known) -> None:
+async def _land(run: _Waiting, known: Known) -> None:
     """Do the work and hand its end, good or bad, to whoever waits."""
     try:
-        verdict = await work(causes, known)
+        verdict = await run.work(run.ask, known)
     except BaseException as error:
-        future.set_exception(error)
-        future.exception()  # a waiter that went away is no reason for a warning
+        run.future.set_exception(error)
+        run.future.exception()  # a waiter that went away is no reason for a warning
         if isinstance(error, asyncio.CancelledError):
             raise
     else:
-        future.set_result(verdict)
+        run.future.set_result(verdict)

@@ -6,8 +6,8 @@ owners through `Unit.owners`, observes one owner, lets the pure plan decide, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model.kinds import Key, Kind
@@ -72,3 +72,8 @@ class Unit(Protocol[Observed]):
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every owner there is, those whose declaration is gone included."""
         ...
+
+
+Units = Iterable[Unit[Any] | tuple[Unit[Any], ...]]
+"""A function's units.  They look at an event at the same time; those of one tuple one after the other, since what the first
+puts right the next must not follow before that."""

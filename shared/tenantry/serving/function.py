@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
-from tenantry.engine import Engine, Unit, Verdict, telemetry
+from tenantry.engine import Engine, Units, Verdict, telemetry
 from tenantry.engine.context import event_id
 from tenantry.engine.request import MalformedRequest
 from tenantry.engine.verdict import verdict_for
@@ -60,7 +60,7 @@ class Function:
     kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
     """
 
-    def __init__(self, name: str, units: Callable[[Settings], Iterable[Unit[Any]]], *, concurrency: int = 16) -> None:
+    def __init__(self, name: str, units: Callable[[Settings], Units], *, concurrency: int = 16) -> None:
         self.name = name
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
