@@ -4,6 +4,8 @@ SHELL := /bin/sh
 PYTHON ?= python3
 # Processes that tests run in, each with a control plane of 400 to 700 MiB (GOGC: its garbage is collected less often).
 WORKERS ?= 3
+# Workloads of the fault matrix at a time, each with a control plane.
+JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 JOB_IMAGE := ghcr.io/tenantry/helm-job:0.1.0
@@ -61,12 +63,11 @@ format: setup ## put the formatting right
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-faults: setup ## run the whole fault matrix of every workload (3 to 10 minutes each) and write docs/faults-*.md
+faults: setup ## run the whole fault matrix of every workload (1 to 8 minutes each), JOBS at a time, and write docs/faults-*.md
 	@$(BIN)/tenantry cluster build
-	@failed=; for workload in tests/faults/workloads/[!_]*.py; do \
-	  name=$$(basename $$workload .py | tr _ -); \
-	  GOGC=400 $(BIN)/python -m tenantry.testing.matrix $$name --markdown docs/faults-$$name.md || failed="$$failed $$name"; \
-	done; [ -z "$$failed" ] || { echo "failures in:$$failed"; exit 1; }
+	@ls tests/faults/workloads/[!_]*.py | xargs -P $(JOBS) -I FILE sh -c 'name=$$(basename FILE .py | tr _ -); \
+	  GOGC=400 $(BIN)/python -m tenantry.testing.matrix $$name $(ARGS) --markdown docs/faults-$$name.md || \
+	  { echo "failures in $$name"; exit 1; }'
 
 hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds them (about 12 minutes)
 	@$(BIN)/tenantry cluster build

@@ -36,6 +36,7 @@ async def run_matrix(
     seed: int = 1,
     sample: int = 0,
     replay: str = "",
+    apart: bool = False,
     only: Callable[[Plan], bool] = lambda _: True,
     scenarios: Sequence[str] = (),
     bug: str = "",
@@ -49,6 +50,7 @@ async def run_matrix(
     Args:
         sample: perform only so many plans, chosen by the seed, spread over the perturbations; 0: all.
         replay: perform only the plan with this id.
+        apart: plan each answer that passes by itself, too.
         only: further choice.
         scenarios: keep to these; default: all of the workload.
         bug: a seeded mutation to run with.
@@ -68,7 +70,7 @@ async def run_matrix(
             async with Arena(workload, Path(folder), bug=bug, settle_s=settle_s) as arena:
                 if report is None:
                     learned = await learn(arena, names)
-                    found = [plan for plan in plans_for(workload, learned.references) if only(plan)]
+                    found = [plan for plan in plans_for(workload, learned.references, apart=apart) if only(plan)]
                     plans = _chosen(found, seed, sample, replay)
                     report = Report(workload.name or workload.function, seed, len(found), learned)
                     waiting = _rounds(plans, learned, seed)
@@ -156,6 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N plans, chosen by the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", default="", metavar="ID", help="only the plan with this id")
+    parser.add_argument(
+        "--apart", action="store_true", help="plan answers that pass (429, 500, 503, reset, slow) one by one, too"
+    )
     parser.add_argument("--perturbation", default="", help="only perturbations whose name contains this")
     parser.add_argument("--bug", default="", help="run with a seeded mutation (tenantry.testing.seeded)")
     parser.add_argument("--workloads", type=Path, default=Path("tests/faults/workloads"), help="folder of workload files")
@@ -172,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seed=given.seed,
             sample=given.sample,
             replay=given.replay,
+            apart=given.apart,
             bug=given.bug,
             only=lambda plan: given.perturbation in plan.perturbation.name,
             say=progress(),

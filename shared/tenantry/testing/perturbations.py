@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from tenantry.testing import faults
@@ -23,6 +23,7 @@ from tenantry.testing.workload import Run, Workload
 from tenantry.testing.world import World
 
 Forward = Callable[[], Awaitable[faults.Response]]
+_AND = " and "
 
 
 @dataclass(slots=True)
@@ -118,6 +119,11 @@ class Perturbation:
         """What can be hit in a scenario, by what its undisturbed run did."""
         del run
         return ()
+
+    @classmethod
+    def combined(cls, targets: Sequence[str]) -> Sequence[str]:
+        """The targets of the plans that hit all of these: one plan for each, unless a plan hits several."""
+        return targets
 
     def arm(self, scene: Scene) -> None:
         """Get ready: the preparation is over."""
@@ -257,6 +263,45 @@ class Answered(Perturbation):
         return answer
 
 
+class Mixed(Perturbation):
+    """Several requests of a run are answered in ways that pass, each in another, so that few plans try all on all.
+
+    Who asks again for each of them gets through, so they do not hide one another: the first costs a run, the next meets
+    the run after it.
+    """
+
+    group, once = "answers", True
+    answers: ClassVar[Sequence[type[Answered]]]
+
+    def targets(self, run: Evidence) -> Iterable[str]:
+        """Whatever one of the answers can be given to."""
+        return dict.fromkeys(target for answer in self.answers for target in answer(self.workload).targets(run))
+
+    @classmethod
+    def combined(cls, targets: Sequence[str]) -> Sequence[str]:
+        """As many plans as there are targets, or answers: each plan gives each answer once, and each target each answer once."""
+        targets = sorted(targets)  # in the order of the requests two runs differ
+        size = max(len(targets), len(cls.answers)) if targets else 0
+        shifts = [
+            [targets[at % size] if at % size < len(targets) else "" for at in range(n, n + len(cls.answers))] for n in range(size)
+        ]
+        return [_AND.join(each) for each in shifts]
+
+    def arm(self, scene: Scene) -> None:
+        """Share the targets out."""
+        parts = zip(self.answers, scene.target.split(_AND), strict=True)
+        scene.notes["parts"] = [(answer(self.workload), replace(scene, target=target)) for answer, target in parts if target]
+
+    async def meet(self, scene: Scene, ask: Ask) -> faults.Response | None:
+        """Let each answer look at the request."""
+        for answer, part in scene.notes["parts"]:
+            given: faults.Response | None = await answer.meet(part, ask)
+            scene.reached = all(each.reached for _, each in scene.notes["parts"])
+            if given is not None:
+                return given
+        return None
+
+
 class Refused(Answered):
     """The server refuses an identity until the disturbance is lifted."""
 
@@ -330,6 +375,11 @@ def _destroys(exchange: Exchange, workload: Workload) -> bool:
 def answered(name: str, fault: Callable[[], Any], on: str = "all", *, times: int = 1) -> type[Answered]:
     """A perturbation that answers so many times."""
     return type(name, (Answered,), {"name": name, "fault": staticmethod(fault), "on": on, "times": times, "__doc__": name})
+
+
+def mixed(name: str, answers: Sequence[type[Answered]]) -> type[Mixed]:
+    """A perturbation that gives all of these answers in each plan."""
+    return type(name, (Mixed,), {"name": name, "answers": tuple(answers), "__doc__": name})
 
 
 def refused(name: str, fault: Callable[[], Any], on: str = "write", *, tells: bool = False) -> type[Refused]:

@@ -160,7 +160,8 @@ async def _perform_all(
     await _sweep(arena, performed)
     await asyncio.gather(*(_reach(arena, each, ends.get(each.plan.scenario), mask, swept) for each in performed))
     for each in performed:
-        each.evidence.exchanges = list(arena.exchanges(each.evidence.tag))
+        # In the order in which they were asked: what waited for its answer was recorded after what came later.
+        each.evidence.exchanges = sorted(arena.exchanges(each.evidence.tag), key=lambda exchange: exchange.at)
         lane = arena.player.lanes[each.evidence.tag]
         for announced in list(lane.announced):
             lane.send(announced.event)
