@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from lock_enforcement.index import Index, Locked, name_of
 from lock_enforcement.releases.observe import Memory, Observer
 from lock_enforcement.releases.plan import Lock, drift_told, plan_lock, report_lock
+from lock_enforcement.started import is_locked_source, watches
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.engine.unit import ANY_KIND
+from tenantry.engine.unit import ANY_KIND, EVERY
 from tenantry.model.config import Config
 from tenantry.model.helm import is_record_name, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
@@ -37,8 +38,13 @@ class Releases:
         self._observer = Observer(config, index, self._memory)
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
-        """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object."""
+        """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object.
+
+        A source of ours that begins to watch concerns them all: what changed before, nobody told.
+        """
         del hint
+        if is_locked_source(key):
+            return EVERY if await watches(key, reader) else []
         system = self._config.helm_project_operator.system_namespace
         if key.kind == HELM_RELEASE.kind and key.api_version == HELM_RELEASE.api_version:
             return [await self._with_same_release(key, reader)] if key.namespace == system else []

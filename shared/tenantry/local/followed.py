@@ -1,8 +1,9 @@
 """Sources that functions make while everything runs: ApiServerSource objects, played as they come, change and go.
 
-In a cluster Knative's controller does this.  Here a reflector watches the ApiServerSources of our namespace, and each is run
-by the twin on one machine under the identity that it names.  A changed one has listed everything before the old one is
-stopped, so that no deletion is missed; what both announce is announced twice, which costs a read.
+In a cluster Knative's controller does this, and says in the status when the source is ready.  Here a reflector watches the
+ApiServerSources of our namespace, and each is run by the twin on one machine under the identity that it names.  A changed one has
+listed everything before the old one is stopped, so that no deletion is missed; what both announce is announced twice, which costs
+a read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tenantry.api import Api
+from tenantry.api.errors import ApiError
 from tenantry.local.backlog import Verb
 from tenantry.local.manifests import ManifestError, spec_of
 from tenantry.local.reflector import Reflector
@@ -46,7 +48,9 @@ def stand_in(kind: Kind) -> Object:
 
 
 STAND_IN = stand_in(API_SERVER_SOURCE)
-"""The kind ApiServerSource where there is no Knative: its objects are only looked at here."""
+"""The kind ApiServerSource where there is no Knative: its objects are only looked at here, and told that they are ready."""
+for _version in STAND_IN["spec"]["versions"]:
+    _version["subresources"] = {"status": {}}
 
 
 class FollowedSources:
@@ -57,8 +61,10 @@ class FollowedSources:
 
     def __init__(self, api: Api, start: Start, say: Callable[[str], None]) -> None:
         self.sources: dict[str, ApiServerSource] = {}
+        self._api = api
         self._start = start
         self._say = say
+        self._telling: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, Object | None] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -72,9 +78,10 @@ class FollowedSources:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._telling.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for source in self.sources.values():
             await source.__aexit__(None, None, None)
         self.sources.clear()
@@ -121,8 +128,30 @@ class FollowedSources:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.sources[name].synced(), HANDOVER_S)
             await running.__aexit__(None, None, None)
+        if (before := self._telling.pop(name, None)) is not None:
+            before.cancel()
+        if spec is not None and obj is not None:
+            self._telling[name] = asyncio.create_task(self._tell(self.sources[name], obj))
         watched = ", ".join(each.kind for each in spec.resources) if spec is not None else "nothing"
         self._say(f"source {name}: watches {watched}")
+
+    async def _tell(self, source: ApiServerSource, obj: Object) -> None:
+        """Say in the status that this generation is watched.  Where Knative says so itself its word counts."""
+        await source.watches()
+        metadata = obj["metadata"]
+        body = {
+            "apiVersion": API_SERVER_SOURCE.api_version,
+            "kind": API_SERVER_SOURCE.kind,
+            "metadata": {part: metadata[part] for part in ("name", "namespace", "uid")},
+            "status": {
+                "observedGeneration": metadata["generation"],
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        try:
+            await self._api.apply(API_SERVER_SOURCE, body, force=False, subresource="status")
+        except ApiError as error:
+            self._say(f"source {source.spec.name}: its status cannot be written: {error.message}")
 
     def _spec(self, name: str, obj: Object) -> SourceSpec | None:
         plain: dict[str, Any] = {

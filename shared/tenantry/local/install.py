@@ -142,7 +142,8 @@ async def _install_crd(api: Api, crd: Object, say: Say) -> None:
 
 async def _install_source_kind(api: Api, say: Say) -> None:
     """The kind ApiServerSource, for functions that make sources, where no Knative brings it."""
-    if await api.get(CUSTOM_RESOURCE_DEFINITION, STAND_IN["metadata"]["name"]) is None:
+    live = await api.get(CUSTOM_RESOURCE_DEFINITION, STAND_IN["metadata"]["name"])
+    if live is None or entries_of(live, api.field_manager):
         await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, STAND_IN, say)
     await until_served(api, STAND_IN)
 

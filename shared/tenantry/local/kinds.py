@@ -10,6 +10,12 @@ from tenantry.model import kinds
 from tenantry.model.kinds import Kind
 
 KNOWN = {(kind.api_version, kind.kind): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
+_BY_PLURAL = {(kind.api_version, kind.plural): kind for kind in KNOWN.values()}
+
+
+def kind_served_as(api_version: str, plural: str) -> Kind | None:
+    """The kind of ours that is served under this name; None for others."""
+    return _BY_PLURAL.get((api_version, plural))
 
 
 def guess_plural(kind: str) -> str:

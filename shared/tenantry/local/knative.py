@@ -173,8 +173,10 @@ class Knative:
         return path
 
     def _load(self) -> Manifests:
-        triggers = self._triggers or deployment_folder("triggers")
-        return load(deployment_folder("knative") / "base" / "broker.yaml", triggers)
+        knative = deployment_folder("knative")
+        # OLM's source starts when somebody serves OLM's kinds; a cluster adds it with OLM.
+        triggers = [self._triggers] if self._triggers else [deployment_folder("triggers"), knative / "olm"]
+        return load(knative / "base" / "broker.yaml", *triggers)
 
     def _served(self, manifests: Manifests) -> list[Any]:
         known = set(self._names)

@@ -1,9 +1,9 @@
 """Loads the YAML that a cluster would get, and refuses what one machine would play differently.
 
-`load` takes folders and files; every document in them must be an ApiServerSource, a PingSource, a Trigger or a Broker
-(a kustomization is passed over).  Each error names file, document and key path, and all errors of all files come at
-once.  Nothing is started and nothing is looked up here; `resolve` turns a destination into an address later, through a
-mapping that the caller gives.
+`load` takes folders and files; every document in them must be an ApiServerSource, a ContainerSource that runs the adapter of
+one, a PingSource, a Trigger or a Broker (a kustomization is passed over).  Both kinds of sources become a `SourceSpec`.  Each
+error names file, document and key path, and all errors of all files come at once.  Nothing is started and nothing is looked up
+here; `resolve` turns a destination into an address later, through a mapping that the caller gives.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 import yaml
 from pydantic import ValidationError
 
+from tenantry.local.adapters import ContainerSpec
 from tenantry.local.filters import FilterError
 from tenantry.local.specs import (
     FROM_DOCUMENT,
@@ -47,6 +48,7 @@ __all__ = [
 
 _KINDS: dict[tuple[str, str], type[Named]] = {
     ("sources.knative.dev/v1", "ApiServerSource"): SourceSpec,
+    ("sources.knative.dev/v1", "ContainerSource"): ContainerSpec,
     ("sources.knative.dev/v1", "PingSource"): PingSpec,
     ("eventing.knative.dev/v1", "Trigger"): TriggerSpec,
     ("eventing.knative.dev/v1", "Broker"): BrokerSpec,
@@ -205,7 +207,8 @@ def _read(where: str, document: Any, findings: list[str]) -> Named | None:
             return None
     try:
         named = {**spec, "name": name, "namespace": metadata.get("namespace") or "default"}
-        return model.model_validate(named, context=FROM_DOCUMENT)
+        made = model.model_validate(named, context=FROM_DOCUMENT)
+        return made.source if isinstance(made, ContainerSpec) else made
     except ValidationError as error:
         findings.extend(f"{where}: {line}" for line in _explain(error))
         return None

@@ -1,9 +1,13 @@
-"""ApiServerSource on one machine: the same document, the same events, without the holes.
+"""The adapter of ApiServerSource on one machine: the same document, the same events, without the holes.
 
 One reflector per watched collection feeds one `Backlog`, which sends to the sink.  Type, subject, extensions and payload
 are byte for byte what the adapter of Knative 1.22 sends.  What is different, on purpose: objects that exist at start are
 announced as ``add``; what changed while the watch was away is announced after it (``delete`` with the last known state);
 an event that the sink did not answer waits instead of being dropped, and stands for all later changes of its object.
+
+As there, nothing of a source is watched until every group and version that it names is served: Knative's adapter ends, and is
+started again, until then.  A kind that its group does not have (yet), and one that goes away later, costs the others nothing;
+here it is watched as soon as it is served, there when the adapter starts the next time.
 
 Where is watched: cluster-scoped kinds always in the whole cluster; namespaced kinds in the source's own namespace without
 ``namespaceSelector``, in the whole cluster with an empty one, else in each matching namespace, as namespaces come and go.
@@ -31,6 +35,11 @@ from tenantry.model.kinds import NAMESPACE, Key, Kind, Object
 _log = logging.getLogger(__name__)
 
 
+def _discovery(api_version: str) -> str:
+    """Where the server says what a group and version has."""
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
 class ApiServerSource:
     """Watches what a `SourceSpec` says and sends each change to a sink.
 
@@ -47,16 +56,17 @@ class ApiServerSource:
         self._type = APISERVER_TYPE_PREFIX + ("resource." if spec.mode == "Resource" else "ref.")
         self._overrides = dict(spec.ce_overrides.extensions)
         self._tasks: dict[Reflector | None, asyncio.Task[None]] = {}
-        self._starting: list[asyncio.Task[None]] = []
+        self._starting: asyncio.Task[None] | None = None
+        self._held = asyncio.Event()
         self._closing: set[asyncio.Task[None]] = set()
         self._lost: dict[object, tuple[str, bool]] = {}
 
     async def __aenter__(self) -> Self:
-        self._starting = [asyncio.create_task(self._start(watched)) for watched in self.spec.resources]
+        self._starting = asyncio.create_task(self._start_all())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        tasks = [*self._starting, *self._tasks.values(), *self._closing]
+        tasks = [*([self._starting] if self._starting else []), *self._tasks.values(), *self._closing]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -73,8 +83,24 @@ class ApiServerSource:
         return sum(reflector.relists for reflector in self._tasks if reflector is not None)
 
     async def synced(self) -> None:
-        """Wait until everything that existed at start is told to the backlog; `drain` waits for the sink too."""
-        await asyncio.gather(*self._starting)
+        """Wait until everything that existed at start is told to the backlog; `drain` waits for the sink too.
+
+        Of a source that does not start, because nobody serves what it names, nothing is waited for.
+        """
+        assert self._starting is not None
+        held = asyncio.create_task(self._held.wait())
+        await asyncio.wait((self._starting, held), return_when=asyncio.FIRST_COMPLETED)
+        held.cancel()
+        if not self._held.is_set():
+            await self._watches()
+
+    async def watches(self) -> None:
+        """Wait until all of it is watched."""
+        assert self._starting is not None
+        await asyncio.shield(self._starting)
+        await self._watches()
+
+    async def _watches(self) -> None:
         while waiting := [each for each in self._tasks if each is not None and not each.synced.is_set()]:
             await waiting[0].synced.wait()
 
@@ -82,6 +108,29 @@ class ApiServerSource:
         """Wait until the sink has all that was told so far."""
         await self.synced()
         await self.backlog.drain()
+
+    async def _start_all(self) -> None:
+        versions = dict.fromkeys(watched.api_version for watched in self.spec.resources)
+        await asyncio.gather(*(self._until_served(version) for version in versions))
+        self._held.clear()
+        await asyncio.gather(*(self._start(watched) for watched in self.spec.resources))
+
+    async def _until_served(self, api_version: str) -> None:
+        """Wait until a group and version is served, whatever it has."""
+        delay = FIRST_DELAY_S
+        while True:
+            try:
+                await self._api.request("GET", _discovery(api_version))
+            except KindNotServed:
+                self._held.set()
+                self._state(api_version, f"nothing is watched until the server serves {api_version}", False)
+            except ApiError as error:
+                self._state(api_version, error.message, True)
+            else:
+                self._state(api_version, "", False)
+                return
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, LONGEST_DELAY_S)
 
     async def _start(self, watched: Watched) -> None:
         kind, scope_known = watched.served_as
@@ -150,12 +199,11 @@ class ApiServerSource:
 
     async def _discover(self, guess: Kind) -> Kind:
         """The kind with its scope, as soon as the server serves it under the name that Knative guesses."""
-        path = f"/apis/{guess.api_version}" if guess.group else f"/api/{guess.api_version}"
         delay = FIRST_DELAY_S
         while True:
             reason, unreachable = f"the server does not serve {guess} yet", False
             try:
-                served = (await self._api.request("GET", path)).get("resources") or []
+                served = (await self._api.request("GET", _discovery(guess.api_version))).get("resources") or []
                 for resource in served:
                     if resource["name"] == guess.plural and resource["kind"] == guess.kind:
                         self._state(guess, "", False)

@@ -69,7 +69,9 @@ class Markers:
     def __init__(self, admin: Api, sources: Iterable[SourceSpec]) -> None:
         self._admin = admin
         self._namespace = f"marker-{secrets.token_hex(4)}"
-        every = ((watched, spec.ce_overrides.extensions) for spec in sources for watched in spec.resources)
+        every = (
+            (watched, spec.ce_overrides.extensions) for spec in sources for watched in spec.resources if _anywhere(spec, watched)
+        )
         named = {f"{self._namespace}-{number}": each for number, each in enumerate(every)}
         self._watched = {name: watched for name, (watched, _) in named.items()}
         self._marks = {name: extensions for name, (_, extensions) in named.items()}
@@ -166,6 +168,11 @@ class Markers:
             "annotations": {_TOUCHED: str(self._count)},
         }
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
+
+
+def _anywhere(spec: SourceSpec, watched: Watched) -> bool:
+    """Whether a source sees a marker in a namespace of its own: not when it watches only the source's."""
+    return spec.namespace_selector is not None or not watched.served_as[0].namespaced
 
 
 def _selected(watched: Watched) -> dict[str, str]:
