@@ -19,6 +19,8 @@ from typing import Any
 
 import yaml
 
+from tenantry.local.manifests import spec_of
+from tenantry.local.specs import SourceSpec
 from tenantry.model.kinds import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,6 +172,17 @@ def pod_templates(found: list[Document]) -> list[tuple[str, Body]]:
         elif document.kind == "JobSink":
             templates.append((str(document), document.spec["job"]["spec"]["template"]))
     return templates
+
+
+def sources(found: list[Document]) -> list[tuple[Document, SourceSpec]]:
+    """The sources that watch kinds, of either shape, with what they watch as one machine plays it."""
+    made = []
+    for document in found:
+        if document.kind in {"ApiServerSource", "ContainerSource"}:
+            spec = spec_of(str(document), document.body)
+            assert isinstance(spec, SourceSpec)
+            made.append((document, spec))
+    return made
 
 
 def functions() -> list[str]:

@@ -13,9 +13,10 @@ from collections.abc import AsyncIterator
 import manifests
 import pytest
 import pytest_asyncio
-from manifests import Body, kind_of, pod_templates
+from manifests import Body, guessed_plural, kind_of, pod_templates
 
 from tenantry.api.client import Api
+from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION
 
 KNATIVE_ONLY = {"serviceAccountName", "containerConcurrency", "timeoutSeconds"}
 
@@ -140,3 +141,22 @@ async def test_rights_suffice_and_end(
 ) -> None:
     """Each identity may do what its work needs, on the names that its work needs, and nothing beyond."""
     assert await allowed_to(admin, authorised, (account, verb, group, resource, name)) is allowed
+
+
+async def test_kinds_of_default_sources_are_served(admin: Api) -> None:
+    """The API server itself serves each kind that a default source watches, but for those of our CRDs and of Knative."""
+    crds = [d.spec for d in manifests.resolve(manifests.ROOT / "knative" / "crds")]
+    brought = {crd["group"] for crd in crds} | {"sources.knative.dev"}
+    wanted = {
+        (watched.api_version, watched.kind)
+        for _, spec in manifests.sources(manifests.resolve(manifests.ROOT / "knative"))
+        for watched in spec.resources
+    }
+    built_in = {each for each in wanted if each[0].rpartition("/")[0] not in brought}
+    added = {each["spec"]["group"] for each in (await admin.list(CUSTOM_RESOURCE_DEFINITION)).items}
+
+    assert built_in
+    for api_version, kind in sorted(built_in):
+        found = await admin.request("GET", f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}")
+        assert api_version.rpartition("/")[0] not in added
+        assert guessed_plural(kind) in {each["name"] for each in found["resources"] if each["kind"] == kind}

@@ -7,7 +7,7 @@ from typing import Any
 import manifests
 import pytest
 import yaml
-from manifests import Document, guessed_plural
+from manifests import Document, guessed_plural, sources
 
 from tenantry.model.config import Config
 
@@ -137,12 +137,13 @@ def test_what_people_get(installed: list[Document]) -> None:
 def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
     """The identity of a source may read every kind that the source watches, and may do nothing else."""
     accounts = ("tenantry-source", "tenantry-lock-source")
-    for source in (d for d in installation if d.kind == "ApiServerSource"):
-        assert source.spec["serviceAccountName"] in accounts
-        rules = roles(installation)[source.spec["serviceAccountName"]]
-        for resource in source.spec["resources"]:
-            group = resource["apiVersion"].rpartition("/")[0]
-            assert allows(rules, group, guessed_plural(resource["kind"])) == READ, f"{source}: {resource}"
+    switched_on = manifests.resolve(manifests.ROOT / "knative" / "olm")
+    for source, spec in sources([*installation, *switched_on]):
+        assert spec.service_account_name in accounts
+        rules = roles(installation)[spec.service_account_name]
+        for watched in spec.resources:
+            group = watched.api_version.rpartition("/")[0]
+            assert allows(rules, group, guessed_plural(watched.kind)) == READ, f"{source}: {watched}"
     for account in accounts:
         assert {verb for rule in roles(installation)[account] for verb in rule["verbs"]} == READ
 

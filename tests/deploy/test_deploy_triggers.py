@@ -7,6 +7,7 @@ missing timeout means none; an adapter with a namespace selector restarts when a
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import manifests
 import pytest
 from croniter import croniter
-from manifests import Document, guessed_plural, seconds
+from manifests import Document, guessed_plural, seconds, sources
 
 DIALECTS = {"exact", "prefix", "suffix", "all", "any", "not", "cesql"}
 CLUSTER_SCOPED = manifests.CLUSTER_SCOPED
@@ -103,15 +104,31 @@ def test_the_lint_finds_bad_filters(bad: dict[str, Any]) -> None:
 
 
 def test_each_trigger_writes_its_delivery_out(installation: list[Document]) -> None:
-    """Every Trigger says how often, how long and how patiently to try, and where a hopeless event ends."""
-    for trigger in of_kind(installation, "Trigger"):
-        delivery = trigger.spec["delivery"]
+    """Every Trigger says how often, how long and how patiently to try, and where a hopeless event ends; all say the same."""
+    triggers, (broker,) = of_kind(installation, "Trigger"), of_kind(installation, "Broker")
+    delivery = broker.spec["delivery"]
 
-        assert set(delivery) == {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}, str(trigger)
-        assert delivery["retry"] in range(1, 6), f"{trigger}: the source's watch waits for retries"
-        assert delivery["backoffPolicy"] == "exponential"
-        assert seconds(delivery["backoffDelay"]) >= 1
+    assert triggers
+    assert set(delivery) == {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
+    assert delivery["backoffPolicy"] == "exponential"
+    for trigger in triggers:
+        assert trigger.spec["delivery"] == delivery, str(trigger)
         assert delivery["deadLetterSink"]["ref"] != trigger.spec["subscriber"]["ref"], f"{trigger} is its own dead end"
+
+
+COLD_START_S = 35
+"""A function whose image a node has yet to pull from a slow registry; the figures are in docs/event-path.md."""
+
+
+def test_tries_outlast_a_cold_start(installation: list[Document]) -> None:
+    """The tries go on for longer than a function takes to start on a cold node, and end before two sweeps have passed."""
+    (broker,) = of_kind(installation, "Broker")
+    delivery = broker.spec["delivery"]
+    begins = [seconds(delivery["backoffDelay"]) * (2**n - 1) for n in range(delivery["retry"] + 1)]
+
+    assert broker.body["metadata"]["annotations"].get("messaging.knative.dev/async-handler", "true") == "true"  # or sources wait
+    assert COLD_START_S < begins[-1] < 10 * 60
+    assert all(later - sooner <= COLD_START_S for sooner, later in itertools.pairwise(begins))
 
 
 def test_timeouts_are_nested(installation: list[Document]) -> None:
@@ -129,44 +146,147 @@ def test_timeouts_are_nested(installation: list[Document]) -> None:
 
 def test_sources_of_cluster_scoped_kinds_have_no_selector(documents: list[Document]) -> None:
     """A source of cluster-scoped kinds has no namespace selector and no other kinds: no new namespace restarts it."""
-    for source in of_kind(documents, "ApiServerSource"):
-        kinds = {resource["kind"] for resource in source.spec["resources"]}
+    for source, spec in sources(documents):
+        kinds = {watched.kind for watched in spec.resources}
 
         assert kinds <= CLUSTER_SCOPED or not kinds & CLUSTER_SCOPED, f"{source} mixes both"
         if kinds & CLUSTER_SCOPED:
-            assert "namespaceSelector" not in source.spec, str(source)
-        assert source.spec["mode"] in MODES
+            assert source.kind == "ApiServerSource", str(source)
+        assert spec.mode in MODES
+
+
+def test_no_namespace_replaces_an_adapter(documents: list[Document]) -> None:
+    """No source has a namespace selector, for then every new namespace replaces its adapter."""
+    assert of_kind(documents, "ContainerSource")
+    for source in of_kind(documents, "ApiServerSource"):
+        assert "namespaceSelector" not in source.spec, str(source)
+
+
+def test_container_sources_run_the_adapter(documents: list[Document]) -> None:
+    """Each runs the same release of Knative's adapter, under its own name, everywhere, and bounds its sends."""
+    images = set()
+    for source in of_kind(documents, "ContainerSource"):
+        (container,) = source.spec["template"]["spec"]["containers"]
+        env = {each["name"]: each["value"] for each in container["env"]}
+        configuration = json.loads(env["K_SOURCE_CONFIG"])
+        ((_, spec),) = sources([source])
+        images.add(container["image"])
+
+        assert (env["NAME"], env["NAMESPACE"]) == (source.name, source.namespace)
+        assert (configuration["allNamespaces"], configuration["namespaces"]) == (True, [""])
+        assert configuration["mode"] == spec.mode
+        for resource, watched in zip(configuration["resources"], spec.resources, strict=True):
+            gvr = resource["gvr"]
+            assert gvr["Resource"] == guessed_plural(watched.kind)
+            assert f"{gvr['Group']}/{gvr['Version']}".lstrip("/") == watched.api_version
+            assert resource.get("selector", "") == str(watched.selector)
+        assert 0 < int(env["K_SINK_TIMEOUT"]) < seconds("PT60S")
+    assert len(images) == 1
+
+
+BUILT_IN = {"", "admissionregistration.k8s.io", "batch", "networking.k8s.io", "rbac.authorization.k8s.io"}
+"""Groups that every API server serves; a test of the API server asks for the kinds in them."""
+KNATIVES_OWN = ("sources.knative.dev/v1", "ApiServerSource")
+"""Whoever serves a source of this kind serves the kind that it watches."""
+OLM = {("operators.coreos.com/v1alpha1", "ClusterServiceVersion"), ("operators.coreos.com/v1", "OperatorGroup")}
+SWITCHED_ON = {"knative/olm": OLM}
+"""Folders that are applied where another system is, and the kinds of that system."""
+WAYS = ["knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)]
+
+
+@pytest.mark.parametrize("folder", [*WAYS, *SWITCHED_ON])
+def test_sources_name_what_is_served(folder: str) -> None:
+    """Each kind of a source is built in, or ours by exactly that version, or of the system that the source is switched on with.
+
+    Knative's adapter ends at once, and for ever, where one group and version of its source is not served.
+    """
+    crds = [d.spec for d in manifests.resolve(manifests.ROOT / "knative" / "crds")]
+    ours = {
+        (f"{crd['group']}/{each['name']}", crd["names"]["kind"]) for crd in crds for each in crd["versions"] if each["served"]
+    }
+    found = sources(manifests.resolve(manifests.ROOT / folder))
+
+    assert found
+    for source, spec in found:
+        for watched in spec.resources:
+            kind = watched.api_version, watched.kind
+            group = watched.api_version.rpartition("/")[0]
+            switched_on = SWITCHED_ON.get(folder, set())
+            assert group in BUILT_IN or kind in ours | switched_on or kind == (source.api_version, source.kind) == KNATIVES_OWN, (
+                f"{source}: {kind}"
+            )
+
+
+def test_every_source_is_installed_or_switched_on(documents: list[Document]) -> None:
+    """There is no source that neither the default installation has nor a folder that a test here knows."""
+    known = {d.path for folder in ("knative", *SWITCHED_ON) for d in manifests.resolve(manifests.ROOT / folder)}
+
+    assert {source.path for source, _ in sources(documents)} <= known
 
 
 def test_every_change_reaches_its_function(documents: list[Document]) -> None:
     """Every event of a source passes exactly one Trigger of its function, in either mode and whatever happened."""
-    for source in of_kind(documents, "ApiServerSource"):
+    for source, spec in sources(documents):
         function = source.body["metadata"]["labels"]["app.kubernetes.io/name"]
-        for resource in source.spec["resources"]:
-            for mode in MODES.values():
-                for change in ("add", "update", "delete"):
-                    event = {
-                        "type": f"dev.knative.apiserver.{mode}.{change}",
-                        "kind": resource["kind"],
-                        "apiversion": resource["apiVersion"],
-                        "name": "a",
-                        "namespace": "",
-                        **source.spec.get("ceOverrides", {}).get("extensions", {}),
-                    }
+        for watched in spec.resources:
+            for event in events_about(watched.api_version, watched.kind, dict(spec.ce_overrides.extensions)):
+                assert receivers(documents, event).count(function) == 1, f"{source}: {event}"
 
-                    assert receivers(documents, event).count(function) == 1, f"{source}: {event}"
+
+def events_about(api_version: str, kind: str, extensions: dict[str, str]) -> list[dict[str, str]]:
+    """The events of a source about an object, in either mode and whatever happened."""
+    about = {"kind": kind, "apiversion": api_version, "name": "a", "namespace": "", **extensions}
+    types = [f"dev.knative.apiserver.{mode}.{change}" for mode in MODES.values() for change in ("add", "update", "delete")]
+    return [{"type": type_, **about} for type_ in types]
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+EARLIER = {
+    "namespace-registration-owned": [("v1", "ConfigMap"), ("v1", "ServiceAccount"), ("networking.k8s.io/v1", "NetworkPolicy")],
+    "rbac-aggregation-owned": [("helm.cattle.io/v1alpha1", "ProjectHelmChart"), (RBAC, "RoleBinding"), (RBAC, "Role")],
+    "release-provisioning-owned": [
+        ("helm.cattle.io/v1alpha1", "ProjectHelmChart"),
+        ("helm.cattle.io/v1", "HelmChart"),
+        ("helm.cattle.io/v1", "HelmChartConfig"),
+        ("helm.cattle.io/v1alpha1", "HelmRelease"),
+        ("batch/v1", "Job"),
+        ("v1", "ConfigMap"),
+    ],
+    "scope-binding-owned": [(RBAC, "RoleBinding"), *OLM],
+    "scope-binding-namespace-scopes": [
+        ("operator.ibm.com/v1", "NamespaceScope"),
+        ("v1", "ConfigMap"),
+        ("v1", "ServiceAccount"),
+        ("v1", "Pod"),
+        (RBAC, "Role"),
+        (RBAC, "RoleBinding"),
+    ],
+    "lock-enforcement-records": [("v1", "Secret"), ("v1", "ConfigMap")],
+}
+"""The ApiServerSources of earlier installations: an upgrade leaves them until somebody deletes them."""
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_sources_of_an_earlier_installation_are_still_heard(documents: list[Document], name: str) -> None:
+    """Whatever a source that an upgrade left behind tells still reaches its function, once, without the folders for OLM."""
+    function = next(each for each in manifests.functions() if name.startswith(each))
+    extensions = {"locked": "records"} if name == "lock-enforcement-records" else {"watch": function}
+    installed = manifests.resolve(manifests.ROOT / "knative")
+
+    assert name in {source.name for source in of_kind(documents, "ContainerSource")}
+    for api_version, kind in EARLIER[name]:
+        for event in events_about(api_version, kind, extensions):
+            assert receivers(installed, event).count(function) == 1, event
 
 
 def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
     """Of all the sources that announce a change to an object, a function listens to one; only selections may differ."""
     heard: dict[tuple[str, str, str], list[str]] = {}
-    for source in of_kind(documents, "ApiServerSource"):
-        extensions = source.spec["ceOverrides"]["extensions"]
-        for resource in source.spec["resources"]:
-            event = {"type": "dev.knative.apiserver.ref.update", "kind": resource["kind"], "apiversion": resource["apiVersion"]}
-            for function in receivers(documents, {**event, **extensions}):
-                selection = _selector(resource.get("selector") or {})
-                heard.setdefault((function, resource["apiVersion"], resource["kind"]), []).append(selection)
+    for _, spec in sources(documents):
+        for watched in spec.resources:
+            event = {"type": "dev.knative.apiserver.ref.update", "kind": watched.kind, "apiversion": watched.api_version}
+            for function in receivers(documents, {**event, **spec.ce_overrides.extensions}):
+                heard.setdefault((function, watched.api_version, watched.kind), []).append(str(watched.selector))
 
     assert all("" not in selections or len(selections) == 1 for selections in heard.values()), heard
     assert all(len(set(selections)) == len(selections) for selections in heard.values()), heard
@@ -224,37 +344,3 @@ def test_all_of_one_file_belongs_to_one_function(documents: list[Document]) -> N
         if document.path.parts[0] == "triggers":
             assert document.body["metadata"]["labels"]["app.kubernetes.io/name"] == document.path.stem
             assert document.name.startswith(f"{document.path.stem}-")
-
-
-def _selector(selector: dict[str, Any]) -> str:
-    """A label selector as the API server's query parameter has it."""
-    signs = {"Exists": "{key}", "DoesNotExist": "!{key}"}
-    parts = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
-    parts += [signs[each["operator"]].format(key=each["key"]) for each in selector.get("matchExpressions", ())]
-    return ",".join(parts)
-
-
-def test_container_source_watches_what_it_replaces(documents: list[Document]) -> None:
-    """The constant configuration of the ContainerSource watches what the ApiServerSource of the same name watches."""
-    sources = {d.name: d for d in of_kind(documents, "ApiServerSource")}
-    replacements = of_kind(documents, "ContainerSource")
-
-    assert {each.name for each in replacements} == {name for name, each in sources.items() if "namespaceSelector" in each.spec}
-    for replacement in replacements:
-        original = sources[replacement.name].spec
-        env = {e["name"]: e["value"] for e in replacement.spec["template"]["spec"]["containers"][0]["env"]}
-        config = json.loads(env["K_SOURCE_CONFIG"])
-        wanted = []
-        for resource in original["resources"]:
-            group, _, version = resource["apiVersion"].rpartition("/")
-            gvr = {"Group": group, "Version": version, "Resource": guessed_plural(resource["kind"])}
-            text = _selector(resource.get("selector") or {})
-            wanted.append({"gvr": gvr, "selector": text} if text else {"gvr": gvr})
-
-        assert config["resources"] == wanted
-        assert config["mode"] == original["mode"]
-        assert config["allNamespaces"] is True
-        assert int(env["K_SINK_TIMEOUT"]) > 0
-        assert replacement.spec["sink"] == original["sink"]
-        assert replacement.spec["ceOverrides"] == original["ceOverrides"]
-        assert replacement.spec["template"]["spec"]["serviceAccountName"] == original["serviceAccountName"]
