@@ -150,6 +150,11 @@ class Locks:
     async def lockable(self, *kinds: Kind) -> None:
         """Let locks keep these kinds, as an administrator does."""
         for role in lockable(f"lockable-{token()}", *kinds):
+            await self.give(role)
+
+    async def give(self, *roles: Object) -> None:
+        """Make ClusterRoles of `lockable`, and wait until they count."""
+        for role in roles:
             await self.admin.create(CLUSTER_ROLE, role)
             (label,) = role["metadata"]["labels"]
             target = "tenantry-lock-enforcement-kinds" if label.endswith("locks") else "tenantry-lock-source-kinds"

@@ -15,9 +15,10 @@ import slow_proxy
 from kubernetes.aio.client import Configuration
 
 from tenantry.api import Api
-from tenantry.api.errors import Expired, KindNotServed
+from tenantry.api.errors import Expired, KindNotServed, TransientError
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.followed import STAND_IN, FollowedSources
+from tenantry.local.install import until_served
 from tenantry.local.sinks import NoAnswer
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
@@ -252,45 +253,132 @@ async def test_overrides_are_added_and_cannot_replace(admin: Api, space: str) ->
     assert sink.events[0].extensions["partitionkey"] == "p"
 
 
-@SLOW
-async def test_a_kind_that_comes_later(admin: Api) -> None:
-    """A kind whose CRD is missing is waited for, and said so; its objects are told once it is served."""
-    plural = f"probe{uuid4().hex[:6]}s"
-    kind, group = plural[:-1].capitalize(), "source.test"
-    crd = {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"plural": plural, "singular": plural[:-1], "kind": kind, "listKind": f"{kind}List"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        },
-    }
-    sink, lines = Recorder(), list[str]()
-    async with source_of(admin, sink, {"apiVersion": f"{group}/v1", "kind": kind}, say=lines.append) as source:
+class Kinds:
+    """Kinds of a group of their own, which come and go."""
 
-        async def missed() -> bool:
-            return any("does not serve" in line for line in lines)
+    def __init__(self, admin: Api) -> None:
+        self.group = f"g{uuid4().hex[:8]}.test"
+        self._admin = admin
 
-        await eventually(missed)
-        await admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
-        body = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "late"}}
+    def watched(self, name: str) -> dict[str, Any]:
+        return {"apiVersion": f"{self.group}/v1", "kind": name}
 
-        async def created() -> bool:
+    async def come(self, name: str, *, scope: str = "Cluster") -> None:
+        """Make a CRD; returns when the kind is served."""
+        plural = f"{name.lower()}s"
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        crd = {
+            "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{self.group}"},
+            "spec": {
+                "group": self.group,
+                "scope": scope,
+                "names": {"plural": plural, "singular": name.lower(), "kind": name, "listKind": f"{name}List"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            },
+        }
+        await self._admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
+        await until_served(self._admin, crd)
+
+    async def go(self, name: str) -> None:
+        """Delete a CRD; returns when it is gone, and its objects with it."""
+        crd = f"{name.lower()}s.{self.group}"
+        await self._admin.delete(CUSTOM_RESOURCE_DEFINITION, crd)
+
+        async def gone() -> bool:
+            return await self._admin.get(CUSTOM_RESOURCE_DEFINITION, crd) is None
+
+        await eventually(gone, within=30)
+
+    async def make(self, kind: str, name: str, namespace: str = "") -> None:
+        """Make an object; a kind that has just come back may refuse it for a moment."""
+        body = {**self.watched(kind), "metadata": {"name": name}}
+        where = f"namespaces/{namespace}/" if namespace else ""
+
+        async def made() -> bool:
             try:
-                await admin.request("POST", f"/apis/{group}/v1/{plural}", body=body)
-            except KindNotServed:
+                await self._admin.request("POST", f"/apis/{self.group}/v1/{where}{kind.lower()}s", body=body)
+            except (KindNotServed, TransientError):
                 return False
             return True
 
-        await eventually(created, within=30)
+        await eventually(made, within=30)
+
+
+def saying(lines: list[str], text: str, times: int = 1) -> Callable[[], Awaitable[bool]]:
+    async def said() -> bool:
+        return sum(text in line for line in lines) >= times
+
+    return said
+
+
+@SLOW
+async def test_nothing_is_watched_until_every_group_is_served(admin: Api, space: str) -> None:
+    """As with Knative's adapter, one group that nobody serves keeps the whole source from watching; it says so."""
+    kinds, sink, lines, other = Kinds(admin), Recorder(), list[str](), Recorder()
+    await admin.create(CONFIG_MAP, config_map("there", space))
+    async with (
+        source_of(admin, sink, CONFIG_MAPS, kinds.watched("Probe"), say=lines.append, namespace=space) as source,
+        source_of(admin, other, CONFIG_MAPS, namespace=space),
+    ):
+        await eventually(saying(lines, f"nothing is watched until the server serves {kinds.group}/v1"))
+        await source.synced()
+        await admin.create(CONFIG_MAP, config_map("meanwhile", space))
+        await other.hears("add", "meanwhile")
+        assert (sink.tried, source.relists) == ([], 0)
+
+        await kinds.come("Probe")
+        await kinds.make("Probe", "late")
         event = await sink.hears("add", "late")
         await source.drain()
 
+    assert sorted(sink.told()) == [("add", "late"), ("add", "meanwhile"), ("add", "there")]
     assert event.extensions["namespace"] == ""
-    await admin.delete(CUSTOM_RESOURCE_DEFINITION, f"{plural}.{group}")
+    await kinds.go("Probe")
+
+
+@SLOW
+async def test_a_kind_that_comes_later(admin: Api, space: str) -> None:
+    """A kind that its group does not have yet costs the others nothing; it is waited for, said so, and told once it is served."""
+    kinds, sink, lines = Kinds(admin), Recorder(), list[str]()
+    await kinds.come("Soon")
+    resources = (kinds.watched("Soon"), kinds.watched("Probe"))
+    async with source_of(admin, sink, *resources, say=lines.append, namespace=space):
+        await eventually(saying(lines, "does not serve Probe"))
+        await kinds.make("Soon", "first")
+        await sink.hears("add", "first")
+        await kinds.come("Probe", scope="Namespaced")
+        await kinds.make("Probe", "late", space)
+        event = await sink.hears("add", "late")
+
+    assert event.extensions["namespace"] == space
+    for name in ("Soon", "Probe"):
+        await kinds.go(name)
+
+
+@SLOW
+async def test_a_kind_that_goes_away(admin: Api, space: str) -> None:
+    """A kind whose CRD goes while it is watched takes no other kind with it, and is watched again when the CRD is made anew."""
+    kinds, sink, lines = Kinds(admin), Recorder(), list[str]()
+    await kinds.come("Probe", scope="Namespaced")
+    await kinds.make("Probe", "before", space)
+    async with source_of(admin, sink, CONFIG_MAPS, kinds.watched("Probe"), say=lines.append, namespace=space) as source:
+        await sink.hears("add", "before")
+        for number in range(2):
+            await kinds.go("Probe")
+            await sink.hears("delete", "before", times=number + 1)
+            await eventually(saying(lines, "does not serve Probe", number + 1), within=30)
+            await admin.create(CONFIG_MAP, config_map(f"other-{number}", space))
+            await sink.hears("add", f"other-{number}")
+            await kinds.come("Probe", scope="Namespaced")
+            await kinds.make("Probe", "before", space)
+            await sink.hears("add", "before", times=number + 2)
+        await source.drain()
+        assert not source.lost
+
+    assert sink.told("before") == [("add", "before"), ("delete", "before")] * 2 + [("add", "before")]
+    await kinds.go("Probe")
 
 
 @pytest.mark.parametrize("failure", [NoAnswer("refused"), 503, 429])

@@ -29,18 +29,20 @@ from locking import (
     locking,
     pod_hook,
     token,
+    true,
 )
 from people import pointer
 
+from lock_enforcement.started import is_ready
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm4
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, EVENT, HELM_RELEASE, SECRET, SERVICE_ACCOUNT
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, EVENT, HELM_RELEASE, RESOURCE_QUOTA, SECRET, SERVICE_ACCOUNT
 from tenantry.model.names import LOCKED_SOURCE, RELEASE_MANAGED_BY, SYSTEM_NAMESPACE
 from tenantry.testing import eventually
-from tenantry.testing.helm import unpacked
+from tenantry.testing.helm import lockable, unpacked
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,34 @@ async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin:
     await knative_.drain()
     await knative_.sweep(FUNCTION)
     assert await admin.get(CONFIG_MAP, "c1", name) == edited
+
+
+async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """What is deleted after a lock began and before its source watches comes back once it does, without a sweep.
+
+    The source has no right to watch the kind yet, so it begins as late as the test wants.
+    """
+    name = f"late-{token()}"
+    to_lock, to_watch = lockable(f"late-{token()}", RESOURCE_QUOTA)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q1"}, "spec": {"hard": {"pods": "7"}}}
+    await locks.give(to_lock)
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1"}), quota)
+    await locks.lock(name, name, name)
+    await locks.status(name, lambda status: status.get("lockedVersion") == 1 and true(status, "Complete"))
+    await watched(admin, name, True)
+
+    async def started() -> bool:
+        source = (knative_.followed and knative_.followed.sources.get(LOCKED_SOURCE)) or None
+        return source is not None and name in str(source.spec.namespace_selector)
+
+    await eventually(started, within=30, what="the source of locked objects plays")
+    await admin.delete(RESOURCE_QUOTA, "q1", name)
+    assert not is_ready(await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE))
+    await locks.give(to_watch)
+
+    await locks.until(RESOURCE_QUOTA, "q1", name, lambda found: found["spec"] == quota["spec"], within=10)
+    assert is_ready(await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE))
 
 
 async def watched(admin: Api, namespace: str, wanted: bool) -> None:
