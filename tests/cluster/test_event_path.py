@@ -6,11 +6,13 @@ import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from line import Line, concerns
+from one_function import ready, serving
 from people import (
     C1,
     CHART_CONFIG_MAP,
@@ -35,6 +37,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, labels_of
 from tenantry.serving.cloudevents import encode_structured
+from tenantry.testing import eventually
 from tenantry.testing.settling import normalised, settle, snapshot
 
 INSIDE = (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
@@ -75,6 +78,39 @@ async def test_objects_from_before_are_announced(running: Start, people: People,
         await settle(knative, admin)
 
     assert labels_of(await people.get(NAMESPACE, f"a1-{project}"))[PROJECT_ID] == project
+
+
+async def test_a_function_that_is_away_for_long(
+    running: Start, people: People, identity: Callable[..., Awaitable[Path]], tmp_path: Path
+) -> None:
+    """An event whose first four tries, seven seconds of them, find the function's port closed is delivered when it is back."""
+    project, tries = f"p-{token()}", list[tuple[int, int]]()
+    kubeconfig = await identity(FUNCTION)
+    async with running(C1) as knative:
+
+        def seen(_: str, event: Event, status: int, attempt: int, __: float) -> None:
+            if concerns(event, project):
+                tries.append((attempt, status))
+
+        knative.on_delivery.append(seen)
+        function = knative.functions[FUNCTION]
+        await knative.drain()
+        await function.stop()
+        function.close()
+        await people.namespace(f"a1-{project}", project)
+
+        async def given_up_before() -> bool:
+            return (4, 0) in tries
+
+        await eventually(given_up_before, within=20, what="four tries without an answer")
+        async with serving(kubeconfig, C1, tmp_path, port=function.port) as (process, url):
+            await ready(process, url)
+            await people.registered(project)
+            await knative.drain()
+        counters = knative.broker.counters
+
+    assert tries[:5] == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 204)]
+    assert (counters.dead_lettered, counters.lost) == (0, 0)
 
 
 # -- the forms of an event -----------------------------------------------------------------------------------

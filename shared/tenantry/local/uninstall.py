@@ -417,6 +417,9 @@ def _our_files() -> list[Object]:
     """The objects of our deployment files in the order in which they go: what sends events, what runs, what gives rights."""
     knative = deployment_folder("knative")
     found = [*documents(deployment_folder("triggers")), *documents(knative)]
+    # Earlier installations had these sources as ApiServerSources, which an upgrade leaves behind.
+    earlier = {"apiVersion": API_SERVER_SOURCE.api_version, "kind": API_SERVER_SOURCE.kind}
+    found += [{**earlier, "metadata": each["metadata"]} for each in found if each.get("kind") == "ContainerSource"]
     skipped = (NAMESPACE.kind, CUSTOM_RESOURCE_DEFINITION.kind)
     named = {key_of(each): each for each in found if _is_whole(each) and each["kind"] not in skipped}
     return list(named.values())
