@@ -33,6 +33,8 @@ GIVES_RIGHTS = {
     ("tenantry-scope-binding", "roles"): {"create", "patch", "delete", "bind", "escalate"},
     ("tenantry-scope-binding", "pods"): {"delete"},
     ("tenantry-scope-binding", "deployments"): {"patch"},
+    ("tenantry-scope-binding", "scopetemplates/finalizers"): {"update"},  # owner references that block: admission asks for it
+    ("tenantry-scope-binding", "scopeinstances/finalizers"): {"update"},
 }
 """What is more than reading on kinds that give rights, each for a reason that stands in the function's rights.yaml."""
 FOR_PEOPLE = "tenantry.dev/for"

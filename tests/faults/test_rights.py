@@ -75,6 +75,20 @@ def test_a_right_to_bind_goes_with_the_bindings() -> None:
     assert [finding.change for finding in judge(alone, ALL)] == [""]
 
 
+def test_a_right_on_finalizers_goes_with_their_owners() -> None:
+    """Admission asks for it without a trace: it stays for kinds that the function has to do with, and goes for others."""
+    rules = "  # Accounted.\n"
+    blocks = '  - apiGroups: [""]\n    resources: [namespaces/finalizers, configmaps/finalizers]\n    verbs: [update]\n'
+    text = FILE.replace(rules, blocks + rules)
+    unknown = [use for use in ALL if use.resource != "configmaps"]
+
+    assert judge(text, ALL) == []
+    assert any("nothing on namespaces/finalizers; update on configmaps/finalizers" in str(each) for each in judge(text, unknown))
+    better = rewritten(text, unknown)
+    assert '  - apiGroups: [""]\n    resources: [namespaces/finalizers]\n    verbs: [update]\n' in better
+    assert "configmaps" not in better
+
+
 def test_an_unused_verb_is_named_with_its_line() -> None:
     """A verb that no test used is found, with the line as it should be; writing it changes that value alone."""
     (finding,) = judge(FILE, without(("namespaces", "list")))

@@ -140,6 +140,15 @@ def test_a_webhook_that_speaks_of_users_is_admission() -> None:
     assert type(error_from(403, status(message))) is AdmissionDenied
 
 
+def test_an_owner_that_may_not_be_blocked_is_a_missing_right() -> None:
+    """Admission refuses an owner reference for want of a right on the owner's finalizers: no policy needs to change."""
+    message = (
+        'rolebindings.rbac.authorization.k8s.io "b" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a '
+        "resource you can't set finalizers on: , <nil>"
+    )
+    assert type(error_from(403, status(message, "Forbidden"))) is Forbidden
+
+
 def test_an_escalation_is_a_missing_right() -> None:
     """RBAC refuses to grant rights that we do not hold: that is a right of ours that is missing."""
     message = (

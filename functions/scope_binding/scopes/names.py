@@ -94,9 +94,9 @@ def binding_name(instance_uid: str, generate_name: str, namespace: str) -> str:
 
 
 def owner_reference(owner: Object) -> Object:
-    """The controller reference to a template or an instance.
+    """The controller reference to a template or an instance, as the Oria operator writes it.
 
-    Without ``blockOwnerDeletion``, which would ask for a right on the owner's finalizers where that is enforced.
+    ``blockOwnerDeletion``: an owner that is deleted in the foreground goes after what was made for it.
     """
     return {
         "apiVersion": owner["apiVersion"],
@@ -104,6 +104,7 @@ def owner_reference(owner: Object) -> Object:
         "name": owner["metadata"]["name"],
         "uid": owner["metadata"]["uid"],
         "controller": True,
+        "blockOwnerDeletion": True,
     }
 
 

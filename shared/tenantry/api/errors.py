@@ -107,6 +107,8 @@ class Invalid(RefusedError):
 
 
 _DENIED = (" denied the request", " denied request: ")  # webhooks, and ValidatingAdmissionPolicy
+_NO_OWNER = ("cannot set blockOwnerDeletion", "cannot set an ownerRef")
+"""The admission plugin OwnerReferencesPermissionEnforcement: what it asks for is a right of RBAC."""
 
 
 def _details(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -132,6 +134,8 @@ def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
     if any(words in message for words in _DENIED):
         return AdmissionDenied
     if (" cannot " in message and "User " in message) or "attempting to grant RBAC permissions" in message:
+        return Forbidden
+    if any(words in message for words in _NO_OWNER):
         return Forbidden
     return AdmissionDenied
 

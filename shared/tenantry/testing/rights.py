@@ -28,6 +28,10 @@ TRACELESS = frozenset({"bind", "escalate"})
 A rule of nothing else goes with the writing of bindings.
 """
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
+_FINALIZERS = "/finalizers"
+"""Of these the right to update leaves no trace either: admission asks for it when an owner reference blocks the deletion of its
+owner.  It goes with any right on the owner's kind.
+"""
 STORE = Path(".pytest_cache") / "v" / "tenantry" / "rights"
 _UNEXPLAINED = "The tests used this; say here which promise needs it."
 _ROLES = frozenset({"ClusterRole", "Role"})
@@ -143,6 +147,11 @@ def _cover(rules: Sequence[_Rule], allowed: Iterable[Use], denied: Iterable[Use]
             if TRACELESS.issuperset(each.verbs):
                 each.used |= {pair: set(each.verbs) for pair in each.pairs()}
                 each.used_names |= set(each.names)
+    known = {(use.group, use.resource) for use in allowed}
+    for each in rules:
+        if each.verbs == ["update"]:
+            owners = ((pair, (pair[0], pair[1].removesuffix(_FINALIZERS))) for pair in each.pairs())
+            each.used |= {pair: {"update"} for pair, owner in owners if pair != owner and owner in known}
     for use, refused in [*((use, False) for use in allowed), *((use, True) for use in denied)]:
         exact = [rule for rule in rules if rule.covers(use, adapted=False)]
         adapted = [rule for rule in rules if rule.covers(use, adapted=True)]
