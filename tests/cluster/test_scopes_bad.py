@@ -19,7 +19,10 @@ from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     RESOURCE_QUOTA,
     SCOPE_INSTANCE,
+    SCOPE_INSTANCE_FRAMEWORK,
     SCOPE_TEMPLATE,
+    SCOPE_TEMPLATE_FRAMEWORK,
+    Kind,
     Object,
 )
 from tenantry.testing import eventually
@@ -128,8 +131,7 @@ async def test_bad_templates_are_refused_with_advice(scopes: Knative, scoping: S
         ({"namespaces": ["A_b"]}, "should match"),
         ({"namespaceSelector": "env=prod"}, "must be of type object"),
         ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "needs at least one entry"),
-        ({"scopeTemplateName": None}, "write spec.scopeTemplateName"),
-        ({"scopeTemplateName": ""}, "at least 1 chars"),
+        ({"scopeTemplateName": 1}, "must be of type string"),
         ({"namespaceSelektor": {}}, "unknown field"),
     ],
 )
@@ -142,6 +144,39 @@ async def test_bad_instances_are_refused_with_advice(scopes: Knative, scoping: S
         await scoping.admin.request(
             "POST", path, {"fieldValidation": "Strict"}, {**body, "spec": {"scopeTemplateName": "a", **spec}}
         )
+
+
+@pytest.mark.parametrize(
+    "family",
+    [(SCOPE_TEMPLATE, SCOPE_INSTANCE), (SCOPE_TEMPLATE_FRAMEWORK, SCOPE_INSTANCE_FRAMEWORK)],
+    ids=lambda family: family[0].group,
+)
+@pytest.mark.parametrize(
+    "empty",
+    [{}, {"spec": {}}, {"spec": {"scopeTemplateName": ""}}, {"spec": {"scopeTemplateName": None, "namespaces": ["default"]}}],
+    ids=["no spec", "empty spec", "empty name", "null"],
+)
+async def test_an_instance_without_a_template_is_taken_and_told(
+    scopes: Knative, scoping: Scoping, family: tuple[Kind, Kind], empty: Object
+) -> None:
+    """As with Oria: it gives nothing and says ScopeTemplateNotFound; named it gives, and emptied it takes back."""
+    template, instance = family
+    name = f"test-{token()}"
+    body: Object = {"apiVersion": instance.api_version, "kind": instance.kind, "metadata": {"name": name}}
+    await scoping.admin.create(instance, {**body, **empty})
+    told = await scoping.scoped(name, "ScopeTemplateNotFound", kind=instance)
+    assert told["status"] == "False"
+    assert told["message"].startswith(f'getting ScopeTemplate "": ScopeTemplate.{template.group} "" not found')
+    assert "write spec.scopeTemplateName" in told["message"]
+
+    await scoping.template(name, role(name), kind=template)
+    await scoping.instance(name, name, kind=instance, namespaces=["default"])
+    await scoping.bound_in(name, "default")
+    await scoping.scoped(name, kind=instance)  # the last write to it but ours
+    live = await scoping.get(instance, name)
+    await scoping.admin.request("PUT", instance.path("", name), None, {**body, "metadata": live["metadata"], **empty})
+    await scoping.scoped(name, "ScopeTemplateNotFound", kind=instance)
+    assert await scoping.bound(name) == {}
 
 
 @pytest.mark.parametrize("field", ["namespaces", "namespaceSelector"])

@@ -379,6 +379,8 @@ def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
         missing = template_name_of(instance)
         what = f"{seen.family.template.kind}.{seen.family.group}"
         text = f'getting ScopeTemplate "{missing}": {what} "{missing}" not found'
+        if not missing:
+            text += ": write spec.scopeTemplateName, the name of a ScopeTemplate of the same API group"
         return _scoped(seen, instance, "ScopeTemplateNotFound", text, [])
     if _is_pending(seen, template):
         return NOTHING

@@ -90,7 +90,6 @@ _TAKEN_NAMES = ("cluster-admin", "admin", "edit", "view")
 RULES: Mapping[str, Rule] = {
     "has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))": _has("spec"),
     "has(self.helmApiVersion)": _has("helmApiVersion"),
-    "has(self.scopeTemplateName)": _has("scopeTemplateName"),
     # Of changes alone.
     "!oldSelf.hasValue() || self == oldSelf.value()": Rule(lambda _: True, _unchanged),
     "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)": Rule(
