@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from namespace_registration.projects import Projects
 from tenantry.serving import Function, Settings
+from tenantry.serving.charts import chart_files
 
 
 def _units(settings: Settings) -> list[Projects]:
-    return [Projects(settings.config, settings.charts)]
+    return [Projects(settings.config, chart_files(settings.config))]
 
 
 function = Function("namespace-registration", _units)

@@ -10,9 +10,11 @@ from release_provisioning.projects import Releases
 from tenantry.engine import Unit
 from tenantry.serving import Function, Settings
 from tenantry.serving.archives import chart_contents
+from tenantry.serving.charts import chart_files
 
 
 def _units(settings: Settings) -> Iterable[Unit[Any]]:
+    chart_files(settings.config)  # what is no chart is refused here, before Helm meets it
     return [Releases(settings.config, chart_contents(settings.config)), Jobs(settings.config)]
 
 

@@ -7,6 +7,7 @@ import base64
 import json
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ from tenantry.local.knative import Knative
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.charts import READ_BY
+from tenantry.serving.server import FUNCTIONS
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
@@ -297,6 +300,21 @@ async def test_unusable_chart_stops_the_start(control_plane: ControlPlane, tmp_p
     text = await _refused(control_plane.kubeconfig, {"helmProjectOperator": {"charts": [given]}}, tmp_path)
     assert "helmProjectOperator.charts[0].chart" in text
     assert says in text
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+async def test_a_chart_that_is_not_there_stops_who_needs_it(control_plane: ControlPlane, tmp_path: Path, function: str) -> None:
+    """Where a chart is not mounted, the functions that read charts refuse to start, and the others are ready."""
+    given = {"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy", "chart": str(tmp_path / "nowhere")}
+    config = {"helmProjectOperator": {"charts": [given]}}
+    command = (sys.executable, "-m", "tenantry.cli", "serve", function)
+    async with serving(control_plane.kubeconfig, config, tmp_path, command=command) as (process, url):
+        if function in READ_BY:
+            _, errors = await asyncio.wait_for(process.communicate(), 20)
+            assert process.returncode == 2
+            assert "helmProjectOperator.charts[0].chart" in errors.decode()
+        else:
+            await ready(process, url)
 
 
 async def test_taken_port_is_told(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -230,3 +230,18 @@ async def test_a_wrong_configuration_ends_it_before_anything_is_started(tmp_path
     assert up.lines == [line for line in up.lines if "global.cattle.clusterID: unknown key" in line]
     assert len(up.lines) == 1
     assert not home.exists()
+
+
+@pytest.mark.parametrize(("function", "stops"), [(FUNCTION, True), ("scope-binding", False)])
+async def test_a_chart_that_is_not_there_is_told_where_it_is_needed(tmp_path: Path, function: str, stops: bool) -> None:
+    """A function that reads no chart does not care; here it is the control plane that is missing then."""
+    config = tmp_path / "tenantry.yaml"
+    config.write_text("helmProjectOperator:\n  charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: /nowhere}]\n")
+    nothing = str(tmp_path / "nothing")
+    async with _up(
+        tmp_path / "home", "--function", function, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=nothing
+    ) as up:
+        assert await up.ends() == (2 if stops else 1)
+
+    assert ("helmProjectOperator.charts[0].chart" in "\n".join(up.lines)) == stops
+    assert (nothing in "\n".join(up.lines)) != stops

@@ -65,7 +65,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError
     from tenantry.local.processes import FunctionFailed
-    from tenantry.serving.charts import chart_files
+    from tenantry.serving.charts import READ_BY, chart_files
     from tenantry.serving.config import load_config
     from tenantry.serving.server import available_functions
 
@@ -74,7 +74,9 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
         raise click.BadParameter(
             f"no function {unknown[0]}: there are {', '.join(available_functions())}", param_hint="--function"
         )
-    chart_files(load_config())  # a wrong configuration ends here, before anything is started
+    config = load_config()  # a wrong configuration ends here, before anything is started
+    if READ_BY.intersection(functions or READ_BY):
+        chart_files(config)
     try:
         end_in_order()
         if kubeconfig is not None:

@@ -15,6 +15,9 @@ from tenantry.model.config import Chart, Config
 from tenantry.model.projects import ChartFiles
 from tenantry.serving.config import ConfigError
 
+READ_BY = frozenset({"namespace-registration", "release-provisioning"})
+"""The functions that read charts, and so do not start when one cannot be read."""
+
 EXAMPLE_CHART = Path(__file__).parent / "example_chart"
 _SUFFIXES = (".yaml", ".yml")
 

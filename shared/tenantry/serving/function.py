@@ -29,8 +29,6 @@ from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.names import field_manager
-from tenantry.model.projects import ChartFiles
-from tenantry.serving.charts import chart_files
 from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
 from tenantry.serving.config import load_config
 from tenantry.serving.telemetry import start_event_span
@@ -50,11 +48,13 @@ class Settings:
     """What a function's units are made from."""
 
     config: Config
-    charts: tuple[ChartFiles, ...]
 
 
 class Function:
     """A function by name and units.  Configuration and client are made at the first use, in its loop.
+
+    ``units`` makes the units from the settings.  It reads what only this function needs, such as charts, and raises ConfigError
+    where that cannot be used: then this function does not start, and the others do.
 
     ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
     kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
@@ -65,6 +65,7 @@ class Function:
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
         self._units = units
+        self._made: tuple[Unit[Any], ...] = ()
         self._settings: Settings | None = None
         self._api: Api | None = None
         self._engine: Engine | None = None
@@ -72,14 +73,15 @@ class Function:
         self._emitter: Any = None
 
     def configure(self, config: Config | None = None) -> Settings:
-        """Read the configuration now.
+        """Read the configuration now, and what this function needs of what it names.
 
         Raises:
             ConfigError: it cannot be used; the process must not start.
         """
         if self._settings is None:
-            config = config or load_config()
-            self._settings = Settings(config, chart_files(config))
+            settings = Settings(config or load_config())
+            self._made = tuple(self._units(settings))
+            self._settings = settings
         return self._settings
 
     async def start(self, kubeconfig: Path | None = None) -> Engine:
@@ -87,6 +89,7 @@ class Function:
         async with self._starting:
             if self._engine is None:
                 settings = self.configure()
+                units, self._made = self._made or tuple(self._units(settings)), ()  # an engine has units of its own
                 concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency))
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency
@@ -94,7 +97,7 @@ class Function:
                 self._engine = Engine(
                     self.name,
                     self._api,
-                    self._units(settings),
+                    units,
                     emit=await self._make_emit(),
                     on_write=self._written,
                 )
