@@ -22,8 +22,11 @@ from people import (
     registration,
     token,
 )
+from pydantic import ValidationError
 
 from tenantry.api import Api
+from tenantry.api.errors import AlreadyExists, Invalid
+from tenantry.model.config import Chart
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, annotations_of, labels_of
 from tenantry.testing.settling import settle, snapshot
 
@@ -174,3 +177,31 @@ async def test_single_namespace_mode(running: Start, people: People, admin: Api,
         assert await admin.get(CONFIG_MAP, CHART_CONFIG_MAP, registration(f"p-{run}")) is None
         assert pid == knative.functions[FUNCTION].pid
         assert not knative.dead_letters.exists()
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "a/1",
+        f"{'a' * 63}/v1",
+        f"{'.'.join('a' * 32)}/{'v' * 63}",
+        "a-b.c-d/v-1",
+        "kube-root-ca/crt",
+        f"{'a' * 64}/v1",
+        "a..b/v1",
+        "a/v-",
+    ],
+)
+async def test_an_accepted_version_can_name_what_is_made_of_it(admin: Api, version: str) -> None:
+    """What the configuration takes as a helmApiVersion, and nothing else, the API server takes as ConfigMap and label."""
+    group, name = version.partition("/")[0], version.replace("/", ".")
+    labels = {"helm.cattle.io/helm-api-version": group}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default", "labels": labels}}
+    try:
+        chart = Chart.model_validate({"helmApiVersion": version, "releaseName": "r"})
+    except ValidationError:
+        with pytest.raises((Invalid, AlreadyExists)):
+            await admin.create(CONFIG_MAP, made, dry_run=True)
+        return
+    assert (chart.config_map_name, chart.helm_api_group) == (name, group)
+    await admin.create(CONFIG_MAP, made, dry_run=True)

@@ -238,9 +238,7 @@ async def test_a_chart_that_is_not_there_is_told_where_it_is_needed(tmp_path: Pa
     config = tmp_path / "tenantry.yaml"
     config.write_text("helmProjectOperator:\n  charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: /nowhere}]\n")
     nothing = str(tmp_path / "nothing")
-    async with _up(
-        tmp_path / "home", "--function", function, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=nothing
-    ) as up:
+    async with _up(tmp_path / "home", "--function", function, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=nothing) as up:
         assert await up.ends() == (2 if stops else 1)
 
     assert ("helmProjectOperator.charts[0].chart" in "\n".join(up.lines)) == stops

@@ -136,6 +136,34 @@ def test_wrong_values(text: str, message: str) -> None:
         ("charts: [{releaseName: r}]", "charts[0].helmApiVersion: required, and not given"),
         ("charts: [{releaseName: R, helmApiVersion: a/v1}]", "charts[0].releaseName: 'R' is not a DNS label"),
         ("charts: [{releaseName: r, helmApiVersion: v1}]", "charts[0].helmApiVersion: 'v1' is not a group and version"),
+        *(
+            (f"charts: [{{releaseName: r, helmApiVersion: '{wrong}'}}]", f"charts[0].helmApiVersion: '{wrong}' is not a group")
+            for wrong in (
+                "a..b/v1",
+                "a-.b/v1",
+                "a.-b/v1",
+                "a./v1",
+                "a.b/v1-",
+                f"a.b/{'v' * 64}",
+                "A.b/v1",
+                "a.b/v1/x",
+                "a_b/v1",
+                "/v1",
+            )
+        ),
+        (
+            f"charts: [{{releaseName: r, helmApiVersion: {'a' * 30}.{'b' * 33}/v1}}]",
+            f"charts[0].helmApiVersion: '{'a' * 30}.{'b' * 33}/v1': the part before the slash has 64 characters",
+        ),
+        (
+            "charts: [{releaseName: r, helmApiVersion: kube-root-ca/crt}]",
+            "charts[0].helmApiVersion: 'kube-root-ca/crt': the chart's ConfigMap would be called kube-root-ca.crt",
+        ),
+        (
+            f"charts: [{{releaseName: {'r' * 49}, helmApiVersion: a/v1}}]",
+            f"charts[0].releaseName: '{'r' * 49}' has 49 characters, and at most 48 leave room",
+        ),
+        ("namespaceLabels: {a..b/c: x}", "namespaceLabels.a..b/c: 'a..b/c' is not a label key"),
         (
             "charts: [{releaseName: r, helmApiVersion: a/v1}, {releaseName: s, helmApiVersion: a/v1}]",
             "charts: two charts have the same helmApiVersion: each needs its own",

@@ -26,7 +26,14 @@ from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJ
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_DOTTED = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_GROUP_VERSION = re.compile(rf"({_DOTTED})/[a-z0-9]([-a-z0-9]{{0,61}}[a-z0-9])?")
+_GROUP_LIMIT = 63
+_KUBERNETES_OWN = "kube-root-ca.crt"
+"""A ConfigMap that Kubernetes keeps in every namespace."""
+_RELEASE_NAME_LIMIT = 48
+"""Of the 50 characters of a release's name: one for a dash, and one at least for that of a ProjectHelmChart."""
+_LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_DOTTED}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -130,8 +137,26 @@ class Chart(Section):
     @field_validator("helm_api_version")
     @classmethod
     def _group_version(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+", value):
+        if not _GROUP_VERSION.fullmatch(value):
             raise ValueError(f"{value!r} is not a group and version such as dummy.cattle.io/v1alpha1")
+        group = value.partition("/")[0]
+        if len(group) > _GROUP_LIMIT:
+            raise ValueError(
+                f"{value!r}: the part before the slash has {len(group)} characters, and at most {_GROUP_LIMIT} fit into the label "
+                "that HelmCharts and HelmReleases get"
+            )
+        if value.replace("/", ".") == _KUBERNETES_OWN:
+            raise ValueError(f"{value!r}: the chart's ConfigMap would be called {_KUBERNETES_OWN}, which is Kubernetes' own")
+        return value
+
+    @field_validator("release_name")
+    @classmethod
+    def _leaves_room(cls, value: str) -> str:
+        if len(value) > _RELEASE_NAME_LIMIT:
+            raise ValueError(
+                f"{value!r} has {len(value)} characters, and at most {_RELEASE_NAME_LIMIT} leave room for the name of a "
+                "ProjectHelmChart in the name of a release"
+            )
         return value
 
     @property
