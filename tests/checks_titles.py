@@ -88,7 +88,10 @@ Locked objects do not block Helm's upgrade
 Immutable drift is repaired by one recreation
 Cold start without drift writes nothing
 Doubled and reversed events end the same
-Lost events are repaired by one sweep"""
+Lost events are repaired by one sweep
+Namespaces of a living project cannot be deleted
+Helm follows a project, once for a burst
+Who may do what with charts and releases"""
 
 _ACCEPTED = """\
 Binary mode with JSON

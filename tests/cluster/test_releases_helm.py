@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,14 +36,18 @@ from tenantry.model.kinds import (
     SECRET,
     SERVICE_ACCOUNT,
     Object,
+    is_terminating,
     labels_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.helm import unpacked
 from tenantry.testing.settling import settle, snapshot
 
 ROOT = Path(__file__).parents[2]
 FULL_SIZE = "TENANTRY_FULL_SIZE"
 ALL = (*FUNCTIONS, AGGREGATION, "lock-enforcement", "scope-binding")
+PACE_S = 0.3
+"""Between two namespaces of a burst: slow enough for Helm to run in between, if nobody waits for its end."""
 MONITORED = "apps.example.com/v1alpha1"
 PICKY = "picky.example.com/v1"
 WRITTEN = (
@@ -201,6 +205,51 @@ async def test_a_deleted_release_namespace_is_filled_again_by_helm(owners: Owner
     await deployed(owners, name, project, "alice")
     await owners.until(CONFIG_MAP, f"{release}-dashboard", release, bool)
     assert LABEL in labels_of(await owners.get(NAMESPACE, release))
+
+
+@pytest.mark.check("hpo-88")
+async def test_helm_follows_its_project(owners: Owners, deploying: Knative, calm: Calm, project: str, release: str) -> None:
+    """A namespace that joins is in Helm's record of every release, as a new revision; ten in a row bring one more."""
+    other = f"also-{project}"
+    await owners.ask(other, project, version=MONITORED)
+    await deployed(owners, other, project, "alice")
+    releases = (release, f"{other}-monitored")
+
+    members = [f"a1-{project}", f"a2-{project}"]
+    await owners.namespace(members[1], project)
+    for each in releases:
+        await recorded(owners, each, 2, [*members, each])
+
+    before = await jobs(owners, releases)
+    burst = [f"b{number}-{project}" for number in range(10)]
+    for each in burst:
+        await owners.namespace(each, project)
+        await asyncio.sleep(PACE_S)
+    assert await jobs(owners, releases) == before, "Helm runs for what the whole burst comes to"
+    for each in releases:
+        await recorded(owners, each, 3, [*members, *burst, each])
+    await calm(deploying)
+    for each in releases:
+        assert sorted(await records(owners, each)) == ["1", "2", "3"]
+
+
+async def jobs(owners: Owners, releases: Sequence[str]) -> list[str]:
+    """The uids of the Jobs that ran Helm last, where they are not on their way out."""
+    found = [await owners.get(JOB, f"helm-install-{release}", SYSTEM) for release in releases]
+    return [job["metadata"]["uid"] for job in found if not is_terminating(job)]
+
+
+async def recorded(owners: Owners, release: str, revision: int, namespaces: list[str]) -> None:
+    """Wait until Helm has recorded a revision as deployed; it must have been made with these namespaces as values."""
+    secret = await owners.until(
+        SECRET,
+        f"sh.helm.release.v1.{release}.v{revision}",
+        release,
+        lambda found: labels_of(found)["status"] == "deployed",
+        within=30,
+        what=f"revision {revision} of {release}",
+    )
+    assert unpacked(secret)["config"]["global"]["cattle"]["projectNamespaces"] == namespaces
 
 
 async def test_a_chart_that_helm_cannot_deploy_is_told_to_its_owner(owners: Owners, deploying: Knative, project: str) -> None:

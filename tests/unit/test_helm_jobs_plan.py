@@ -718,7 +718,7 @@ class Shelf(Reader):
 
 @pytest.mark.parametrize("changed", [False, True])
 async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatch: pytest.MonkeyPatch, *, changed: bool) -> None:
-    """Digest, archive and values of a HelmChart may be megabytes; once Helm has been asked archive and values count as good."""
+    """Digest, archive and values of a HelmChart may be megabytes: a look works them out once; once Helm has been asked archive and values count as good."""
     calls: Counter[str] = Counter()
 
     def counted(module: Any, name: str) -> None:
@@ -731,7 +731,7 @@ async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatc
         monkeypatch.setattr(module, name, call)
 
     of = chart(chartContent=ARCHIVE, valuesContent="a: 1")
-    jobs, shelf = Jobs(config()), Shelf(of, install_of(chart() if changed else of))
+    jobs, shelf = Jobs(config(quietSeconds=0)), Shelf(of, install_of(chart() if changed else of))
     for module, name in ((manifest, "install_job"), (plan, "_bad_archive"), (plan, "load_yaml")):
         counted(module, name)
     observed = await jobs.observe(f"chart/{SYSTEM}/demo", shelf)

@@ -143,7 +143,7 @@ def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
         return "InvalidTargetNamespace", f"spec.targetNamespace {spec['targetNamespace']!r} is not the name of a namespace"
     if taken := taken_by(seen):
         return "NameTaken", f"{taken} exists and is not of this HelmChart: delete it, or rename the HelmChart"
-    if seen.install is not None and manifest.hash_of(seen.install) == manifest.hash_of(wanted):
+    if seen.install is not None and not is_outdated(seen.install, wanted):
         return None  # Helm has been asked, and has looked at it more closely than we can
     return _bad_archive(spec) or _bad_values(seen)
 
@@ -295,12 +295,25 @@ def _install(seen: Seen, wanted: Object) -> list[Write]:
     if live is None:
         notice = Notice(seen.chart, "ApplyJob", f"Helm installs or upgrades with {where}", "ApplyJob")
         return [Apply(JOB, wanted, None, create_only=True, notice=notice)]
-    if manifest.hash_of(live) == manifest.hash_of(wanted) and _owner_uid(live) in ("", seen.chart["metadata"]["uid"]):
+    if not is_outdated(live, wanted) and _owner_uid(live) in ("", seen.chart["metadata"]["uid"]):
         return []
     if is_terminating(live):
         return []  # its end is an event, and the next Job is made then
     notice = Notice(seen.chart, "ReplaceJob", f"chart or values changed: {where} is replaced", "ApplyJob")
     return [Delete(JOB, live, notice, propagation="Foreground")]
+
+
+def is_outdated(live: Object, wanted: Object) -> bool:
+    """Whether a Job ran Helm for another state of the HelmChart."""
+    return manifest.hash_of(live) != manifest.hash_of(wanted)
+
+
+def upgrades_to(seen: Seen) -> str:
+    """The state for which the Job that there is would be replaced, as a digest; empty when it stays."""
+    live, wanted = seen.install, seen.wanted
+    if live is None or wanted is None or wanted.problem is not None or is_terminating(live) or seen.delete is not None:
+        return ""
+    return manifest.hash_of(wanted.job) if is_outdated(live, wanted.job) else ""
 
 
 def _owner_uid(job: Object) -> str:

@@ -58,7 +58,7 @@ class Jobs:
         return kind == "chart" and namespace == self._namespace and DNS_SUBDOMAIN.fullmatch(name) is not None
 
     def pause_s(self, owner: str) -> float:
-        """No pause: the next Job of changed values waits for the end of the one before anyway."""
+        """No pause: where values change one after the other, the look waits until they no longer do."""
         del owner
         return 0.0
 
@@ -72,7 +72,7 @@ class Jobs:
         plain = self._plain
         if plain is None and self._enabled:
             plain = self._plain = await observe.has_plain_status(reader)
-        return replace(await observe.observe_chart(namespace, name, self._config, reader), plain=bool(plain))
+        return replace(await observe.observe_still(namespace, name, self._config, reader), plain=bool(plain))
 
     def plan(self, observed: Seen) -> Plan:
         """The Job and what it needs, or the end of them."""

@@ -253,6 +253,12 @@ class Reader:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
 
+    async def later(self, seconds: float) -> bool:
+        """Wait, and read everything anew from here on; False, without a wait, when nobody waits (a sweep)."""
+        await asyncio.sleep(seconds)
+        self.forget()
+        return True
+
     def forget(self) -> None:
         """Read everything anew from here on: a decision that takes something away deserves a second look."""
         self.known = Known()
@@ -429,6 +435,11 @@ class Snapshot(Reader):
         """Itself: what a sweep reads is of one moment."""
         del lists
         return self
+
+    async def later(self, seconds: float) -> bool:
+        """False: a snapshot only tells whether a live run is needed."""
+        del seconds
+        return False
 
     def forget(self) -> None:
         """Nothing: a snapshot only tells whether a live run is needed."""

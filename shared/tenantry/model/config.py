@@ -247,6 +247,9 @@ class HelmController(Section):
     """The image of the Jobs that run Helm; empty for the one of this release."""
     job_cluster_role: str = Field("cluster-admin", alias="jobClusterRole")
     """The ClusterRole that the account of such a Job is bound to, unless the chart names its own."""
+    quiet_seconds: int = Field(2, alias="quietSeconds", ge=0, le=5, strict=True)
+    """How long chart and values must stay as they are before Helm runs again: many changes in a row are one upgrade.  A run
+    waits at most four times as long, well below the deadline of an event."""
 
 
 class HelmLocker(Enabled):

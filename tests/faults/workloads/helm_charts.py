@@ -1,6 +1,7 @@
 """The unit jobs of release-provisioning: HelmCharts come, change, change hands and go; what runs Helm drifts and is put back.
 
 No node: pods stay pending. A deletion that is held is not waited for: with a lost event it ends with the sweep, after the steps.
+Nor is it waited for that values are still: how often Helm runs is not the subject, and each plan would last two seconds longer.
 """
 
 from typing import Any
@@ -40,6 +41,7 @@ MORE = apply("HelmChartConfig", "a-@", SYSTEM, spec={"valuesContent": "b: 2"})
 TAKEN = apply("Secret", "chart-values-a-@", SYSTEM, type="Opaque")
 workload = Workload(
     "release-provisioning",
+    config={"helmProjectOperator": {"helmController": {"quietSeconds": 0}}},
     tells=lambda obj: (find_condition(obj, "Failed") or {}).get("status") == "True",
     safe=[runs_helm_for_ours_only],
     watched=[
