@@ -18,7 +18,6 @@ from tenantry.model.kinds import (
     NAMESPACE,
     NETWORK_POLICY,
     PROJECT_HELM_CHART,
-    ROLE_BINDING,
     SERVICE_ACCOUNT,
     Kind,
     Object,
@@ -265,31 +264,6 @@ async def test_who_asks_for_what_nobody_has_is_told_what_there_is(
 
     await owners.edit(PROJECT_HELM_CHART, name, registration(project), ("replace", "/spec/helmApiVersion", DUMMY))
     await owners.provisioned(f"{name}-dummy")
-
-
-@pytest.mark.parametrize(
-    ("role", "verb", "allowed"), [("admin", "create", True), ("edit", "create", False), ("view", "list", True)]
-)
-async def test_people_of_the_project_may_ask(
-    owners: Owners, demo: tuple[str, str, str], role: str, verb: str, allowed: bool
-) -> None:
-    """Whoever is admin in the registration namespace may ask for charts there; edit and view may look."""
-    home = registration(demo[0])
-    subject = {"kind": "User", "name": f"{role}-{home}", "apiGroup": "rbac.authorization.k8s.io"}
-    reference = {"kind": "ClusterRole", "name": role, "apiGroup": "rbac.authorization.k8s.io"}
-    metadata = {"name": role, "namespace": home}
-    bound = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "metadata": metadata}
-    await owners.admin.create(ROLE_BINDING, {**bound, "roleRef": reference, "subjects": [subject]})
-    asked = {"namespace": home, "verb": verb, "group": "helm.cattle.io", "resource": "projecthelmcharts"}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-
-    async def decided() -> bool:
-        spec = {"user": subject["name"], "resourceAttributes": asked}
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        answer = await owners.admin.request("POST", path, body={**review, "spec": spec})
-        return bool(answer["status"]["allowed"] == allowed)
-
-    await eventually(decided, within=30, what=f"{role} may {'' if allowed else 'not '}{verb}")
 
 
 async def test_events_tell_what_was_done(owners: Owners, demo: tuple[str, str, str]) -> None:

@@ -718,7 +718,7 @@ class Shelf(Reader):
 
 @pytest.mark.parametrize("changed", [False, True])
 async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatch: pytest.MonkeyPatch, *, changed: bool) -> None:
-    """Digest, archive and values of a HelmChart may be megabytes: a look works them out once; once Helm has been asked archive and values count as good."""
+    """Digest, archive and values may be megabytes: worked out once by a look; the last two count as good once Helm was asked."""
     calls: Counter[str] = Counter()
 
     def counted(module: Any, name: str) -> None:
