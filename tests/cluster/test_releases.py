@@ -1,10 +1,11 @@
-"""A ProjectHelmChart becomes a release: namespace, HelmChart, HelmRelease, values and status (hpo-27 to 38)."""
+"""A ProjectHelmChart becomes a release: namespace, HelmChart, HelmRelease, values and status (hpo-9, hpo-27 to 38)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 import pytest
+from flawless import Calm
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, registration
 from releases import DUMMY, FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
 
@@ -179,6 +180,31 @@ async def test_a_namespace_that_joins_reaches_the_values(owners: Owners, demo: t
 
     assert int(after["metadata"]["generation"]) == int(before["metadata"]["generation"]) + 1  # not for the label of a1
     assert shown["status"]["releaseNamespace"] == release
+
+
+@pytest.mark.check("hpo-9")
+@pytest.mark.parametrize("name", ["kube-system", SYSTEM])
+async def test_a_system_namespace_is_no_target(
+    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Calm, name: str
+) -> None:
+    """A system namespace that is given a project gets nothing of ours, and no release of the project has it as a target."""
+    project, chart, release = demo
+    before = await owners.get(NAMESPACE, name)
+    await owners.label(name, {LABEL: project})
+    try:
+        await owners.namespace(f"a2-{project}", project)
+        wanted = [f"a1-{project}", f"a2-{project}", release]
+        await owners.provisioned(release, holds=lambda found: cattle_of(found)["projectNamespaces"] == wanted)
+        await calm(releasing)
+
+        assert cattle_of(await owners.get(HELM_CHART, release, SYSTEM))["projectNamespaces"] == wanted
+        told = await owners.get(PROJECT_HELM_CHART, chart, registration(project))
+        assert told["status"]["targetNamespaces"] == wanted
+        after = await owners.get(NAMESPACE, name)
+        assert labels_of(after) == {**labels_of(before), LABEL: project}
+        assert annotations_of(after) == annotations_of(before)
+    finally:
+        await owners.label(name, {LABEL: None})
 
 
 @pytest.mark.check("hpo-38")

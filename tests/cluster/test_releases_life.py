@@ -11,11 +11,17 @@ from releases import CLEANUP, DUMMY, FINALIZER, PROVISIONING, SYSTEM, Owners, ca
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
+    CONFIG_MAP,
     HELM_CHART,
     HELM_RELEASE,
+    JOB,
     NAMESPACE,
     PROJECT_HELM_CHART,
     RESOURCE_QUOTA,
+    ROLE,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
     Object,
     annotations_of,
     is_terminating,
@@ -25,6 +31,8 @@ from tenantry.model.names import PROJECT_CHART
 from tenantry.testing import eventually
 
 Demo = tuple[str, str, str]
+MADE = (NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, JOB, ROLE, ROLE_BINDING)
+"""What could be made for a release."""
 UNABLE = "UnableToCreateHelmRelease"
 UPSTREAM = "wrangler.cattle.io/on-project-helm-chart-remove"
 
@@ -131,18 +139,29 @@ async def test_the_oldest_gets_a_name_and_the_next_follows(owners: Owners) -> No
 
 
 @pytest.mark.check("hpo-45")
-async def test_a_name_that_is_too_long_is_told(owners: Owners, demo: Demo) -> None:
-    """60 characters do not fit: the limit is in the message, nothing is made, and others are served."""
+@pytest.mark.parametrize("characters", [60, 45], ids=["60", "one too many for the Job"])
+async def test_a_name_that_is_too_long_is_told(
+    owners: Owners, demo: Demo, releasing: Knative, calm: Calm, characters: int
+) -> None:
+    """A name that does not fit: the limit is in the message, nothing is made, and others are served."""
     project, _, _ = demo
-    name = f"{'x' * 51}-{token()}"
+    run = token()
+    name = f"{run}{'x' * (characters - len(run))}"
     await owners.ask(name, project)
 
     told = await owners.told(name, project, UNABLE)
+    await owners.ask(f"after-{run}", project)
+    await owners.provisioned(f"after-{run}-dummy")
+    await calm(releasing)
 
+    assert len(name) == characters
     assert "at most 50" in told["status"]["statusMessage"]
     assert await owners.warning(name, project, "InvalidReleaseName") == told["status"]["statusMessage"]
-    assert await owners.admin.get(HELM_CHART, f"{name}-dummy", SYSTEM) is None
-    assert "finalizers" not in told["metadata"]
+    found = await owners.get(PROJECT_HELM_CHART, name, registration(project))
+    assert "finalizers" not in found["metadata"]
+    assert found["status"].keys() == {"status", "statusMessage", "conditions", "observedGeneration"}
+    made = [each for kind in MADE for each in (await owners.admin.list(kind)).items if name in str(each)]
+    assert [f"{each['kind']} {each['metadata']['name']}" for each in made] == [f"ProjectHelmChart {name}"]
 
 
 @pytest.mark.check("hpo-46")
