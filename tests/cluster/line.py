@@ -9,6 +9,7 @@ from tenantry.local.deployment import deployment_folder
 from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.source import ApiServerSource
+from tenantry.local.specs import SourceSpec
 from tenantry.model.event import Event
 from tenantry.testing.settling import Markers
 
@@ -24,10 +25,16 @@ def concerns(event: Event, run: str) -> bool:
 class Line:
     """Real sources, as ``triggers/`` declares them, in front of a broker that has none of its own.
 
-    Runs between ``async with`` and its end.
+    Runs between ``async with`` and its end.  ``further`` are sources that a function would make.
     """
 
-    def __init__(self, knative: Knative, admin: Api, functions: Sequence[str] = ("namespace-registration",)) -> None:
+    def __init__(
+        self,
+        knative: Knative,
+        admin: Api,
+        functions: Sequence[str] = ("namespace-registration",),
+        *further: SourceSpec,
+    ) -> None:
         self.knative = knative
         self.recorded: list[Event] = []
         self.held: list[Event] = []
@@ -35,6 +42,7 @@ class Line:
         self._loses: Callable[[Event], bool] = lambda _: False
         manifests = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers"))
         wanted = [spec for spec in manifests.sources if spec.name.startswith(tuple(f"{name}-" for name in functions))]
+        wanted += further
         self.markers = Markers(admin, wanted)
         self._sources = [ApiServerSource(admin, spec, self._take) for spec in wanted]
 

@@ -19,6 +19,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, Kind, Object
 from tenantry.model.names import LOCKED_SOURCE
 from tenantry.testing import eventually
+from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import lockable, packed, unpacked
 
 FUNCTION = "lock-enforcement"
@@ -252,6 +253,17 @@ def condition(status: Object, type_: str) -> Object:
 def true(status: Object, type_: str) -> bool:
     """Whether a condition is True."""
     return condition(status, type_).get("status") == "True"
+
+
+def written(audit_log: AuditLog, namespace: str) -> list[str]:
+    """Every request by which lock-enforcement meant to change an object of a namespace, changing or not; not its dry runs."""
+    found = []
+    for event in audit_log.events():
+        reference = event.get("objectRef") or {}
+        ours = event["user"]["username"].endswith(f":{FUNCTION}") and reference.get("namespace") == namespace
+        if ours and event["verb"] not in ("get", "list", "watch") and "dryRun" not in event["requestURI"]:
+            found.append(f"{event['verb']} {reference['resource']} {reference.get('name', '')}")
+    return found
 
 
 def copy_of(record: Object, release: str, manifest: str, namespace: str = "") -> Object:

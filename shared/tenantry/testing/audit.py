@@ -9,7 +9,7 @@ a quota.  A patch that made an object (201) needed ``create`` as well, which the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -107,14 +107,19 @@ class AuditLog:
             "--audit-log-maxsize=2000",
         ]
 
-    def read(self) -> Used:
-        """All that was used so far."""
-        used = Used()
+    def events(self) -> Iterator[Any]:
+        """Every request of our service accounts so far, as the API server writes it down."""
         if self._log.exists():
             with self._log.open("rb") as lines:
                 for line in lines:
                     if line.endswith(b"\n"):
-                        used.add(from_json(line))
+                        yield from_json(line)
+
+    def read(self) -> Used:
+        """All that was used so far."""
+        used = Used()
+        for event in self.events():
+            used.add(event)
         return used
 
 
