@@ -41,7 +41,6 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
     CONFIG_MAP,
-    EVENT,
     HELM_RELEASE,
     RESOURCE_QUOTA,
     SECRET,
