@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from people import CORE_EVENT, People, token
+from times import CONTROLLER_S
 
 from scope_binding.namespace_scopes.names import own_role_name
 from tenantry.api import Api
@@ -23,6 +24,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     annotations_of,
+    is_terminating,
 )
 from tenantry.testing import eventually
 
@@ -119,6 +121,18 @@ class Operators:
         """A pod that nobody controls."""
         metadata = {**made_from["metadata"], "name": name, "namespace": self.home}
         return await self.admin.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made_from["spec"]})
+
+    async def running(self, name: str, made_from: Object | None = None) -> Object:
+        """The pod of a Deployment with one replica, which is made first if a template is given; nothing runs in it."""
+        if made_from is not None:
+            body = workload(DEPLOYMENT, self.home, name, made_from)
+            await self.admin.create(DEPLOYMENT, {**body, "spec": {**body["spec"], "replicas": 1}})
+
+        async def check() -> Object:
+            pods = (await self.admin.list(POD, self.home)).items
+            return next((each for each in pods if each["metadata"]["name"].startswith(f"{name}-") and not is_terminating(each)), {})
+
+        return await eventually(check, within=CONTROLLER_S, what=f"a pod of Deployment {name}")
 
     async def scope(
         self,

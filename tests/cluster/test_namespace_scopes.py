@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 import yaml
+from flawless import Calm
 from operators import (
     FINALIZER,
     GET_LIST,
+    HASH,
     LIST,
     OWN_ROLES,
     USES_LIST,
@@ -21,7 +23,10 @@ from operators import (
     workload,
 )
 from people import People
+from times import SCOPES_S
+from watching import history
 
+from scope_binding.namespace_scopes.names import value_hash
 from scope_binding.namespace_scopes.restarts import KINDS
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -38,9 +43,11 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     STATEFUL_SET,
     Object,
+    annotations_of,
     labels_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.awaiting import deadline
 
 SCOPE_BINDING = "scope-binding"
 MY_OP = "my-op-e756cda126bb30"
@@ -121,7 +128,6 @@ async def test_list_rights_and_finalizer(ops: Operators) -> None:
 @pytest.mark.check("sb-54")
 @pytest.mark.check("sb-55")
 @pytest.mark.check("sb-56")
-@pytest.mark.check("sb-77")
 async def test_member_joins_and_leaves(ops: Operators, people: People, projection: str) -> None:
     """A further member gets its rights, the list grows and the operator restarts for it; leaving undoes all of it."""
     await ops.scope("ops", 1, annotations=chosen(projection))
@@ -142,6 +148,37 @@ async def test_member_joins_and_leaves(ops: Operators, people: People, projectio
     await ops.listed(1)
     assert await ops.restarted_for() == "6c47594befb397"
     assert await ops.admin.get(ROLE, "nss-runtime-managed-role-from-ops", "tenant2") is None
+
+
+@pytest.mark.check("sb-77")
+async def test_summary_of_what_is_given_in_a_member(
+    ops: Operators, people: People, projection: str, scopes: Knative, calm: Calm
+) -> None:
+    """What is given in a member is summed up in one Role, to which nobody is bound; it follows, and goes when the member leaves."""
+    place = "nss-runtime-managed-role-from-ops", "tenant1"
+    await ops.scope("ops", 1, annotations=chosen(projection))
+    with deadline(SCOPES_S):
+        role, _ = await ops.given(1, name_of(ops, projection))
+        rules = [EVERYTHING] if projection == "managed" else [GET_LIST]
+        summary = await people.until(ROLE, *place, lambda found: found["rules"] == rules)
+    assert role["rules"] == rules
+    assert labels_of(summary)["namespace-scope-configmap"] == "namespace-scope-ops"
+
+    more = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}
+    await ops.right("more", "my-op", [more])
+    if projection == "own-roles":
+        await people.until(ROLE, *place, lambda found: found["rules"] == [GET_LIST, more])
+    await ops.admin.delete(ROLE_BINDING, "more", "ops")
+    await people.until(ROLE, *place, lambda found: found["rules"] == rules)
+    await calm(scopes)
+    assert (await people.get(ROLE, *place))["rules"] == rules
+    bindings = (await ops.admin.list(ROLE_BINDING, "tenant1")).items
+    assert not [each for each in bindings if each["roleRef"]["name"] == place[0]]
+
+    await ops.scope("ops", 2, annotations=chosen(projection))
+    await ops.absent(ROLE, *place)
+    await calm(scopes)
+    assert await ops.admin.get(ROLE, *place) is None
 
 
 @pytest.mark.check("sb-65")
@@ -280,10 +317,78 @@ async def test_every_kind_of_workload_is_restarted_if_it_uses_the_list(own: Oper
 
 
 @pytest.mark.check("sb-58")
-@pytest.mark.check("sb-59")
+async def test_pods_of_olm_are_deleted_once(own: Operators, admin: Api, scopes: Knative, calm: Calm) -> None:
+    """When the members change, each pod that OLM runs and that uses the list is deleted, and the one in its place stays."""
+    await own.begin(2)
+    await own.scope(1)
+    await own.listed(1)
+    olm = {"annotations": {"olm.operatorGroup": "ops"}}
+    controlled = await own.running("by-olm", template({"intent": "projected", "app": "by-olm"}, **olm))
+    alone = await own.pod("alone", template(**olm))
+    others = [
+        await own.pod("no-list", template(**olm, containers=[container()])),
+        await own.pod("no-label", template({"intent": "none"}, **olm)),
+        await own.pod("reads-itself", template(annotations={**olm["annotations"], "scope-binding/no-restart": "true"})),
+        await own.pod("not-of-olm", template()),
+    ]
+    await calm(scopes)
+    since = (await admin.list(POD, own.home)).resource_version
+    await own.scope(1, 2)
+    with deadline(SCOPES_S):
+        for pod in (controlled, alone):
+            await eventually(lambda pod=pod: _is_gone(admin, pod), what=f"{pod['metadata']['name']} deleted")
+        await own.listed(1, 2)
+    again = await own.pod("alone", template(**olm))
+    instead = await own.running("by-olm")
+    await calm(scopes)
+    for _ in range(2):
+        await scopes.sweep(SCOPE_BINDING)
+    await scopes.drain()
+
+    told = await history(admin, POD, since, own.home)
+    uids = [obj["metadata"]["uid"] for change, obj in told if change == "DELETED"]
+    assert sorted(uids) == sorted(pod["metadata"]["uid"] for pod in (controlled, alone))
+    for pod in (*others, again, instead):
+        live = await own.people.get(POD, pod["metadata"]["name"], own.home)
+        assert (live["metadata"]["uid"], live["metadata"].get("deletionTimestamp")) == (pod["metadata"]["uid"], None)
+
+
 @pytest.mark.check("sb-60")
-async def test_one_restart_for_one_change(own: Operators, admin: Api, scopes: Knative) -> None:
-    """OLM's pods are deleted once for a change, workloads get one new template; sweeps and members that do not exist add none."""
+async def test_first_list_is_right_at_once(own: Operators, admin: Api, scopes: Knative, calm: Calm) -> None:
+    """The ConfigMap of a new NamespaceScope never has another value than the right one, and causes one restart at most."""
+    await own.begin(2)
+    kinds = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
+    for kind in kinds[1:]:
+        await admin.create(kind, workload(kind, own.home, "my-op", template()))
+    olm = template({"intent": "projected", "app": "by-olm"}, annotations={"olm.operatorGroup": "ops"})
+    first = await own.running("by-olm", olm)
+    await calm(scopes)
+    since = {kind: (await admin.list(kind, own.home)).resource_version for kind in (*kinds, POD, CONFIG_MAP)}
+    await own.scope(1, 2)
+    with deadline(SCOPES_S):
+        await own.listed(1, 2)
+        await own.ready()
+    await calm(scopes)
+    for _ in range(2):
+        await scopes.sweep(SCOPE_BINDING)
+    await scopes.drain()
+
+    value = ",".join(sorted((own.home, own.member(1), own.member(2))))
+    lists = [obj for _, obj in await history(admin, CONFIG_MAP, since[CONFIG_MAP], own.home) if obj["metadata"]["name"] == LIST]
+    assert {each["data"]["namespaces"] for each in lists} == {value}
+    assert len({each["metadata"]["uid"] for each in lists}) == 1
+    for kind in kinds:
+        changes = [obj for _, obj in await history(admin, kind, since[kind], own.home) if obj["metadata"]["name"] == "my-op"]
+        hashes = [annotations_of(obj["spec"]["template"]).get(HASH) for obj in changes]
+        assert set(hashes) - {None} == {hashes[-1]} == {value_hash(value)}
+        assert max(obj["metadata"]["generation"] for obj in changes) == 2, "one restart"
+    deleted = [obj["metadata"]["uid"] for change, obj in await history(admin, POD, since[POD], own.home) if change == "DELETED"]
+    assert deleted == [first["metadata"]["uid"]]
+
+
+@pytest.mark.check("sb-59")
+async def test_members_that_do_not_exist_cause_one_restart(own: Operators, admin: Api, scopes: Knative) -> None:
+    """While no listed member exists OLM's pods are deleted once and workloads get one new template; sweeps add none."""
     await own.begin(1)
     olm = template(annotations={"olm.operatorGroup": "ops"})
     before = await own.pod("by-olm", olm)
@@ -291,7 +396,7 @@ async def test_one_restart_for_one_change(own: Operators, admin: Api, scopes: Kn
     generation = (await admin.get(DEPLOYMENT, "my-op", own.home) or {})["metadata"]["generation"]
     await own.scope("ghost1", "ghost2")
     await own.listed()
-    await eventually(lambda: _is_gone(admin, before), within=60)
+    await eventually(lambda: _is_gone(admin, before), what="the pod is deleted")
     assert (await admin.get(DEPLOYMENT, "my-op", own.home) or {})["metadata"]["generation"] == generation + 1
 
     again = await own.pod("by-olm", olm)

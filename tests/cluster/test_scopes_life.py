@@ -150,7 +150,9 @@ async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scopi
     await scoping.edit(ROLE_BINDING, name, "default", ("replace", "/subjects", [eve]))
     await scoping.until(ROLE_BINDING, name, "default", lambda found: found["subjects"] == [OP])
     await scoping.edit(ROLE_BINDING, name, "default", ("remove", "/metadata/ownerReferences", None))
-    await scoping.until(ROLE_BINDING, name, "default", lambda found: found["metadata"].get("ownerReferences"))
+    owners = binding["metadata"]["ownerReferences"]
+    assert [(owner["name"], owner["controller"]) for owner in owners] == [(f"si1-{test}", True)]
+    await scoping.until(ROLE_BINDING, name, "default", lambda found: found["metadata"].get("ownerReferences") == owners)
     uid = f"/metadata/labels/{INSTANCE_UID.replace('/', '~1')}"
     await scoping.edit(ROLE_BINDING, name, "default", ("remove", uid, None))
     await scoping.until(ROLE_BINDING, name, "default", lambda found: labels_of(found) == labels_of(binding))

@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
 from typing import TypeVar
 
 Found = TypeVar("Found")
 POLL_S = 0.03
 _LONGEST_POLL_S = 0.2
+WITHIN_S = 5.0
+"""The shortest time that the acceptance checks give; who needs longer says why."""
+
+_ends_at: ContextVar[float] = ContextVar("ends_at", default=inf)
 
 
-async def eventually(check: Callable[[], Awaitable[Found]], *, within: float = 20.0, what: str = "") -> Found:
+async def eventually(check: Callable[[], Awaitable[Found]], *, within: float = WITHIN_S, what: str = "") -> Found:
     """The first true value of ``check``.
 
     Raises:
         AssertionError: it did not become true in time; the message has its last value.
     """
-    give_up_at = time.monotonic() + within
+    give_up_at = min(time.monotonic() + within, _ends_at.get())
     pause = POLL_S
     while True:
+        asked_at = time.monotonic()
         found = await check()
         if found:
             return found
-        if time.monotonic() > give_up_at:
+        if asked_at > give_up_at:
             raise AssertionError(f"not within {within:g} s: {what or check.__name__}; last seen: {found!r}")
         await asyncio.sleep(pause)
         pause = min(1.3 * pause, _LONGEST_POLL_S)  # who waits for long asks less often: the asking slows down what he waits for
+
+
+@contextmanager
+def deadline(seconds: float = WITHIN_S) -> Iterator[None]:
+    """All that is waited for inside has to come within this time, counted from here: one after the other adds nothing."""
+    before = _ends_at.set(min(time.monotonic() + seconds, _ends_at.get()))
+    try:
+        yield
+    finally:
+        _ends_at.reset(before)
