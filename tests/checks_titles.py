@@ -221,7 +221,9 @@ OperatorGroup's selector stays one; no match, no binding
 Group without targets: whole cluster, may see namespaces
 What OLM refuses generates nothing and is told
 Deleted version takes everything generated along
-Copied versions generate nothing"""
+Copied versions generate nothing
+Managed: one Role of the consent, for the pods' accounts
+Consent taken back ends those rights, and only those"""
 
 
 def _numbered(prefix: str, text: str) -> dict[str, str]:

@@ -114,7 +114,7 @@ async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Kn
 @pytest_asyncio.fixture
 async def own(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
     """Operators and members for one test; its NamespaceScopes are deleted afterwards."""
-    found = Operators(admin, people)
+    found = Operators(admin)
     yield found
     for each in (await admin.list(NAMESPACE_SCOPE, found.home)).items:
         await admin.delete(NAMESPACE_SCOPE, each["metadata"]["name"], found.home)

@@ -10,6 +10,7 @@ import tarfile
 from typing import Any
 
 from people import People
+from times import HELM_S
 
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
@@ -105,7 +106,7 @@ class HelmPeople:
         metadata = {"name": name, "namespace": SYSTEM}
         await self.admin.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded})
 
-    async def says(self, name: str, reason: str, *, current: bool = True, within: float = 60.0) -> Object:
+    async def says(self, name: str, reason: str, *, current: bool = True, within: float = HELM_S) -> Object:
         """Wait until the condition ``Failed`` of a HelmChart has this reason; with ``current`` for its newest generation."""
 
         def holds(chart: Object) -> bool:
@@ -117,7 +118,7 @@ class HelmPeople:
         assert found is not None
         return found
 
-    async def greets(self, name: str, greeting: str, *, within: float = 60.0) -> None:
+    async def greets(self, name: str, greeting: str, *, within: float = HELM_S) -> None:
         """Wait until the release's ConfigMap greets."""
         await self.people.until(CONFIG_MAP, name, name, lambda found: found["data"]["greeting"] == greeting, within=within)
 
@@ -131,7 +132,7 @@ class HelmPeople:
         """The Job that installs and upgrades."""
         return await self.people.get(JOB, f"helm-install-{name}", SYSTEM)
 
-    async def gone(self, kind: Kind, name: str, namespace: str = SYSTEM, *, within: float = 60.0) -> None:
+    async def gone(self, kind: Kind, name: str, namespace: str = SYSTEM, *, within: float = HELM_S) -> None:
         """Wait until an object is gone."""
 
         async def check() -> bool:
@@ -144,7 +145,7 @@ class HelmPeople:
         fields = f"involvedObject.kind=HelmChart,involvedObject.name={name}"
         return {event["reason"] for event in (await self.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items}
 
-    async def told(self, name: str, reason: str, *, within: float = 30.0) -> str:
+    async def told(self, name: str, reason: str, *, within: float = HELM_S) -> str:
         """Wait for an Event about a HelmChart; returns its text."""
 
         async def check() -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from times import CONTROLLER_S, LOCAL_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
@@ -165,7 +166,7 @@ class Locks:
                 resources = {each for rule in (found or {}).get("rules") or () for each in rule["resources"]}
                 return all(rule["resources"][0] in resources for rule in wanted)
 
-            await eventually(aggregated, within=30, what=f"rules of {role['metadata']['name']} in {target}")
+            await eventually(aggregated, within=CONTROLLER_S, what=f"rules of {role['metadata']['name']} in {target}")
 
     async def namespace(self, name: str) -> None:
         """Create a namespace."""
@@ -184,7 +185,9 @@ class Locks:
         self._places[name] = namespace
         return await self.admin.create(HELM_RELEASE, body)
 
-    async def until(self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], within: float = 30) -> Object:
+    async def until(
+        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], within: float = PROJECTS_S
+    ) -> Object:
         """Wait until an object is there and a condition holds for it."""
         last: list[Object | None] = [None]
 
@@ -203,9 +206,9 @@ class Locks:
         async def check() -> bool:
             return await self.admin.get(kind, name, namespace) is None
 
-        await eventually(check, within=30, what=f"{kind.kind} {name} gone")
+        await eventually(check, within=PROJECTS_S, what=f"{kind.kind} {name} gone")
 
-    async def status(self, name: str, holds: Callable[[Object], Any], within: float = 30) -> Object:
+    async def status(self, name: str, holds: Callable[[Object], Any], within: float = PROJECTS_S) -> Object:
         """Wait until the status of a HelmRelease is so; returns it."""
         found = await self.until(HELM_RELEASE, name, SYSTEM, lambda obj: holds(obj.get("status") or {}), within)
         status: Object = found["status"]
@@ -226,7 +229,7 @@ class Locks:
         async def is_watched() -> bool:
             return LOCKED_SOURCE in sources and namespace in str(sources[LOCKED_SOURCE].spec.namespace_selector)
 
-        await eventually(is_watched, within=30, what=f"{namespace} watched")
+        await eventually(is_watched, within=LOCAL_S, what=f"{namespace} watched")
         with contextlib.suppress(TimeoutError):  # a kind that may not be watched never lists
             await asyncio.wait_for(sources[LOCKED_SOURCE].synced(), HANDOVER_S)
 

@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import yaml
 from people import FUNCTION
+from times import START_S
 
 from tenantry.local.processes import free_port
 from tenantry.testing import eventually
@@ -68,4 +69,4 @@ async def ready(process: asyncio.subprocess.Process, url: str) -> None:
         except aiohttp.ClientError:
             return False
 
-    await eventually(answers, within=20)
+    await eventually(answers, within=START_S, what="the function answers")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from people import CORE_EVENT, People, token
-from times import CONTROLLER_S
+from times import CONTROLLER_S, SCOPES_S
 
 from scope_binding.namespace_scopes.names import own_role_name
 from tenantry.api import Api
@@ -67,9 +67,9 @@ def workload(kind: Kind, namespace: str, name: str, made_from: Object) -> Object
 class Operators:
     """One from namespace with an operator in it, its members, and the people who administrate both."""
 
-    def __init__(self, admin: Api, people: People, home: str = "", prefix: str = "") -> None:
+    def __init__(self, admin: Api, home: str = "", prefix: str = "") -> None:
         self.admin = admin
-        self.people = people
+        self.people = People(admin, SCOPES_S)
         self.prefix = prefix or f"t{token()[:5]}-"
         self.home = home or f"{self.prefix}ops"
 
@@ -129,10 +129,22 @@ class Operators:
             await self.admin.create(DEPLOYMENT, {**body, "spec": {**body["spec"], "replicas": 1}})
 
         async def check() -> Object:
-            pods = (await self.admin.list(POD, self.home)).items
-            return next((each for each in pods if each["metadata"]["name"].startswith(f"{name}-") and not is_terminating(each)), {})
+            pods = [each for each in await self._pods_of(name) if not is_terminating(each)]
+            return pods[0] if pods else {}
 
         return await eventually(check, within=CONTROLLER_S, what=f"a pod of Deployment {name}")
+
+    async def stopped(self, name: str) -> None:
+        """Wait until a Deployment that is gone has no pods left."""
+
+        async def check() -> bool:
+            return not await self._pods_of(name)
+
+        await eventually(check, within=CONTROLLER_S, what=f"the pods of Deployment {name} are gone")
+
+    async def _pods_of(self, name: str) -> list[Object]:
+        found = (await self.admin.list(POD, self.home)).items
+        return [each for each in found if each["metadata"]["name"].startswith(f"{name}-")]
 
     async def scope(
         self,
@@ -177,7 +189,7 @@ class Operators:
         binding = await self.people.until(ROLE_BINDING, name, self.member(member), bool)
         return role, binding
 
-    async def absent(self, kind: Kind, name: str, namespace: str, within: float = 30) -> None:
+    async def absent(self, kind: Kind, name: str, namespace: str, within: float = SCOPES_S) -> None:
         """Wait until an object is gone."""
 
         async def check() -> bool:
@@ -202,7 +214,7 @@ class Operators:
         async def check() -> bool:
             return not await self.in_member(member)
 
-        await eventually(check, within=30, what=f"nothing is left in member {member}")
+        await eventually(check, within=SCOPES_S, what=f"nothing is left in member {member}")
 
     async def may(self, member: int, verb: str, resource: str, account: str = "my-op", group: str = "") -> bool:
         """Whether the API server lets an account of the from namespace do something in a member."""

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import aiohttp
+from times import NAMESPACE_GONE_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.invocation import reference_event
@@ -61,10 +62,11 @@ def pointer(key: str) -> str:
 
 
 class People:
-    """Acts as an administrator with all rights, and waits for what the system does about it."""
+    """Acts as an administrator with all rights, and waits for what the system does about it, for ``eventually_s``."""
 
-    def __init__(self, admin: Api) -> None:
+    def __init__(self, admin: Api, eventually_s: float = PROJECTS_S) -> None:
         self.admin = admin
+        self.eventually_s = eventually_s
 
     async def namespace(
         self,
@@ -114,24 +116,24 @@ class People:
             found = await self.admin.get(NAMESPACE, name)
             return found is None or (uid != "" and found["metadata"]["uid"] != uid)
 
-        await eventually(check, within=30, what=f"namespace {name} gone")
+        await eventually(check, within=NAMESPACE_GONE_S, what=f"namespace {name} gone")
 
     async def until(
-        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 30.0, what: str = ""
+        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 0.0, what: str = ""
     ) -> Object:
-        """Wait until an object is there and a condition holds for it; "eventually" of the checks is ten seconds."""
+        """Wait until an object is there and a condition holds for it."""
 
         async def check() -> Object:
             found = await self.admin.get(kind, name, namespace)
             return found if found is not None and holds(found) else {}
 
         try:
-            return await eventually(check, within=within, what=what)
+            return await eventually(check, within=within or self.eventually_s, what=what or f"{kind.kind} {namespace}/{name}")
         except AssertionError as error:
             last = await self.admin.get(kind, name, namespace)
             raise AssertionError(f"{error}\n{kind.kind} {namespace}/{name} is {last!r}") from None
 
-    async def registered(self, project: str, *, within: float = 30.0) -> Object:
+    async def registered(self, project: str, *, within: float = 0.0) -> Object:
         """Wait until a project has its living, unorphaned registration namespace with the chart's ConfigMap."""
         name = registration(project)
         await self.until(CONFIG_MAP, CHART_CONFIG_MAP, name, lambda _: True, within=within)
@@ -154,7 +156,7 @@ class People:
         async def check() -> str:
             return next((event["message"] for event in await self.warnings(name) if event["reason"] == reason), "")
 
-        return await eventually(check, within=10, what=f"a Warning {reason} on {name}")
+        return await eventually(check, within=self.eventually_s, what=f"a Warning {reason} on {name}")
 
     async def condition(self, name: str) -> Object | None:
         """Our condition on a namespace."""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from people import token
+from times import POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, AlreadyExists, NotFound
@@ -75,9 +76,9 @@ async def _policy(
         body = {"apiVersion": made.api_version, "kind": made.kind, "metadata": {"name": policy}, "spec": what}
         await admin.create(made, body)
     try:
-        await eventually(refused, within=30, what="the policy is in force")
+        await eventually(refused, within=POLICY_S, what="the policy is in force")
         yield
     finally:
         for made in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
             await admin.delete(made, policy)
-    await eventually(allowed, within=30, what="the policy is gone")
+    await eventually(allowed, within=POLICY_S, what="the policy is gone")

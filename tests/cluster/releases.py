@@ -82,7 +82,7 @@ class Owners(People):
         async def check() -> bool:
             return await self.admin.get(kind, name, namespace) is None
 
-        await eventually(check, within=30, what=f"{kind.kind} {name} gone")
+        await eventually(check, within=self.eventually_s, what=f"{kind.kind} {name} gone")
 
     async def dashboard(self, name: str, namespace: str, release: str, **data: str) -> Object:
         """A ConfigMap as a chart leaves it."""
@@ -98,7 +98,7 @@ class Owners(People):
             found = (await self.admin.list(CORE_EVENT, registration(project), field_selector=fields)).items
             return str(found[0]["message"]) if found else ""
 
-        return await eventually(check, within=30, what=f"a Warning {reason} on {name}")
+        return await eventually(check, within=self.eventually_s, what=f"a Warning {reason} on {name}")
 
     async def said(self, name: str, namespace: str) -> list[tuple[str, str]]:
         """Type and reason of the Kubernetes Events about a ProjectHelmChart, in the order in which they came."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from people import CORE_EVENT, LABEL, OPERATED, PROJECT_ID, People, registration, token
+from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.model.kinds import (
@@ -116,7 +117,7 @@ class Project:
         """The RoleBinding of that name in the release namespace."""
         return await self.admin.get(ROLE_BINDING, name, self.place)
 
-    async def bound(self, *subjects: str, name: str = "r-admin", within: float = 30.0) -> Object:
+    async def bound(self, *subjects: str, name: str = "r-admin", within: float = PROJECTS_S) -> Object:
         """Wait until a RoleBinding in the release namespace names exactly these, in this order; none means that it is gone."""
 
         async def check() -> Object | None:
@@ -145,7 +146,7 @@ class Project:
             found = await self.condition()
             return [str(found.get("message", ""))] if found.get("reason", "") == reason else []
 
-        return (await eventually(check, within=30, what=f"{self.home}/{self.chart} tells {reason or 'nothing'}"))[0]
+        return (await eventually(check, within=PROJECTS_S, what=f"{self.home}/{self.chart} tells {reason or 'nothing'}"))[0]
 
     async def events(self, holds: Callable[[Object], bool] = lambda _: True) -> list[Object]:
         """The Kubernetes Events in the registration and the release namespace for which something holds."""

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from people import People
+from times import SCOPES_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -51,6 +52,9 @@ def condition_of(obj: Object | None, type_: str) -> Object:
 class Scoping(People):
     """Acts as a cluster administrator who scopes operators."""
 
+    def __init__(self, admin: Api) -> None:
+        super().__init__(admin, SCOPES_S)
+
     async def template(self, name: str, *roles: Object, kind: Kind = SCOPE_TEMPLATE, **spec: Any) -> Object:
         """Declare a template with these roles."""
         body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
@@ -90,7 +94,7 @@ class Scoping(People):
                     found[namespace] = binding
         return found
 
-    async def bound_in(self, role_name: str, *namespaces: str, within: float = 30.0) -> dict[str, Object]:
+    async def bound_in(self, role_name: str, *namespaces: str, within: float = SCOPES_S) -> dict[str, Object]:
         """Wait until the bindings of a role are exactly in these namespaces; an empty name is the whole cluster."""
 
         async def check() -> dict[str, Object] | bool:
@@ -110,7 +114,7 @@ class Scoping(People):
         async def gone() -> bool:
             return await self.admin.get(kind, name, namespace) is None
 
-        await eventually(gone, within=30, what=f"{kind.kind} {name} gone")
+        await eventually(gone, within=self.eventually_s, what=f"{kind.kind} {name} gone")
 
     @contextmanager
     def asleep(self, knative: Knative) -> Iterator[None]:

@@ -9,6 +9,7 @@ import pytest_asyncio
 from flawless import Calm, flawless
 from people import C1, OPERATED, PROJECT_ID, People
 from rights import AGGREGATE_FROM, AGGREGATION, CLEANUP, RBAC, ROLE_OF, Everywhere, Project, account, group, named, user
+from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -51,7 +52,7 @@ async def test_people_of_the_registration_namespace_get_the_role(project: Projec
         events = await project.events(lambda event: event["reason"] == "RoleBound")
         return [event["involvedObject"]["name"] for event in events]
 
-    assert await eventually(told, within=30) == ["r-admin"]
+    assert await eventually(told, within=PROJECTS_S) == ["r-admin"]
 
 
 async def test_order_of_appearance_does_not_matter(aggregation: Knative, people: People, admin: Api) -> None:
@@ -279,7 +280,7 @@ async def test_bindings_go_with_the_last_namespace_of_the_project(project: Proje
     await project.bound()
     assert named(await project.binding("mine")) == ["User bob"]
     said = "Role r-admin is not bound any more: its project has no namespace"
-    await eventually(lambda: project.events(lambda event: event["message"] == said), within=30, what="the reason is told")
+    await eventually(lambda: project.events(lambda event: event["message"] == said), within=PROJECTS_S, what="the reason is told")
     await project.provisioned("WaitingForDashboardValues")
     await project.bound("User alice")
 

@@ -11,6 +11,7 @@ import pytest_asyncio
 from line import Line, concerns
 from people import C1, People, changed, token
 from rights import AGGREGATION, Everywhere, Project, cluster_role, group, named, user
+from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -103,7 +104,9 @@ async def test_missing_cluster_role_is_told(project: Project, line: Line, admin:
     await line.knative.sweep(AGGREGATION)
     message = await project.told("ClusterRoleMissing")
     assert "releaseRoleBindings.clusterRoleRefs.admin" in message
-    await eventually(lambda: project.events(lambda event: event["type"] == "Warning" and event["message"] == message), within=30)
+    await eventually(
+        lambda: project.events(lambda event: event["type"] == "Warning" and event["message"] == message), within=PROJECTS_S
+    )
     assert named(await project.binding()) == ["User alice"]
     async with Everywhere(admin) as again:
         await again.role("tests-owner")

@@ -1,4 +1,4 @@
-"""``tenantry authorize-namespace``: consent by command (sb-90)."""
+"""``tenantry authorize-namespace``: consent by command (sb-90, sb-98)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from operators import Operators
+from flawless import Calm
+from operators import GET_LIST, Operators, chosen, name_of, template
 from people import People
+from times import SCOPES_S
 
+from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
+from tenantry.local.knative import Knative
 from tenantry.model.consent import FULL_CONSENT, consent_name
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, Object, labels_of
 from tenantry.testing import eventually
+from tenantry.testing.awaiting import deadline
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def command(control_plane: ControlPlane) -> object:
 @pytest.mark.check("sb-90")
 async def test_consent_comes_and_goes(command, admin: Api, people: People, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """The consent is made once, stays as it is when asked for again, and is taken back; mistakes are named."""
-    own = Operators(admin, people)
+    own = Operators(admin)
     await own.begin(1, consent=False, operator=False)
     target, name = own.member(1), consent_name(own.home)
 
@@ -86,7 +91,7 @@ async def test_consent_comes_and_goes(command, admin: Api, people: People, tmp_p
 
 async def test_exported_manifests_are_the_consent(command, admin: Api, people: People) -> None:  # type: ignore[no-untyped-def]
     """What is exported, applied by whatever means, is what the command would have made."""
-    own = Operators(admin, people)
+    own = Operators(admin)
     await own.begin(1, consent=False, operator=False)
     _, output, _ = await command(own.member(1), "--to", own.home, "--export")
     for kind, manifest in zip((ROLE, ROLE_BINDING), yaml.safe_load_all(output), strict=True):
@@ -100,7 +105,7 @@ async def test_exported_manifests_are_the_consent(command, admin: Api, people: P
 
 async def test_dry_run_changes_nothing(command, admin: Api, people: People, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """With ``--dry-run`` it is told what would be updated or deleted, and all stays as it is."""
-    own = Operators(admin, people)
+    own = Operators(admin)
     await own.begin(1, consent=False, operator=False)
     target, name = own.member(1), consent_name(own.home)
     code, output, _ = await command(target, "--to", own.home, "--delete", "--dry-run")
@@ -117,6 +122,69 @@ async def test_dry_run_changes_nothing(command, admin: Api, people: People, tmp_
     assert [await people.get(kind, name, target) for kind in (ROLE, ROLE_BINDING)] == before
 
 
+@pytest.mark.check("sb-98")
+async def test_taken_back_consent_ends_the_rights_of_one_home_in_one_member(  # type: ignore[no-untyped-def]
+    command, own: Operators, admin: Api, people: People, scopes: Knative, calm: Calm, projection: str
+) -> None:
+    """``--delete`` ends all that was given from that home in that member, and nothing else anywhere."""
+    other = Operators(admin, home=f"{own.home}2", prefix=own.prefix)
+    await own.begin(2)
+    await other.begin(0)
+    await other.consent(own.member(1))
+    await own.account("second")
+    await own.right("second", "second", [{**GET_LIST, "resources": ["secrets"]}])
+    await own.pod("second", template(account="second"))
+    for home in (own, other):
+        await home.scope(1, *([2] if home is own else []), name=f"of-{home.home}", annotations=chosen(projection))
+        await home.given(1, name_of(home, projection, f"of-{home.home}"))
+    if projection == "own-roles":
+        await own.given(1, own_role_name("second", "second", own.home))
+    await own.given(2, name_of(own, projection, f"of-{own.home}"))
+    await _bound_by_hand(own, "third", own.member(1))
+    await calm(scopes)
+    for account, resource in (("my-op", "configmaps"), ("second", "secrets")):
+        assert await own.may(1, "list", resource, account)
+    before = await _rights(admin, own.home, other.home, own.member(1), own.member(2))
+    ended = {key for key, obj in before.items() if key[1] == own.member(1) and labels_of(obj).get(FROM_LABEL) == own.home}
+    ended |= {(kind, own.member(1), consent_name(own.home)) for kind in ("Role", "RoleBinding")}
+    assert len(ended) == {"managed": 5, "own-roles": 7}[projection]
+
+    code, _, _ = await command(own.member(1), "--to", own.home, "--delete")
+    assert code == 0
+    with deadline(SCOPES_S):
+        await own.emptied(1)
+
+        async def refused() -> bool:
+            rights = (("my-op", "configmaps"), ("second", "secrets"))
+            return not any([await own.may(1, "list", resource, account) for account, resource in rights])
+
+        await eventually(refused, what="the accounts have no right there any more")
+        await own.ready("False", "NotAuthorized", name=f"of-{own.home}", text=own.member(1))
+    await calm(scopes)
+    kept = {key: obj for key, obj in before.items() if key not in ended}
+    assert await _rights(admin, own.home, other.home, own.member(1), own.member(2)) == kept
+    assert await other.may(1, "list", "configmaps")
+    assert await own.may(1, "list", "pods", "third")
+    assert await own.may(2, "list", "secrets", "second")
+    await own.listed(1, 2)
+    await other.ready(name=f"of-{other.home}")
+    await admin.delete(NAMESPACE_SCOPE, f"of-{other.home}", other.home)
+
+
+async def _rights(admin: Api, *namespaces: str) -> dict[tuple[str, str, str], Object]:
+    """Every Role and RoleBinding in these namespaces, by kind, namespace and name."""
+    lists = [(await admin.list(kind, namespace)).items for kind in (ROLE, ROLE_BINDING) for namespace in namespaces]
+    return {(each["kind"], each["metadata"]["namespace"], each["metadata"]["name"]): each for items in lists for each in items}
+
+
+async def _bound_by_hand(own: Operators, account: str, member: str) -> None:
+    """A right in a member that its administrator gave himself."""
+    reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "view"}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": own.home}
+    body = {"apiVersion": ROLE.api_version, "kind": "RoleBinding", "metadata": {"name": "by-hand", "namespace": member}}
+    await own.admin.create(ROLE_BINDING, {**body, "roleRef": reference, "subjects": [subject]})
+
+
 READ = ["get"]
 WRITE = ["get", "create", "patch", "delete", "escalate", "bind"]
 
@@ -128,7 +196,7 @@ async def test_refusal_is_a_failure(  # type: ignore[no-untyped-def]
     command, admin: Api, people: People, control_plane: ControlPlane, tmp_path: Path, roles: list[str], option: str
 ) -> None:
     """When the API server refuses Role or RoleBinding the command exits with 1 and says what was refused."""
-    own = Operators(admin, people)
+    own = Operators(admin)
     await own.begin(1, consent=bool(option), operator=False)
     target, name = own.member(1), consent_name(own.home)
     kubeconfig = tmp_path / "kubeconfig"
@@ -147,7 +215,7 @@ async def test_a_refused_deletion_keeps_no_other_back(  # type: ignore[no-untype
     command, admin: Api, people: People, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Who may delete the RoleBinding but not the Role takes the consent out of force, and is told what was refused."""
-    own = Operators(admin, people)
+    own = Operators(admin)
     await own.begin(1, operator=False)
     target, name = own.member(1), consent_name(own.home)
     kubeconfig = tmp_path / "kubeconfig"

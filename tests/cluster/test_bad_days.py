@@ -19,6 +19,7 @@ from flawless import Calm
 from one_function import ready, serving
 from people import C1, CHART_CONFIG_MAP, FUNCTION, POLICY, People, condition_of, look, marks, marks_of, post, registration, token
 from slow_proxy import Gate
+from times import LOCAL_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -99,7 +100,7 @@ async def test_killed_function_is_made_up_for(system: Knative, people: People, a
     function = system.functions[FUNCTION]
     before = function.pid
     await asyncio.gather(*(people.namespace(f"a1-{project}", project) for project in projects))
-    await eventually(lambda: _registered(admin, projects))
+    await eventually(lambda: _registered(admin, projects), within=PROJECTS_S)
     function.kill()
     await system.drain()
     await _accounted(system, admin, projects)
@@ -141,7 +142,7 @@ async def _answer(knative: Knative, name: str, status: int) -> str:
         got, text = await post(knative.functions[FUNCTION].url, *look(NAMESPACE, name))
         return (text or "done") if got == status else ""
 
-    return await eventually(ask, within=10, what=f"{status} for {name}")
+    return await eventually(ask, within=PROJECTS_S, what=f"{status} for {name}")
 
 
 async def test_missing_right_to_write_is_told_and_heals(system: Knative, people: People, admin: Api, calm: Calm) -> None:
@@ -200,7 +201,7 @@ async def test_dead_letter_names_the_missing_right(system: Knative, people: Peop
             letters = [json.loads(line) for line in system.dead_letters.read_text().splitlines()]
             return [letter for letter in letters if project in letter["subject"]]
 
-        letters = await eventually(given_up, within=20, what="a dead letter")
+        letters = await eventually(given_up, within=LOCAL_S, what="a dead letter")
     await calm(system)
     await people.registered(project)
 

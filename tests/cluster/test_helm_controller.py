@@ -16,6 +16,7 @@ import pytest_asyncio
 from helm_people import FUNCTION, SYSTEM, HelmPeople
 from people import People, changed, registration, token
 from releases import CONFIG, FUNCTIONS, Owners, conditions_of
+from times import HELM_S, START_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import HELM_CONTROLLER, ControlPlane, Lines, ensure_helm, find_binaries
@@ -36,6 +37,8 @@ from tenantry.testing.settling import settle
 THEIRS = {"helmcharts.cattle.io/managed-by": "helm-controller"}
 EXAMPLE = Path(__file__).parents[2] / "docs/examples/monitored-app"
 MONITORED = "apps.example.com/v1alpha1"
+EXTERNAL_S = 120.0
+"""Its first try mostly comes before its own informers are there; it tries again after growing pauses."""
 OURS = {"helmcharts.cattle.io/managed-by": "helm-project-operator"}
 
 
@@ -76,8 +79,8 @@ async def helm(plane: ControlPlane) -> AsyncIterator[HelmPeople]:
         async def served() -> bool:
             return await api.get(CUSTOM_RESOURCE_DEFINITION, "helmchartconfigs.helm.cattle.io") is not None
 
-        await eventually(served, within=60, what="the CRDs of the helm-controller")
-        yield HelmPeople(People(api))
+        await eventually(served, within=START_S, what="the CRDs of the helm-controller")
+        yield HelmPeople(People(api, HELM_S))
 
 
 async def test_external_controller_does_the_same(plane: ControlPlane, helm: HelmPeople, tmp_path: Path) -> None:
@@ -87,9 +90,9 @@ async def test_external_controller_does_the_same(plane: ControlPlane, helm: Helm
         plane.kubeconfig, tmp_path, config=config(enabled=False), functions=[FUNCTION], helm=ensure_helm(Lines())
     ) as system:
         await helm.ask(name, THEIRS, valuesContent="greeting: hello")
-        await helm.greets(name, "hello", within=120)
+        await helm.greets(name, "hello", within=EXTERNAL_S)
         await helm.change(name, valuesContent="greeting: servus")
-        await helm.greets(name, "servus", within=120)
+        await helm.greets(name, "servus", within=EXTERNAL_S)
         await settle(system, helm.admin)
         chart = await helm.people.get(HELM_CHART, name, SYSTEM)
         writers = {entry["manager"] for entry in chart["metadata"]["managedFields"]}
@@ -97,7 +100,7 @@ async def test_external_controller_does_the_same(plane: ControlPlane, helm: Helm
         assert annotations_of(chart) | THEIRS == annotations_of(chart)
 
         await helm.people.delete(HELM_CHART, name, SYSTEM)
-        await helm.gone(HELM_CHART, name, within=120)
+        await helm.gone(HELM_CHART, name, within=EXTERNAL_S)
         assert await helm.admin.get(CONFIG_MAP, name, name) is None
 
 
@@ -109,8 +112,8 @@ async def test_both_live_on_the_definitions_of_the_other(plane: ControlPlane, he
     ) as system:
         await helm.ask(ours, OURS, valuesContent="greeting: ours")
         await helm.ask(theirs, THEIRS, valuesContent="greeting: theirs")
-        await helm.greets(ours, "ours", within=120)
-        await helm.greets(theirs, "theirs", within=120)
+        await helm.greets(ours, "ours", within=EXTERNAL_S)
+        await helm.greets(theirs, "theirs", within=EXTERNAL_S)
 
         chart = await helm.people.until(
             HELM_CHART, ours, SYSTEM, lambda found: (find_condition(found, "Failed") or {}).get("reason") == "Complete"
@@ -141,21 +144,21 @@ async def test_project_helm_chart_is_deployed_by_the_external_controller(
             "charts": [*CONFIG["helmProjectOperator"]["charts"], *charts],
         },
     )
-    owners, project = Owners(helm.admin), f"p-{token()}"
+    owners, project = Owners(helm.admin, HELM_S), f"p-{token()}"
     name, home = f"demo-{project}", registration(project)
     release = f"{name}-monitored"
     functions = (*FUNCTIONS, "lock-enforcement")
     async with Knative(plane.kubeconfig, tmp_path, config=wanted, functions=functions, helm=ensure_helm(Lines())):
         await owners.project(name=project)
         await owners.ask(name, project, version=MONITORED)
-        job = await owners.until(JOB, f"helm-install-{release}", SYSTEM, bool, within=120)
+        job = await owners.until(JOB, f"helm-install-{release}", SYSTEM, bool, within=EXTERNAL_S)
         await owners.told(name, project, "Deployed", holds=lambda chart: conditions_of(chart)["Ready"] == ("True", "Deployed"))
         chart = await owners.get(HELM_CHART, release, SYSTEM)
         before = await helm.releases(release)
 
         await owners.delete(PROJECT_HELM_CHART, name, home)
         await owners.away(PROJECT_HELM_CHART, name, home)
-        await helm.gone(HELM_CHART, release, within=120)
+        await helm.gone(HELM_CHART, release, within=EXTERNAL_S)
         assert await helm.releases(release) == []
         assert await helm.admin.get(CONFIG_MAP, f"{release}-dashboard", release) is None
 

@@ -18,6 +18,7 @@ from flawless import flawless
 from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, is_alive
 from locking import end_hook, pod_hook
 from people import People, token
+from times import HELM_S
 
 from tenantry.local.control_plane import Lines, ensure_helm
 from tenantry.local.knative import Knative
@@ -61,7 +62,7 @@ async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Kn
 def helm(people: People, system: Knative) -> HelmPeople:
     """An administrator who works with HelmCharts."""
     del system
-    return HelmPeople(people)
+    return HelmPeople(People(people.admin, HELM_S))
 
 
 async def test_chart_is_installed_upgraded_and_uninstalled(helm: HelmPeople, system: Knative) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from times import SERVED_S
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
@@ -40,7 +41,7 @@ async def theirs() -> AsyncIterator[tuple[ControlPlane, Object]]:
                 true = {each["type"] for each in conditions if each["status"] == "True"}
                 return found if {"Established", "NamesAccepted"} <= true else {}
 
-            yield plane, await eventually(established, within=30, what="the foreign CRD is established")
+            yield plane, await eventually(established, within=SERVED_S, what="the foreign CRD is established")
 
 
 async def test_a_foreign_crd_is_kept_and_the_installation_says_so(theirs: tuple[ControlPlane, Object]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from people import People, token
+from times import LOCAL_S
 
 from tenantry.api import Api
 from tenantry.local import tether
@@ -35,6 +36,12 @@ async def namespace(admin: Api, tmp_path_factory: pytest.TempPathFactory) -> Asy
     async with JobRunner(admin, name, ensure_helm(Lines()), folder, lambda _: None, restart_after_s=0.1):
         yield name
     assert list(folder.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def people(admin: Api) -> People:
+    """Who waits for Jobs."""
+    return People(admin, LOCAL_S)
 
 
 def job(namespace: str, *arguments: str, **pod: Any) -> Object:
@@ -122,7 +129,7 @@ async def test_pod_waits_for_its_volumes(admin: Api, people: People, namespace: 
     async def pending() -> bool:
         return bool(await pods(admin, made))
 
-    await eventually(pending, within=30)
+    await eventually(pending, within=LOCAL_S)
     metadata = {"name": volume["configMap"]["name"], "namespace": namespace}
     await admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
@@ -155,7 +162,7 @@ async def test_pod_that_a_runner_left_is_taken_up(
         return state in await state_of(admin, made)
 
     async with JobRunner(admin, name, program(tmp_path / "interrupted", interrupted), tmp_path, lambda _: None):
-        await eventually(left, within=30)
+        await eventually(left, within=LOCAL_S)
     assert await left()
     helm = program(tmp_path / "helm", NOT_INSTALLED)
     async with JobRunner(admin, name, helm, tmp_path, lambda _: None, restart_after_s=0.1):
@@ -220,11 +227,11 @@ async def test_api_server_that_goes_takes_no_pod_along(
             asked = "\n".join(said)
             return "PATCH /api/" in asked and "GET /api/" in asked
 
-        await eventually(begun, within=30)
+        await eventually(begun, within=LOCAL_S)
         await asyncio.to_thread(control_plane.stop_api_server, kill=True)
         try:
             (tmp_path / "go").touch()
-            await eventually(missed, within=30, what="both pods ask in vain")
+            await eventually(missed, within=LOCAL_S, what="both pods ask in vain")
         finally:
             await asyncio.to_thread(control_plane.start_api_server)
         metadata = {"name": volume["configMap"]["name"], "namespace": name}
@@ -255,7 +262,7 @@ async def test_pods_that_wait_stop_no_other(admin: Api, people: People, tmp_path
             paused = len([state for state in states if "waiting" in state])
             return len(found) > PARALLEL and paused >= (0 if for_what == "volume" else PARALLEL)
 
-        await eventually(wait, within=30)
+        await eventually(wait, within=LOCAL_S)
         made = await admin.create(JOB, job(name, "delete"))
 
         assert ended(await people.until(JOB, made["metadata"]["name"], name, ended)) == "Complete"

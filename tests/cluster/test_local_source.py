@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 import slow_proxy
 from kubernetes.aio.client import Configuration
+from times import LOCAL_S, SERVED_S
 
 from tenantry.api import Api
 from tenantry.api.errors import Expired, KindNotServed, TransientError
@@ -71,7 +72,7 @@ class Recorder:
         async def heard() -> bool:
             return self.told(name).count((verb, name)) >= times
 
-        await eventually(heard, within=30, what=f"{verb} of {name}; told: {self.told()}")
+        await eventually(heard, within=LOCAL_S, what=f"{verb} of {name}; told: {self.told()}")
         return [e for e in self.events if e.type.endswith(verb) and e.extensions["name"] == name][-1]
 
 
@@ -213,7 +214,7 @@ async def test_namespace_selectors(admin: Api) -> None:
         async def left() -> bool:
             return len(third._tasks) == 1
 
-        await eventually(left, within=30, what="only the watch of namespaces is left")
+        await eventually(left, within=LOCAL_S, what="only the watch of namespaces is left")
         await admin.create(CONFIG_MAP, config_map("late", spaces[2], {"mark": mark}))
         await everywhere.hears("add", "late")
 
@@ -289,7 +290,7 @@ class Kinds:
         async def gone() -> bool:
             return await self._admin.get(CUSTOM_RESOURCE_DEFINITION, crd) is None
 
-        await eventually(gone, within=30)
+        await eventually(gone, within=SERVED_S)
 
     async def make(self, kind: str, name: str, namespace: str = "") -> None:
         """Make an object; a kind that has just come back may refuse it for a moment."""
@@ -303,7 +304,7 @@ class Kinds:
                 return False
             return True
 
-        await eventually(made, within=30)
+        await eventually(made, within=SERVED_S)
 
 
 def saying(lines: list[str], text: str, times: int = 1) -> Callable[[], Awaitable[bool]]:
@@ -368,7 +369,7 @@ async def test_a_kind_that_goes_away(admin: Api, space: str) -> None:
         for number in range(2):
             await kinds.go("Probe")
             await sink.hears("delete", "before", times=number + 1)
-            await eventually(saying(lines, "does not serve Probe", number + 1), within=30)
+            await eventually(saying(lines, "does not serve Probe", number + 1), within=SERVED_S)
             await admin.create(CONFIG_MAP, config_map(f"other-{number}", space))
             await sink.hears("add", f"other-{number}")
             await kinds.come("Probe", scope="Namespaced")
@@ -417,7 +418,7 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
     async def served() -> bool:
         return await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
 
-    await eventually(served, within=30)
+    await eventually(served, within=SERVED_S)
     name, sink = f"changed-{space}", Recorder()
     spec: Object = {
         "resources": [CONFIG_MAPS],
@@ -542,7 +543,7 @@ async def test_a_server_that_is_away_is_said_once(admin: Api, gated: tuple[Gate,
         async def lost() -> bool:
             return len(source._lost) == 2
 
-        await eventually(lost)
+        await eventually(lost, within=LOCAL_S)
         await admin.delete(CONFIG_MAP, "goes", space)
         await admin.create(CONFIG_MAP, config_map("comes", space))
         await gate.open()
@@ -552,7 +553,7 @@ async def test_a_server_that_is_away_is_said_once(admin: Api, gated: tuple[Gate,
         async def regained() -> bool:
             return not source.lost
 
-        await eventually(regained)
+        await eventually(regained, within=LOCAL_S)
 
     assert [line for line in lines if "lost the API server" in line] == lines[:1]
     assert lines[1:] == ["source source: the API server answers again"]
@@ -612,10 +613,10 @@ async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[
         async def lost() -> bool:
             return bool(source.lost)
 
-        await eventually(lost)
+        await eventually(lost, within=LOCAL_S)
         await admin.delete(CONFIG_MAP, "goes", space)
         [reflector] = [each for each in source._tasks if each is not None]
-        await eventually(forgotten, within=60)
+        await eventually(forgotten, within=SERVED_S, what="the version is too old")
         reflector._resource_version = "1"
         await gate.open()
         await sink.hears("delete", "goes")

@@ -32,6 +32,7 @@ from locking import (
     written,
 )
 from people import pointer
+from times import LOCAL_S
 
 from lock_enforcement.started import is_ready
 from tenantry.api import Api
@@ -163,7 +164,7 @@ async def watched(admin: Api, namespace: str, wanted: bool) -> None:
         source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
         return (source is not None and namespace in str(source["spec"]["namespaceSelector"])) is wanted
 
-    await eventually(is_so, within=30, what=f"{namespace} watched: {wanted}")
+    await eventually(is_so, within=LOCAL_S, what=f"{namespace} watched: {wanted}")
 
 
 @pytest.mark.check("hpo-71")

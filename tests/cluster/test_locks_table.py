@@ -27,6 +27,7 @@ from locking import (
     pod_hook,
     token,
 )
+from times import CONTROLLER_S, POLICY_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
@@ -199,7 +200,7 @@ async def test_an_autoscaler_may_scale_and_people_may_not(locks: Locks, admin: A
                 return True
             return False
 
-        await eventually(done)
+        await eventually(done, within=CONTROLLER_S)
 
     await scale(3)
     await locks.until(DEPLOYMENT, NAME, NAME, lambda found: found["spec"]["replicas"] == 1)
@@ -276,7 +277,7 @@ async def test_an_interrupted_upgrade_leaves_the_deployed_revision_kept(helm: He
         await knative_.sweep(FUNCTION)
         return ((await locks.admin.get(CONFIG_MAP, "c1", name)) or {})["data"] == {"rev": "1"}
 
-    await eventually(kept, within=30)
+    await eventually(kept, within=PROJECTS_S)
     status = await locks.status(name, lambda status: status.get("lockedVersion") == 1)
     assert (status["state"], status["version"]) == ("Transitioning", 2)
 
@@ -292,7 +293,7 @@ async def test_what_admission_makes_of_an_object_is_no_drift(helm: Helm, locks: 
     async def works() -> bool:
         return (await admin.create(CONFIG_MAP, probe, dry_run=True))["data"] == {"a": "policy"}
 
-    await eventually(works, within=30)
+    await eventually(works, within=POLICY_S, what="the policy is in force")
     await helm.install(name, name, config_map("c1", {"a": "1", "b": "1"}))
     await locks.lock(name, name, name)
     await locks.locked(name)

@@ -95,7 +95,7 @@ spec:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ops(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
     """The setting of the checks under its literal names: ``ops``, ``tenant1``, ``tenant2``."""
-    found = Operators(admin, people, home="ops", prefix="-")
+    found = Operators(admin, home="ops", prefix="-")
     await found.begin()
     yield found
 
@@ -154,22 +154,22 @@ async def test_member_joins_and_leaves(ops: Operators, people: People, projectio
 async def test_summary_of_what_is_given_in_a_member(
     ops: Operators, people: People, projection: str, scopes: Knative, calm: Calm
 ) -> None:
-    """What is given in a member is summed up in one Role, to which nobody is bound; it follows, and goes when the member leaves."""
+    """What is given in a member is summed up in one Role, bound to nobody; it follows, and goes when the member leaves."""
     place = "nss-runtime-managed-role-from-ops", "tenant1"
     await ops.scope("ops", 1, annotations=chosen(projection))
     with deadline(SCOPES_S):
         role, _ = await ops.given(1, name_of(ops, projection))
         rules = [EVERYTHING] if projection == "managed" else [GET_LIST]
-        summary = await people.until(ROLE, *place, lambda found: found["rules"] == rules)
+        summary = await ops.people.until(ROLE, *place, lambda found: found["rules"] == rules)
     assert role["rules"] == rules
     assert labels_of(summary)["namespace-scope-configmap"] == "namespace-scope-ops"
 
     more = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}
     await ops.right("more", "my-op", [more])
     if projection == "own-roles":
-        await people.until(ROLE, *place, lambda found: found["rules"] == [GET_LIST, more])
+        await ops.people.until(ROLE, *place, lambda found: found["rules"] == [GET_LIST, more])
     await ops.admin.delete(ROLE_BINDING, "more", "ops")
-    await people.until(ROLE, *place, lambda found: found["rules"] == rules)
+    await ops.people.until(ROLE, *place, lambda found: found["rules"] == rules)
     await calm(scopes)
     assert (await people.get(ROLE, *place))["rules"] == rules
     bindings = (await ops.admin.list(ROLE_BINDING, "tenant1")).items
@@ -224,7 +224,7 @@ async def test_projected_rights_are_restored(ops: Operators, people: People, pro
             body = {key: bound[key] for key in ("apiVersion", "kind", "subjects")}
             reference = {**bound["roleRef"], "kind": "ClusterRole", "name": "view"}
             await ops.admin.apply(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
-    await people.until(
+    await ops.people.until(
         ROLE_BINDING,
         name,
         "tenant1",
@@ -232,7 +232,7 @@ async def test_projected_rights_are_restored(ops: Operators, people: People, pro
             (found["subjects"], found["roleRef"], labels_of(found)) == (bound["subjects"], bound["roleRef"], labels_of(bound))
         ),
     )
-    await people.until(
+    await ops.people.until(
         ROLE, name, "tenant1", lambda found: (found["rules"], labels_of(found)) == (before["rules"], labels_of(before))
     )
 
@@ -322,13 +322,13 @@ async def test_pods_of_olm_are_deleted_once(own: Operators, admin: Api, scopes: 
     await own.begin(2)
     await own.scope(1)
     await own.listed(1)
-    olm = {"annotations": {"olm.operatorGroup": "ops"}}
-    controlled = await own.running("by-olm", template({"intent": "projected", "app": "by-olm"}, **olm))
-    alone = await own.pod("alone", template(**olm))
+    olm = {"olm.operatorGroup": "ops"}
+    controlled = await own.running("by-olm", template({"intent": "projected", "app": "by-olm"}, annotations=olm))
+    alone = await own.pod("alone", template(annotations=olm))
     others = [
-        await own.pod("no-list", template(**olm, containers=[container()])),
-        await own.pod("no-label", template({"intent": "none"}, **olm)),
-        await own.pod("reads-itself", template(annotations={**olm["annotations"], "scope-binding/no-restart": "true"})),
+        await own.pod("no-list", template(annotations=olm, containers=[container()])),
+        await own.pod("no-label", template({"intent": "none"}, annotations=olm)),
+        await own.pod("reads-itself", template(annotations={**olm, "scope-binding/no-restart": "true"})),
         await own.pod("not-of-olm", template()),
     ]
     await calm(scopes)
@@ -338,7 +338,7 @@ async def test_pods_of_olm_are_deleted_once(own: Operators, admin: Api, scopes: 
         for pod in (controlled, alone):
             await eventually(lambda pod=pod: _is_gone(admin, pod), what=f"{pod['metadata']['name']} deleted")
         await own.listed(1, 2)
-    again = await own.pod("alone", template(**olm))
+    again = await own.pod("alone", template(annotations=olm))
     instead = await own.running("by-olm")
     await calm(scopes)
     for _ in range(2):
@@ -466,7 +466,7 @@ async def test_license_that_nobody_accepts_is_noted(own: Operators, people: Peop
     await own.scope(1, name="two", license={"accept": True})
     for name in ("one", "two"):
         place = name, own.home
-        await people.until(
+        await own.people.until(
             NAMESPACE_SCOPE,
             *place,
             lambda found: (find_condition(found, "Ready") or {})["message"] == "all members are served",
@@ -501,7 +501,7 @@ async def test_list_made_by_hand_is_adopted(own: Operators, people: People, admi
     await own.scope(1, configmapName="another")
     await own.listed(1, config_map="another")
     if data is not None:
-        left = await people.until(CONFIG_MAP, LIST, own.home, lambda found: "ownerReferences" not in found["metadata"])
+        left = await own.people.until(CONFIG_MAP, LIST, own.home, lambda found: "ownerReferences" not in found["metadata"])
         assert left["data"]["mine"] == "stays"
 
 
@@ -527,7 +527,7 @@ async def test_examples_of_the_document(scopes: Knative, admin: Api, people: Peo
     text = EXAMPLES[document]
     (manifest,) = yaml.safe_load_all(text)
     home = manifest["metadata"].setdefault("namespace", "ibm-common-services")
-    found = Operators(admin, people, home=home)
+    found = Operators(admin, home=home)
     members = [name for name in dict.fromkeys(manifest["spec"]["namespaceMembers"]) if name != "default"]
     for name in (home, *members):
         await people.namespace(name)
@@ -543,7 +543,7 @@ async def test_examples_of_the_document(scopes: Knative, admin: Api, people: Peo
     await found.listed(*manifest["spec"]["namespaceMembers"])
     name = f"namespacescope-managed-role-from-{document}"
     for member in manifest["spec"]["namespaceMembers"]:
-        binding = await people.until(ROLE_BINDING, name, member, bool)
+        binding = await found.people.until(ROLE_BINDING, name, member, bool)
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": home}]
         assert binding["roleRef"]["name"] == name
         role = await people.get(ROLE, name, member)

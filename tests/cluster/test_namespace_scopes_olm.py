@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from operators import LIST, Operators, template
 from people import People
+from times import SERVED_S
 
 from tenantry.api import Api
 from tenantry.local.followed import stand_in
@@ -45,7 +46,7 @@ CRD = stand_in(CLUSTER_SERVICE_VERSION)
 async def without_olm(admin: Api) -> None:
     """The kind is not served, whatever other tests left."""
     await admin.delete(CUSTOM_RESOURCE_DEFINITION, CRD["metadata"]["name"])
-    await eventually(lambda: _no_crd(admin), within=60)
+    await eventually(lambda: _no_crd(admin), within=SERVED_S)
 
 
 async def _no_crd(admin: Api) -> bool:
@@ -104,7 +105,7 @@ async def injected(own: Operators, name: str = CSV, config_map: str = LIST) -> O
     """Wait until a ClusterServiceVersion reads the list."""
     wanted = {**OURS, "valueFrom": {"configMapKeyRef": {**OURS["valueFrom"]["configMapKeyRef"], "name": config_map}}}
     return await own.people.until(
-        CLUSTER_SERVICE_VERSION, name, own.home, lambda found: wanted in env_in(found), within=60, what="the list is injected"
+        CLUSTER_SERVICE_VERSION, name, own.home, lambda found: wanted in env_in(found), what="the list is injected"
     )
 
 
@@ -125,7 +126,7 @@ async def test_olm_comes_later(without_olm: None, own: Operators, admin: Api) ->
     assert env_in(csv) == [OTHER, OURS]
     assert template_in(csv)["metadata"]["labels"]["intent"] == "projected"
     scope = await own.people.until(
-        NAMESPACE_SCOPE, "common-service", own.home, lambda found: found["status"].get("patchedCSVList"), within=60
+        NAMESPACE_SCOPE, "common-service", own.home, lambda found: found["status"].get("patchedCSVList")
     )
     assert (scope["status"]["managedCSVList"], scope["status"]["patchedCSVList"]) == (["my-op"], ["my-op"])
 
@@ -224,7 +225,7 @@ async def test_injection_ends_with_what_asked_for_it(olm: Operators, admin: Api,
         )
     else:
         await people.delete(NAMESPACE_SCOPE, "common-service", olm.home)
-    after = await people.until(CLUSTER_SERVICE_VERSION, CSV, olm.home, lambda found: env_in(found) == [LITERAL])
+    after = await olm.people.until(CLUSTER_SERVICE_VERSION, CSV, olm.home, lambda found: env_in(found) == [LITERAL])
     assert template_in(after) == template_in(made)
     assert after["spec"]["install"]["spec"]["deployments"][0]["spec"]["replicas"] == 2
 
@@ -277,7 +278,7 @@ async def test_what_olm_has_not_carried_on_is_told(olm: Operators, admin: Api, p
     injected_one = template_in(await injected(olm))["spec"]["containers"][0]  # from here on what OLM does, and its ReplicaSet
     await people.edit(DEPLOYMENT, "my-op", olm.home, ("replace", "/spec/template/spec/containers/0/env", injected_one["env"]))
     await people.edit(DEPLOYMENT, "my-op", olm.home, ("replace", "/spec/replicas", 1))
-    await people.until(
+    await olm.people.until(
         NAMESPACE_SCOPE,
         "common-service",
         olm.home,
@@ -337,12 +338,12 @@ async def test_webhooks_see_members_only(olm: Operators, admin: Api, people: Peo
         await olm.scope(*members, csvInjector=ON)
         values = sorted([olm.home, *(olm.member(number) for number in members)])
         wanted = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": values}]}
-        await people.until(
+        await olm.people.until(
             kind, name, "", lambda found, w=wanted: all(hook["namespaceSelector"] == w for hook in found["webhooks"])
         )  # type: ignore[misc]
     scope = await olm.ready()
     assert (scope["status"]["managedWebhookList"], scope["status"]["patchedWebhookList"]) == ([name], [name])
     await olm.scope(1, 2)
-    after = await people.until(kind, name, "", lambda found: "scope-binding/original" not in annotations_of(found))
+    after = await olm.people.until(kind, name, "", lambda found: "scope-binding/original" not in annotations_of(found))
     assert [hook["namespaceSelector"] for hook in after["webhooks"]] == [before, {}]
     await admin.delete(kind, name)

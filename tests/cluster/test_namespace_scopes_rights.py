@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from flawless import Calm
 from operators import GET_LIST, LIST, OWN_ROLES, Operators, chosen, name_of, template
 from people import People
+from times import SCOPES_S
 
 from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
+from tenantry.local.knative import Knative
 from tenantry.model.consent import VERBS, consent_name, consent_objects
-from tenantry.model.kinds import NAMESPACE_SCOPE, ROLE, ROLE_BINDING, labels_of
+from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of
 from tenantry.testing import eventually
+from tenantry.testing.awaiting import deadline
 
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "use"]}
 
@@ -48,6 +52,85 @@ async def test_managed_projection(own: Operators, people: People) -> None:
     await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
     await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
     assert [await own.in_member(member) for member in (1, 2)] == [[], []]
+
+
+@pytest.mark.check("sb-97")
+async def test_managed_role_is_the_consent_for_the_accounts_of_the_pods(
+    own: Operators, admin: Api, people: People, scopes: Knative, calm: Calm
+) -> None:
+    """In each member that consents the one Role has what it consents to, and the one RoleBinding the accounts of the scoped pods.
+
+    It follows both: a consent that shrinks, a pod under a new account, the last pod of an account.
+    """
+    await own.begin(3, consent=False)
+    group = ROLE.group
+    await own.consent(
+        own.member(1),
+        [
+            {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "list", "use", "impersonate"]},
+            {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["one"], "verbs": ["*"]},
+            {"apiGroups": [group], "resources": ["roles"], "verbs": ["get", "bind"]},
+        ],
+    )
+    await own.consent(own.member(2))
+    bounded = [
+        {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": sorted(VERBS), "resourceNames": ["one"]},
+        {"apiGroups": [group], "resources": ["roles"], "verbs": ["bind"]},
+        {"apiGroups": [group], "resources": ["roles"], "verbs": ["get"]},
+    ]
+    full = [{"apiGroups": ["*"], "resources": ["*"], "verbs": sorted(VERBS)}]
+    for name in ("second", "third", "outside"):
+        await own.account(name)
+        await own.right(name, name, [SECRETS])  # what an account may do at home says nothing
+    await own.pod("outside", template({"intent": "none"}, account="outside"))
+    name = "namespacescope-managed-role-from-common-service"
+
+    async def given(*accounts: str) -> None:
+        with deadline(SCOPES_S):
+            for member, rules in ((1, bounded), (2, full)):
+                await own.given(member, name, lambda found, rules=rules: found["rules"] == rules)
+                place = name, own.member(member)
+                wanted = [{"kind": "ServiceAccount", "name": account, "namespace": own.home} for account in accounts]
+                await own.people.until(ROLE_BINDING, *place, lambda found, wanted=wanted: found["subjects"] == wanted)
+
+    await own.scope(1, 2, 3)
+    await given("my-op")
+    await own.ready("False", "NotAuthorized", text=own.member(3))
+    await own.pod("second-a", template(account="second"))
+    await given("my-op", "second")
+    await own.pod("second-b", template(account="second"))
+    await own.running("third", template({"intent": "projected", "app": "third"}, account="third"))
+    await given("my-op", "second", "third")
+    await calm(scopes)
+    for member in (1, 2):
+        summary = f"Role nss-runtime-managed-role-from-{own.home}"
+        assert await own.in_member(member) == [f"Role {name}", summary, f"RoleBinding {name}"]
+        _, binding = await own.given(member, name)
+        assert binding["roleRef"] == {"apiGroup": group, "kind": "Role", "name": name}
+    assert await own.in_member(3) == []
+    assert await own.may(1, "list", "secrets", "second")
+    assert not await own.may(1, "delete", "secrets", "second")
+    assert not await own.may(1, "list", "secrets", "outside")
+    assert not await own.may(3, "list", "secrets", "second")
+
+    bounded = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
+    await own.consent(own.member(1), bounded)
+    await given("my-op", "second", "third")
+    await admin.delete(POD, "second-a", own.home)
+    await calm(scopes)
+    await given("my-op", "second", "third")
+    await admin.delete(POD, "second-b", own.home)
+    await given("my-op", "third")
+    await admin.delete(DEPLOYMENT, "third", own.home)
+    await own.stopped("third")
+    await given("my-op")
+    await admin.delete(DEPLOYMENT, "my-op", own.home)
+    await own.scope(1, 2, 3, license={"accept": True})  # it has no pod whose end would be told
+    with deadline(SCOPES_S):
+        for member in (1, 2):
+            await own.emptied(member)
+    assert not await own.may(2, "list", "secrets")
 
 
 async def test_escalate_and_bind_only_if_the_consent_names_them(own: Operators) -> None:
@@ -159,7 +242,7 @@ async def test_further_accounts(own: Operators, projection: str) -> None:
     async def taken() -> bool:
         return not await own.may(1, "list", "configmaps", "extra") and not await own.may(1, "list", "configmaps", "later")
 
-    await eventually(taken, within=30, what="the accounts that are not named any more have no right")
+    await eventually(taken, within=SCOPES_S, what="the accounts that are not named any more have no right")
     assert await own.may(1, "list", "configmaps")
 
 
@@ -301,7 +384,7 @@ async def test_manual_management_leaves_members_alone(own: Operators, people: Pe
 @pytest.mark.check("sb-83")
 async def test_two_from_namespaces(own: Operators, admin: Api, people: People, projection: str) -> None:
     """NamespaceScopes of two namespaces are served side by side, also with one name and one member."""
-    other = Operators(admin, people, home=f"{own.home}2", prefix=own.prefix)
+    other = Operators(admin, home=f"{own.home}2", prefix=own.prefix)
     await own.begin(1)
     await other.begin(0)
     await other.consent(own.member(1))

@@ -31,7 +31,7 @@ async def test_restart_that_failed_is_made_good(
 ) -> None:
     """When the API server fails while a workload is restarted, the next try restarts it: the ConfigMap remembers."""
     function = await identity("scope-binding")
-    own = Operators(admin, people)
+    own = Operators(admin)
     await own.begin(1)
     await own.scope(1)
     async with FaultProxy(function, tmp_path) as proxy:

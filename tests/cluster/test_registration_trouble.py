@@ -18,6 +18,7 @@ from people import (
     token,
 )
 from refusing import refusing
+from times import CONTROLLER_S, START_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, SERVICE_ACCOUNT, Kind, labels_of
@@ -47,7 +48,7 @@ async def test_bad_project_ids_are_told_and_harm_nobody(c1: Knative, people: Peo
     before = function.pid
     function.kill()
     await people.namespace(f"b1-{run}", later)
-    await people.registered(later, within=20)
+    await people.registered(later, within=START_S)
     assert function.pid != before
     await calm(c1)
     warnings = {name: len(await people.warnings(name)) for name in bad}
@@ -188,7 +189,7 @@ async def test_quota_that_forbids_the_config_map_is_told_and_heals(c1: Knative, 
             await c1.sweep(FUNCTION)
         return await people.condition(name) is None
 
-    await eventually(healed, within=20)
+    await eventually(healed, within=CONTROLLER_S, what="healed after the quota is gone")
     await people.get(CONFIG_MAP, CHART_CONFIG_MAP, name)
 
 

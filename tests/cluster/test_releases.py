@@ -8,6 +8,7 @@ import pytest
 from flawless import Calm
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, registration
 from releases import DUMMY, FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
+from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -305,7 +306,7 @@ async def test_events_tell_what_was_done(owners: Owners, demo: tuple[str, str, s
     async def said() -> bool:
         return await owners.said(name, registration(project)) == wanted
 
-    await eventually(said, within=30, what="three Events")
+    await eventually(said, within=PROJECTS_S, what="three Events")
 
 
 @pytest.mark.parametrize(

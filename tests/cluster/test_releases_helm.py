@@ -14,6 +14,7 @@ from helm_people import NEEDY
 from people import LABEL, ORPHANED, changed, registration, token
 from releases import CONFIG, FUNCTIONS, SYSTEM, Owners, conditions_of
 from rights import AGGREGATION, cluster_role, named, user
+from times import HELM_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import Lines, ensure_helm
@@ -70,7 +71,7 @@ WRITTEN = (
 
 @pytest.fixture
 def owners(admin: Api) -> Owners:
-    return Owners(admin)
+    return Owners(admin, HELM_S)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -201,7 +202,7 @@ async def test_a_deleted_release_namespace_is_filled_again_by_helm(owners: Owner
         found = await records(owners, release)
         return bool(found) and found.keys() == first.keys() and found != first
 
-    await eventually(installed, within=60, what="a new first revision")
+    await eventually(installed, within=HELM_S, what="a new first revision")
     await deployed(owners, name, project, "alice")
     await owners.until(CONFIG_MAP, f"{release}-dashboard", release, bool)
     assert LABEL in labels_of(await owners.get(NAMESPACE, release))
@@ -285,7 +286,7 @@ async def hears(owners: Owners, name: str, home: str, event: tuple[str, str]) ->
     async def check() -> bool:
         return event in await owners.said(name, home)
 
-    await eventually(check, within=30, what=f"{event} on {name}")
+    await eventually(check, within=HELM_S, what=f"{event} on {name}")
 
 
 @pytest.mark.check("hpo-51")
@@ -302,7 +303,7 @@ async def test_restarts_change_nothing(owners: Owners, deploying: Knative, proje
         found = {each["metadata"]["name"]: each for each in (await owners.admin.list(PROJECT_HELM_CHART)).items}
         return all(found[name].get("status") and is_ready(found[name]) for name in names)
 
-    await eventually(all_deployed, within=600, what="all releases deployed")
+    await eventually(all_deployed, within=HELM_S * charts, what="all releases deployed")
     for name in names:
         await deployed(owners, name, project, "alice")
     await settle(deploying, owners.admin)

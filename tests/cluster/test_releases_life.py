@@ -7,6 +7,7 @@ from flawless import Calm
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from refusing import refusing
 from releases import CLEANUP, DUMMY, FINALIZER, PROVISIONING, SYSTEM, Owners, cattle_of, conditions_of, values_of
+from times import CONTROLLER_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -405,4 +406,4 @@ async def test_a_refused_helm_chart_is_told_and_heals(owners: Owners, admin: Api
         found = await owners.get(PROJECT_HELM_CHART, name, registration(project))
         return bool(found["status"]["status"] == "WaitingForDashboardValues")
 
-    await eventually(healed, within=30, what="healed after the quota is gone")
+    await eventually(healed, within=CONTROLLER_S, what="healed after the quota is gone")

@@ -10,6 +10,7 @@ from flawless import Calm
 from people import token
 from refusing import refusing
 from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, may, role
+from times import POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError, Invalid
@@ -359,7 +360,7 @@ async def test_the_functions_identity_is_bounded(scopes: Knative, scoping: Scopi
             await scoping.admin.delete(CLUSTER_ROLE_BINDING, test)
             return False
 
-        await eventually(refused, within=30, what="the policy is in force")
+        await eventually(refused, within=POLICY_S, what="the policy is in force")
         with pytest.raises(AdmissionDenied, match="mark of a ScopeTemplate"):
             await thief.create(
                 CLUSTER_ROLE_BINDING, {**binding, "metadata": {"name": test}, "roleRef": {**reference, "name": test}}

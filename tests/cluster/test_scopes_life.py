@@ -17,6 +17,7 @@ from scoping import (
     Scoping,
     role,
 )
+from times import SCOPES_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
@@ -96,7 +97,9 @@ async def test_a_binding_that_may_not_be_deleted_says_so(scopes: Knative, scopin
 
     async with keeping(scoping.admin, ROLE_BINDING, called, space):
         await scoping.delete(SCOPE_INSTANCE, name)
-        assert f"request {binding['metadata']['uid']}" in await eventually(warned, within=30, what="a Warning on the binding")
+        assert f"request {binding['metadata']['uid']}" in await eventually(
+            warned, within=SCOPES_S, what="a Warning on the binding"
+        )
     await scopes.sweep(SCOPES)
     await scoping.bound_in(name)
     await scoping.no_role(name)

@@ -22,7 +22,7 @@ from scoping import (
     may,
     role,
 )
-from times import SCOPES_S
+from times import SCOPES_S, VOLUME_S
 from watching import history
 
 from scope_binding.scopes.names import FAMILIES, Family
@@ -134,7 +134,7 @@ async def test_namespaces_by_selector(scopes: Knative, scoping: Scoping, calm: C
     assert set(await scoping.bound(test)) >= every - {""}
     assert "" not in await scoping.bound(test)
     await scoping.delete(SCOPE_INSTANCE, si)  # or it takes part in every namespace that later tests make
-    await scoping.bound_in(test, within=60)
+    await scoping.bound_in(test)
 
 
 @pytest.mark.check("sb-41")
@@ -214,19 +214,19 @@ async def test_subjects_of_many_bindings_change_in_place(scopes: Knative, scopin
     await asyncio.gather(*(scoping.namespace(name) for name in places))
     await scoping.template(f"st-{test}", role(test))
     await scoping.instance(f"si-{test}", f"st-{test}", namespaces=places)
-    before = await scoping.bound_in(test, *places, within=90)
+    before = await scoping.bound_in(test, *places, within=VOLUME_S)
     await scoping.template(f"st-{test}", role(test, subjects=[{**OP, "name": "other"}]))
 
     async def changed() -> bool:
         found = await scoping.bound(test)
         return all(found[name]["subjects"][0]["name"] == "other" for name in places)
 
-    await eventually(changed, within=90, what="200 bindings with the new subject")
+    await eventually(changed, within=VOLUME_S, what="200 bindings with the new subject")
     after = await scoping.bound(test)
     uids = {name: binding["metadata"]["uid"] for name, binding in before.items()}
     assert uids == {name: binding["metadata"]["uid"] for name, binding in after.items()}
     await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
-    await scoping.bound_in(test, "default", within=90)
+    await scoping.bound_in(test, "default", within=VOLUME_S)
 
 
 @pytest.mark.check("sb-46")

@@ -11,6 +11,7 @@ import pytest_asyncio
 from people import CORE_EVENT, Start, token
 from refusing import refusing
 from scoping import READ_SECRETS, SCOPES, Scoping, may, role
+from times import SCOPES_S
 
 from tenantry.api import Api
 from tenantry.local.followed import stand_in
@@ -109,7 +110,7 @@ class Operators:
         async def check() -> bool:
             return not await self.generated()
 
-        await eventually(check, within=30, what="nothing generated is left")
+        await eventually(check, within=SCOPES_S, what="nothing generated is left")
 
     async def warnings(self, reason: str) -> list[str]:
         fields = f"involvedObject.name={self.csv},type=Warning"
@@ -120,7 +121,7 @@ class Operators:
         async def check() -> str:
             return next(iter(await self.warnings(reason)), "")
 
-        return await eventually(check, within=30, what=f"a Warning {reason} on {self.csv}")
+        return await eventually(check, within=SCOPES_S, what=f"a Warning {reason} on {self.csv}")
 
     async def rested(self, olm: Knative) -> None:
         await settle(olm, self.scoping.admin)
@@ -185,7 +186,7 @@ async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operato
     async def nothing() -> bool:
         return not await ops.generated() and not await scoping.bound(ops.csv[:20])
 
-    await eventually(nothing, within=30, what="nothing generated is left")
+    await eventually(nothing, within=SCOPES_S, what="nothing generated is left")
 
 
 async def test_a_hand_on_a_generated_scope_costs_no_right(olm: Knative, scoping: Scoping, operators: Operators) -> None:

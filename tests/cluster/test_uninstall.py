@@ -20,6 +20,7 @@ from people import LABEL, PROJECT_ID, People, changed, registration
 from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION, Project, cluster_role, named, user
 from scoping import INSTANCE_UID, SCOPES, TEMPLATE_UID, Scoping, role
+from times import HELM_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
@@ -139,12 +140,12 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
             async with Knative(
                 plane.kubeconfig, folder, config=WITH_HELM, functions=FUNCTIONS, helm=ensure_helm(Lines())
             ) as knative:
-                owners = Owners(admin)
+                owners = Owners(admin, HELM_S)
                 project = Project(People(admin), project=PROJECT, chart="demo")
                 await owners.project(name=PROJECT)
                 await owners.ask("demo", PROJECT)
                 await owners.provisioned("demo-dummy", holds=is_installed)
-                operators = Operators(admin, People(admin), prefix="n-")
+                operators = Operators(admin, prefix="n-")
                 yield Cluster(plane, admin, knative, owners, project, operators, folder)
     finally:
         await asyncio.to_thread(plane.stop)
@@ -178,10 +179,10 @@ async def test_foreign_binding_does_not_hold_up_the_release(cluster: Cluster) ->
 
 async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -> None:
     """A HelmChart made by hand, a NamespaceScope and scopes get what the functions make for them."""
-    admin, own, people = cluster.admin, cluster.operators, cluster.operators.people
+    admin, own = cluster.admin, cluster.operators
     chart = helm_chart(THEIR_CHART, valuesContent="greeting: hello")
     await admin.create(HELM_CHART, {**chart, "metadata": {**chart["metadata"], "namespace": SYSTEM}})
-    await people.until(HELM_CHART, THEIR_CHART, SYSTEM, is_installed)
+    await cluster.owners.until(HELM_CHART, THEIR_CHART, SYSTEM, is_installed)
     await own.begin(1)
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared-list", "namespace": own.home}}
     await admin.create(CONFIG_MAP, {**body, "data": {"mine": "1"}})

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import pytest_asyncio
 from people import FUNCTION, LABEL, People
+from times import START_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
@@ -55,7 +56,7 @@ class Up:
         async for line in self.process.stdout:
             self.lines.append(line.decode().rstrip())
 
-    async def says(self, text: str, within: float = 60) -> str:
+    async def says(self, text: str, within: float = START_S) -> str:
         """Wait for a line that has the text."""
 
         async def said() -> str:
@@ -110,7 +111,7 @@ async def _until(api: Api, kind: Kind, name: str, namespace: str = "", holds: An
         live = await api.get(kind, name, namespace)
         return live if live is not None and holds(live) else None
 
-    return await eventually(found, within=60, what=f"{kind.kind} {namespace}/{name}")
+    return await eventually(found, within=START_S, what=f"{kind.kind} {namespace}/{name}")
 
 
 def _is_ready(chart: Object) -> bool:
@@ -168,7 +169,7 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         async def alice_may() -> bool:
             return await _may(api, "alice", "get", dashboard)
 
-        await eventually(alice_may, within=60)
+        await eventually(alice_may, within=START_S)
         assert not await _may(api, "alice", "update", dashboard)
 
         await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write

@@ -1,12 +1,12 @@
 """How long the tests wait: the times of the acceptance checks, and each longer one with its reason.
 
-What counts is the time from a declaration to the state that follows.  What has to be there first (functions, CRDs, policies in
-force) is no part of it and has times of its own.
+What counts is the time from a declaration to the state that follows. What has to be there first (control planes, functions, CRDs,
+policies in force) is no part of it, and has times of its own, which are long: tests run side by side on few cores.
 """
 
 from __future__ import annotations
 
-# -- the times of the checks -----------------------------------------------------------------------------------
+# -- the times of the checks -----------------------------------------------------------------------------------------
 
 SCOPES_S = 5.0
 """sb checks: "eventually" is 5 s."""
@@ -15,7 +15,19 @@ PROJECTS_S = 10.0
 HELM_S = 30.0
 """hpo checks: 30 s where a Helm run is needed."""
 
-# -- longer ones ------------------------------------------------------------------------------------------------
+# -- what others take ------------------------------------------------------------------------------------------------
 
 CONTROLLER_S = 30.0
-"""What Kubernetes' own controllers do before or after ours: pods of Deployments, aggregated ClusterRoles, owned objects."""
+"""Kubernetes' own controllers come first: pods of Deployments, aggregated ClusterRoles, default ServiceAccounts, quotas."""
+NAMESPACE_GONE_S = 30.0
+"""The namespace controller takes five seconds at least to delete a namespace, and longer when it has several."""
+POLICY_S = 30.0
+"""An admission policy comes into force, or goes, some time after it was written."""
+SERVED_S = 60.0
+"""The API server begins or ends to serve a kind some time after its CRD came or went, and tells nobody."""
+START_S = 60.0
+"""Processes start: a control plane, sources, functions."""
+LOCAL_S = 30.0
+"""Sources, broker and Job runner of one machine, for which no check names a time: they try again after growing pauses."""
+VOLUME_S = 90.0
+"""Hundreds of objects at once beside other tests on the same cores: how fast that is, is a question for ``make bench``."""

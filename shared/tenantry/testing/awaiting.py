@@ -25,7 +25,8 @@ async def eventually(check: Callable[[], Awaitable[Found]], *, within: float = W
     Raises:
         AssertionError: it did not become true in time; the message has its last value.
     """
-    give_up_at = min(time.monotonic() + within, _ends_at.get())
+    began_at = time.monotonic()
+    give_up_at = min(began_at + within, _ends_at.get())
     pause = POLL_S
     while True:
         asked_at = time.monotonic()
@@ -33,7 +34,8 @@ async def eventually(check: Callable[[], Awaitable[Found]], *, within: float = W
         if found:
             return found
         if asked_at > give_up_at:
-            raise AssertionError(f"not within {within:g} s: {what or check.__name__}; last seen: {found!r}")
+            allowed = max(0.0, give_up_at - began_at)
+            raise AssertionError(f"not within {allowed:.3g} s: {what or check.__name__}; last seen: {found!r}")
         await asyncio.sleep(pause)
         pause = min(1.3 * pause, _LONGEST_POLL_S)  # who waits for long asks less often: the asking slows down what he waits for
 
