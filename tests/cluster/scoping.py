@@ -108,13 +108,13 @@ class Scoping(People):
         """Wait until there is no such ClusterRole."""
         await self.away(CLUSTER_ROLE, name)
 
-    async def away(self, kind: Kind, name: str, namespace: str = "") -> None:
+    async def away(self, kind: Kind, name: str, namespace: str = "", *, within: float = SCOPES_S) -> None:
         """Wait until there is no such object."""
 
         async def gone() -> bool:
             return await self.admin.get(kind, name, namespace) is None
 
-        await eventually(gone, within=self.eventually_s, what=f"{kind.kind} {name} gone")
+        await eventually(gone, within=within, what=f"{kind.kind} {name} gone")
 
     @contextmanager
     def asleep(self, knative: Knative) -> Iterator[None]:

@@ -23,7 +23,7 @@ from operators import (
     workload,
 )
 from people import People
-from times import SCOPES_S
+from times import NAMESPACE_GONE_S, SCOPES_S
 from watching import history
 
 from scope_binding.namespace_scopes.names import value_hash
@@ -481,8 +481,9 @@ async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) 
     await own.scope(1)
     await own.given(1, name_of(own, "managed"))
     await people.delete(NAMESPACE, own.home)
-    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.absent(NAMESPACE_SCOPE, "common-service", own.home, within=NAMESPACE_GONE_S)
     await own.emptied(1)
+    await people.gone(own.home)
 
 
 @pytest.mark.check("sb-80")

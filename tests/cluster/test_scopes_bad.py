@@ -10,7 +10,7 @@ from flawless import Calm
 from people import token
 from refusing import refusing
 from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, may, role
-from times import POLICY_S
+from times import GARBAGE_S, POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError, Invalid
@@ -289,7 +289,7 @@ async def test_a_new_template_of_the_same_name_takes_over_at_once(scopes: Knativ
     with scoping.asleep(scopes):
         for kind, name in ((SCOPE_TEMPLATE, st), (SCOPE_INSTANCE, si)):
             await scoping.admin.delete(kind, name, propagation="Orphan")
-            await scoping.away(kind, name)
+            await scoping.away(kind, name, within=GARBAGE_S)  # which takes the finalizer "orphan" off
         template = await scoping.template(st, role(test))
         await scoping.instance(si, st, namespaces=["default"])
     uid = template["metadata"]["uid"]

@@ -17,7 +17,7 @@ from scoping import (
     Scoping,
     role,
 )
-from times import SCOPES_S
+from times import GARBAGE_S, SCOPES_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
@@ -73,7 +73,7 @@ async def test_nothing_is_left_to_the_garbage_collector(scopes: Knative, scoping
     await scoping.admin.delete(SCOPE_TEMPLATE, f"st1-{test}", propagation="Orphan")
     await scoping.no_role(test)
     await scoping.bound_in(test)
-    await scoping.away(SCOPE_TEMPLATE, f"st1-{test}")
+    await scoping.away(SCOPE_TEMPLATE, f"st1-{test}", within=GARBAGE_S)  # which takes the finalizer "orphan" off
 
     await scoping.template(f"st1-{test}", role(test))
     await scoping.bound_in(test, "default")

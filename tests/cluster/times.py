@@ -21,6 +21,8 @@ CONTROLLER_S = 30.0
 """Kubernetes' own controllers come first: pods of Deployments, aggregated ClusterRoles, default ServiceAccounts, quotas."""
 NAMESPACE_GONE_S = 30.0
 """The namespace controller takes five seconds at least to delete a namespace, and longer when it has several."""
+GARBAGE_S = 60.0
+"""The garbage collector looks for new kinds every thirty seconds: until then what waits for it stays."""
 POLICY_S = 30.0
 """An admission policy comes into force, or goes, some time after it was written."""
 SERVED_S = 60.0
