@@ -12,8 +12,9 @@ import yaml
 class Gate:
     """Passes bytes both ways; while it is closed, what clients send waits.  Runs between ``async with`` and its end."""
 
-    def __init__(self, server_url: str) -> None:
+    def __init__(self, server_url: str, address: str = "127.0.0.1") -> None:
         self._target = urlsplit(server_url)
+        self._address = address
         self._open = asyncio.Event()
         self._open.set()
         self.waiting = asyncio.Event()
@@ -21,7 +22,7 @@ class Gate:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Gate:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, self._address, 0)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -46,7 +47,7 @@ class Gate:
         document = yaml.safe_load(original.read_text())
         port = self._server.sockets[0].getsockname()[1]
         for cluster in document["clusters"]:
-            cluster["cluster"]["server"] = f"https://127.0.0.1:{port}"
+            cluster["cluster"]["server"] = f"https://{self._address}:{port}"
         target.write_text(yaml.safe_dump(document))
         return target
 

@@ -5,6 +5,6 @@ imports a Kubernetes client; an import contract holds that.
 """
 
 from tenantry.api.client import Api, Listing
-from tenantry.api.connect import ConnectError
+from tenantry.api.errors import ConnectError
 
 __all__ = ["Api", "ConnectError", "Listing"]

@@ -23,12 +23,13 @@ import aiohttp
 from pydantic_core import to_json
 
 from tenantry import __version__
-from tenantry.api.connect import TokenFile, load_configuration
+from tenantry.api.connect import load_configuration
 from tenantry.api.depth import decoded
 from tenantry.api.discovery import Discovery
 from tenantry.api.errors import (
     ApiError,
     ConflictError,
+    ConnectError,
     Invalid,
     KindNotServed,
     NotFound,
@@ -38,6 +39,7 @@ from tenantry.api.errors import (
     error_from,
 )
 from tenantry.api.official import RESTClientObject
+from tenantry.api.tokens import Token
 from tenantry.model.kinds import Kind, Object, can_be_name
 
 CONCURRENCY = 32
@@ -76,7 +78,7 @@ class Api:
         configuration: Any,
         *,
         field_manager: str,
-        token_file: TokenFile | None = None,
+        token: Token | None = None,
         concurrency: int = CONCURRENCY,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
@@ -84,8 +86,10 @@ class Api:
         self.field_manager = field_manager
         self.server = str(configuration.host).rstrip("/")
         self._configuration = configuration
-        self._token_file = token_file
+        self._token = token
         self._rest = RESTClientObject(configuration)
+        route = {"proxy": configuration.proxy, "server_hostname": configuration.tls_server_name}
+        self._route: dict[str, Any] = {key: value for key, value in route.items() if value}
         self._slots = asyncio.Semaphore(concurrency)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         self._discovery = Discovery(self.request)
@@ -105,14 +109,11 @@ class Api:
         Raises:
             ConnectError: there is no usable configuration.  No request is made here.
         """
-        configuration, token_file = await load_configuration(kubeconfig)
-        return cls(
-            configuration,
-            field_manager=field_manager,
-            token_file=token_file,
-            concurrency=concurrency,
-            timeout_s=timeout_s,
-        )
+        configuration, token = await load_configuration(kubeconfig)
+        try:
+            return cls(configuration, field_manager=field_manager, token=token, concurrency=concurrency, timeout_s=timeout_s)
+        except (OSError, ValueError) as error:  # also what ssl says of certificates
+            raise ConnectError(f"the certificates that the kubeconfig names cannot be used: {error}") from error
 
     async def __aenter__(self) -> Self:
         return self
@@ -331,9 +332,9 @@ class Api:
             if status < 300:
                 return answer
             error = error_from(status, answer, retry_after=retry_after, method=method)
-            if isinstance(error, Unauthorized) and self._token_file is not None and not asked_again:
+            if isinstance(error, Unauthorized) and self._token is not None and not asked_again:
                 asked_again = True
-                self._token_file.forget()
+                self._token.forget()
                 continue
             if not isinstance(error, TooManyRequests) or time.monotonic() + error.retry_after > give_up_at:
                 raise error
@@ -367,7 +368,7 @@ class Api:
         url = self.server + path + ("?" + urlencode(query) if query else "")
         try:
             response: aiohttp.ClientResponse = await rest.pool_manager.request(
-                method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
+                method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False, **self._route
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransientError(f"{method} {path}: {_describe(error)}") from error

@@ -12,6 +12,7 @@
     │   └── NamespaceNotFound   404 for the namespace that the object should live in
     ├── Expired                 410: resource version or continue token too old; list again
     ├── Unauthorized            401: the credentials are not valid
+    ├── ConnectError            there is no usable way to a server: kubeconfig, token, certificates
     └── RefusedError            the server understood and will not do it
         ├── Forbidden           403: our identity lacks a right
         ├── QuotaExceeded       403: a ResourceQuota says no
@@ -80,6 +81,10 @@ class Expired(ApiError):
 
 class Unauthorized(ApiError):
     """The credentials are missing, expired or unknown."""
+
+
+class ConnectError(ApiError):
+    """No usable way to an API server; the message says what to set."""
 
 
 class RefusedError(ApiError):

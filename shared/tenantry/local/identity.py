@@ -15,6 +15,7 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
+from tenantry.api.kubeconfig import find as find_kubeconfig
 from tenantry.model.kinds import SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
 
@@ -78,21 +79,8 @@ class Identity:
                 wait = _RETRY_S
 
     def _write_kubeconfig(self) -> None:
-        document = yaml.safe_load(self._admin_kubeconfig.read_text())
-        current = document.get("current-context")
-        context = next(found["context"] for found in document["contexts"] if found["name"] == current)
-        cluster = next(found["cluster"] for found in document["clusters"] if found["name"] == context["cluster"])
-        if (authority := cluster.get("certificate-authority")) is not None:
-            cluster = {**cluster, "certificate-authority": str((self._admin_kubeconfig.parent / authority).resolve())}
-        made = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "cluster", "cluster": cluster}],
-            "users": [{"name": self._service_account, "user": {"tokenFile": str(self._token)}}],
-            "contexts": [
-                {"name": "function", "context": {"cluster": "cluster", "user": self._service_account}},
-            ],
-            "current-context": "function",
-        }
+        admin = find_kubeconfig(self._admin_kubeconfig)
+        assert admin is not None, "a file that is named is read or refused"
+        made = admin.as_user({"tokenFile": str(self._token)})
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(yaml.safe_dump(made, sort_keys=False))

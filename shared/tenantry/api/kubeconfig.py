@@ -1,0 +1,295 @@
+"""A kubeconfig as kubectl reads it: one file or several, and the cluster, the user and the namespace of the current context.
+
+In a list of files (``KUBECONFIG=a:b``) the first file that names a cluster, a user, a context or the current context wins, and
+wins whole; files of the list that do not exist are passed over; a relative path is relative to the file that it stands in.  A key
+in use is either followed or refused by name: one that is passed over could lead elsewhere, or to another identity.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import yaml
+
+from tenantry.api.errors import ConnectError
+
+VARIABLE = "KUBECONFIG"
+
+_CLUSTER: Mapping[str, type] = {
+    "server": str,
+    "tls-server-name": str,
+    "insecure-skip-tls-verify": bool,
+    "certificate-authority": str,
+    "certificate-authority-data": str,
+    "proxy-url": str,
+    "disable-compression": bool,
+    "extensions": object,
+}
+_USER: Mapping[str, type] = {
+    "client-certificate": str,
+    "client-certificate-data": str,
+    "client-key": str,
+    "client-key-data": str,
+    "token": str,
+    "tokenFile": str,
+    "username": str,
+    "password": str,
+    "exec": dict,
+    "extensions": object,
+}
+_CONTEXT: Mapping[str, type] = {"cluster": str, "user": str, "namespace": str, "extensions": object}
+_EXEC: Mapping[str, type] = {
+    "apiVersion": str,
+    "command": str,
+    "args": list,
+    "env": list,
+    "installHint": str,
+    "interactiveMode": str,
+    "provideClusterInfo": bool,
+}
+SUPPORTED: Mapping[str, Mapping[str, type]] = {"clusters": _CLUSTER, "users": _USER, "contexts": _CONTEXT, "exec": _EXEC}
+"""The keys that are followed, and what they must be; extensions mean nothing to a client."""
+
+_IMPERSONATION = "impersonation is not supported; name a user who has the rights itself"
+REFUSED: Mapping[str, str] = {
+    "as": _IMPERSONATION,
+    "as-uid": _IMPERSONATION,
+    "as-groups": _IMPERSONATION,
+    "as-user-extra": _IMPERSONATION,
+    "auth-provider": "these plugins are not supported; use exec, token or tokenFile",
+}
+"""Keys of users that are not followed, and what to do."""
+
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+_WAYS = (("token", "tokenFile"), ("username", "password"), ("exec",))
+_PROXIES = ("http", "https")
+_TYPES = {str: "text (in quotes, if it looks like a number)", bool: "true or false", list: "a list", dict: "a mapping"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """The current context: where, who, and in which namespace.  Paths in it are absolute, empty values are left out."""
+
+    files: str
+    cluster: dict[str, Any]
+    user: dict[str, Any]
+    namespace: str
+    user_key: str
+
+    def as_user(self, user: Mapping[str, Any]) -> dict[str, Any]:
+        """A kubeconfig for the same cluster as another user."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "cluster", "cluster": self.cluster}],
+            "users": [{"name": "user", "user": dict(user)}],
+            "contexts": [{"name": "context", "context": {"cluster": "cluster", "user": "user"}}],
+            "current-context": "context",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A named cluster, user or context, and where it stands."""
+
+    file: Path
+    part: str
+    name: str
+    body: Mapping[str, Any]
+
+    def key(self, key: str) -> str:
+        """How a key of it is called in messages."""
+        inside = f"{self.part}[{self.name}].{self.part.removesuffix('s')}"
+        return f"{self.file}: {inside}.{key}" if key else f"{self.file}: {inside}"
+
+    def refuse(self, key: str, why: str) -> NoReturn:
+        _refuse(self.key(key), why)
+
+
+def _refuse(where: str, why: str) -> NoReturn:
+    raise ConnectError(f"kubeconfig {where}: {why}")
+
+
+def find(kubeconfig: Path | None = None) -> Kubeconfig | None:
+    """The kubeconfig that is given, else that of the environment; None in a pod, and where there is none.
+
+    Raises:
+        ConnectError: it cannot be used; the message names the file, the key and what to do.
+    """
+    if kubeconfig is not None:
+        return _read([kubeconfig])
+    if listed := [Path(each) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each]:
+        return _read(listed)
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return None
+    default = Path.home() / ".kube" / "config"
+    return _read([default]) if default.exists() else None
+
+
+def _read(files: Iterable[Path]) -> Kubeconfig:
+    documents: dict[Path, dict[str, Any]] = {}
+    missing: list[Path] = []
+    for file in dict.fromkeys(file.absolute() for file in files):
+        try:
+            documents[file] = _parse(file, file.read_text())
+        except FileNotFoundError:
+            missing.append(file)
+        except (OSError, UnicodeError) as error:
+            _refuse(str(file), f"cannot be read: {_one_line(error)}")
+    if not documents:
+        _refuse(_joined(missing), f"does not exist; pass --kubeconfig FILE, or set {VARIABLE} to a file that does")
+    absent = f" ({_joined(missing)} of {VARIABLE} does not exist)" if missing else ""
+    context = _current(documents, absent)
+    cluster = _checked(_of(context, "cluster", documents, absent), _CLUSTER)
+    user: dict[str, Any] = {}
+    user_key = context.key("user")
+    if context.body.get("user"):
+        entry = _of(context, "user", documents, absent)
+        user, user_key = _user(entry), entry.key("")
+    return Kubeconfig(_joined(documents), cluster, user, _checked(context, _CONTEXT).get("namespace", ""), user_key)
+
+
+def _parse(file: Path, text: str) -> dict[str, Any]:
+    try:
+        document = yaml.load(text, yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError) as error:
+        _refuse(str(file), f"is not YAML: {_one_line(error)}")
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        _refuse(str(file), "is not a mapping; is this a kubeconfig?")
+    for key, wanted in (("kind", "Config"), ("apiVersion", "v1")):
+        if (document.get(key) or wanted) != wanted:
+            _refuse(f"{file}: {key}", f"must be {wanted}, not {document[key]!r}; is this a kubeconfig?")
+    return document
+
+
+def _entries(documents: Mapping[Path, dict[str, Any]], part: str) -> dict[str, _Entry]:
+    """The clusters, users or contexts by name; the first file that has a name wins."""
+    found: dict[str, _Entry] = {}
+    for file, document in documents.items():
+        listed = document.get(part) or []
+        if not isinstance(listed, list):
+            _refuse(f"{file}: {part}", "must be a list")
+        for position, each in enumerate(listed):
+            name = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(name, str):
+                _refuse(f"{file}: {part}[{position}]", "has no name; give it one, as text")
+            entry = _Entry(file, part, name, each.get(part.removesuffix("s")) or {})
+            if not isinstance(entry.body, dict):
+                entry.refuse("", "must be a mapping")
+            if name in found and found[name].file == file:
+                entry.refuse("", "is there twice; remove one")
+            found.setdefault(name, entry)
+    return found
+
+
+def _current(documents: Mapping[Path, dict[str, Any]], absent: str) -> _Entry:
+    contexts = _entries(documents, "contexts")
+    remedy = f"choose one with `kubectl config use-context NAME`: {', '.join(contexts) or 'there is none'}{absent}"
+    for file, document in documents.items():
+        if name := document.get("current-context"):
+            if name not in contexts:
+                _refuse(f"{file}: current-context", f"there is no context {name!r}; {remedy}")
+            return contexts[name]
+    _refuse(f"{_joined(documents)}: current-context", f"is not set; {remedy}")
+
+
+def _of(context: _Entry, key: str, documents: Mapping[Path, dict[str, Any]], absent: str) -> _Entry:
+    """The cluster or the user that a context names."""
+    entries, name = _entries(documents, f"{key}s"), context.body.get(key)
+    if not isinstance(name, str) or name not in entries:
+        context.refuse(key, f"there is no {key} {name!r}; there are: {', '.join(entries) or 'none'}{absent}")
+    return entries[name]
+
+
+def _user(entry: _Entry) -> dict[str, Any]:
+    user = _checked(entry, _USER)
+    given = [next(key for key in way if key in user) for way in _WAYS if user.keys() & set(way)]
+    if len(given) > 1:
+        entry.refuse(given[1], f"there is {given[0]} as well; keep one way to say who you are")
+    if program := user.get("exec"):
+        user["exec"] = _exec(entry, program)
+    if user.keys() & {"username", "password"}:
+        user = {"username": "", "password": "", **user}
+    return user
+
+
+def _exec(entry: _Entry, program: Mapping[str, Any]) -> dict[str, Any]:
+    inside = _Entry(entry.file, entry.part, entry.name, {f"exec.{key}": value for key, value in program.items()})
+    made = {key.removeprefix("exec."): value for key, value in _checked(inside, _EXEC, prefix="exec.").items()}
+    for needed in ("apiVersion", "command"):
+        if needed not in made:
+            entry.refuse(f"exec.{needed}", "is missing")
+    if made.get("provideClusterInfo"):
+        entry.refuse("exec.provideClusterInfo", "is not supported; use a program that does without, or a token")
+    if made.get("interactiveMode", "Never") not in ("Never", "IfAvailable"):
+        entry.refuse(
+            "exec.interactiveMode", "must be Never or IfAvailable: functions have no terminal; log in before, or use a token"
+        )
+    if not all(isinstance(each, str) for each in made.get("args", ())):
+        entry.refuse("exec.args", "must be texts; put numbers in quotes")
+    for each in made.get("env", ()):
+        if not isinstance(each, dict) or not all(isinstance(each.get(key), str) for key in ("name", "value")):
+            entry.refuse("exec.env", "must be a list of name and value, both text")
+    if os.sep in made["command"]:
+        made["command"] = str(entry.file.parent / made["command"])
+    return made
+
+
+def _checked(entry: _Entry, keys: Mapping[str, type], prefix: str = "") -> dict[str, Any]:
+    """What an entry says, without what is empty."""
+    made = {str(key): value for key, value in entry.body.items() if value not in (None, "", [], {})}
+    for key, value in made.items():
+        if key in REFUSED and keys is _USER:
+            entry.refuse(key, REFUSED[key])
+        wanted = keys.get(key.removeprefix(prefix))
+        if wanted is None:
+            close = difflib.get_close_matches(key.removeprefix(prefix), keys, 1)
+            entry.refuse(key, f"is not known here{f'; did you mean {prefix}{close[0]}?' if close else '; remove it'}")
+        if not isinstance(value, wanted):
+            entry.refuse(key, f"must be {_TYPES[wanted]}")
+    if keys is _CLUSTER:
+        _check_addresses(entry, made)
+    for key in [key for key in made if key.endswith("-data")]:
+        made[key] = "".join(made[key].split())
+        try:
+            base64.b64decode(made[key], validate=True)
+        except ValueError:
+            entry.refuse(key, "is not base64")
+        made.pop(key.removesuffix("-data"), None)  # the data win
+    for key in made.keys() & set(_FILES):
+        made[key] = str(entry.file.parent / made[key])
+        if key != "tokenFile" and not Path(made[key]).is_file():
+            entry.refuse(key, f"there is no file {made[key]}")
+    return made
+
+
+def _check_addresses(entry: _Entry, cluster: Mapping[str, Any]) -> None:
+    if not _is_url(cluster.get("server", ""), ("http", "https")):
+        entry.refuse("server", f"must be https://HOST:PORT, not {cluster.get('server', '')!r}")
+    if "proxy-url" in cluster and not _is_url(cluster["proxy-url"], _PROXIES):
+        entry.refuse("proxy-url", "must be http://HOST:PORT or https://HOST:PORT; proxies of other kinds are not supported")
+
+
+def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _joined(files: Iterable[Path]) -> str:
+    return os.pathsep.join(map(str, files))
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
