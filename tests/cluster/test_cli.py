@@ -89,6 +89,71 @@ async def test_config_show_says_where_values_come_from(config: Path) -> None:
     assert Config.model_validate(C1) == Config.model_validate(yaml.safe_load(output))
 
 
+# -- the way to a cluster ----------------------------------------------------------------------------------------
+
+GOOD = """
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "{path}: does not exist; pass --kubeconfig FILE, or set KUBECONFIG to a file that does"),
+        ("a: [", "{path}: is not YAML: "),
+        ("just text", "{path}: is not a mapping; is this a kubeconfig?"),
+        (GOOD, "{path}: current-context: is not set; choose one with `kubectl config use-context NAME`: x"),
+        (GOOD + "current-context: y", "{path}: current-context: there is no context 'y'; choose one with `kubectl config"),
+        (GOOD + "current-context: x", "{path}: contexts[x].context.user: there is no user 'u'; there are: none"),
+        (GOOD + "current-context: x\nusers: [{name: u, user: {as: me}}]", "{path}: users[u].user.as: impersonation is not"),
+    ],
+)
+async def test_a_wrong_kubeconfig_is_one_line(content: str | None, said: str, tmp_path: Path) -> None:
+    """Whatever is wrong with a kubeconfig is said in one line with its name and what to do, and exit code 2."""
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    code, output, errors = await _tenantry("lock", "list", environment={"KUBECONFIG": str(path)})
+
+    assert (code, output, errors.count("\n")) == (2, "", 1)
+    assert errors.startswith("tenantry: kubeconfig " + said.format(path=path))
+
+
+async def test_a_list_of_files_names_the_one_that_is_missing(tmp_path: Path) -> None:
+    """Where a file of KUBECONFIG is missing and what it should have is needed, both are said."""
+    (tmp_path / "a").write_text(GOOD + "current-context: x")
+    listed = f"{tmp_path}/a:{tmp_path}/b"
+    code, output, errors = await _tenantry("lock", "list", environment={"KUBECONFIG": listed})
+
+    assert (code, output, errors.count("\n")) == (2, "", 1)
+    assert f"there is no user 'u'; there are: none ({tmp_path}/b of KUBECONFIG does not exist)" in errors
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("up",),
+        ("serve", FUNCTION),
+        ("invoke", FUNCTION, "--kind", "Namespace", "--name", "x"),
+        ("uninstall", "--dry-run"),
+        ("authorize-namespace", "x"),
+        ("authorize-namespace", "--export"),
+        *(("lock", verb, "x") for verb in ("show", "pause", "resume", "diff")),
+    ],
+    ids=" ".join,
+)
+async def test_every_command_refuses_a_wrong_kubeconfig(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Each command that talks to a cluster ends so, before it does anything."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(GOOD + "current-context: y")
+    code, output, errors = await _tenantry(*command, "--kubeconfig", str(path), environment={"TENANTRY_HOME": str(tmp_path)})
+
+    assert (code, output) == (2, "")
+    assert errors.startswith(f"tenantry: kubeconfig {path}: current-context: there is no context 'y'")
+    assert errors.count("\n") == 1
+
+
 # -- one event ---------------------------------------------------------------------------------------------------
 
 
@@ -116,8 +181,11 @@ async def test_invoke_shows_verdict_and_writes(kubeconfig: Path, config: Path, p
 
 async def test_invoke_tells_what_is_wrong(kubeconfig: Path, tmp_path: Path) -> None:
     """An unknown function or kind is a usage error that lists the known ones; no API server is exit code 1 and 503."""
-    code, _, errors = await _tenantry("invoke", "nobody", "--kind", "Namespace", "--name", "x", "--kubeconfig", str(kubeconfig))
-    assert (code, "namespace-registration" in errors) == (2, True)
+    for rest in ((), ("--kind", "Foo"), ("--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))):
+        code, _, errors = await _tenantry("invoke", "nobody", *rest)
+        assert (code, "no function 'nobody'; there are: namespace-registration" in errors) == (2, True), (
+            "the function comes first"
+        )
     code, _, errors = await _tenantry("invoke", FUNCTION, "--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))
     assert (code, "--api-version" in errors) == (2, True)
 

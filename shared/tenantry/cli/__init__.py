@@ -44,11 +44,12 @@ class _Main(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         from tenantry.api import ConnectError
         from tenantry.api.errors import ApiError
+        from tenantry.cli.extras import ExtraMissing
         from tenantry.serving.config import ConfigError
 
         try:
             return super().invoke(ctx)
-        except ConfigError as error:
+        except (ConfigError, ExtraMissing) as error:
             _fail(str(error), 2)
         except ConnectError as error:
             _fail(error.message, 2)

@@ -12,7 +12,7 @@ import yaml
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.errors import ApiError, RefusedError
-from tenantry.cli.functions import kubeconfig_option
+from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.model.config import DNS_LABEL
 from tenantry.model.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects

@@ -12,17 +12,26 @@ from typing import Any
 
 import click
 
+from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 
-kubeconfig_option = click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The cluster to talk to; else KUBECONFIG, the pod's account, or ~/.kube/config.",
-)
+
+def _known(ctx: click.Context, parameter: click.Parameter, function: str) -> str:
+    """Checked before anything else, also before options that are missing."""
+    from tenantry.serving.server import UnknownFunction, source_of
+
+    try:
+        source_of(function)
+    except UnknownFunction as error:
+        raise click.BadParameter(str(error), ctx, parameter) from error
+    return function
+
+
+function_argument = click.argument("function", callback=_known)
 
 
 @click.command()
-@click.argument("function")
+@function_argument
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, envvar="PORT")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 in a pod.")
 @kubeconfig_option
@@ -42,8 +51,6 @@ def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener
     try:
         inherited = socket.socket(fileno=listener) if listener is not None else None
         asyncio.run(server.serve(function, host, port, kubeconfig, listener=inherited))
-    except server.UnknownFunction as error:
-        raise click.UsageError(str(error)) from error
     except OSError as error:
         click.echo(f"tenantry: cannot listen on {host}:{port}: {error.strerror}; choose another --port", err=True)
         sys.exit(2)
@@ -61,7 +68,7 @@ def _end_with_parent() -> None:
 
 
 @click.command()
-@click.argument("function")
+@function_argument
 @click.option("--kind", required=True, help="Kind of the object, such as Namespace.")
 @click.option("--name", required=True, help="Name of the object.")
 @click.option("-n", "--namespace", default="", help="Its namespace; none for cluster-scoped kinds.")
@@ -80,11 +87,10 @@ def invoke(function: str, kind: str, name: str, namespace: str, api_version: str
       tenantry invoke namespace-registration --kind ConfigMap -n cattle-project-p-a --name dummy.cattle.io.v1alpha1
     """
     from tenantry.local.invocation import UnknownKind, invoke_once
-    from tenantry.serving.server import UnknownFunction
 
     try:
         result = asyncio.run(invoke_once(function, api_version, kind, namespace, name, kubeconfig))
-    except (UnknownFunction, UnknownKind) as error:
+    except UnknownKind as error:
         raise click.UsageError(str(error)) from error
     _show(result, output)
     sys.exit(0 if result["status"] < 300 else 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tenantry.cli.functions import kubeconfig_option
+from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 
 NOTHING_LOCKED = 3

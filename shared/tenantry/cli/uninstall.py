@@ -19,7 +19,7 @@ Namespaces of projects stay, and so does what people put into them."""
 @click.command()
 @click.option(
     "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="An administrator's; else KUBECONFIG, the pod's account, or ~/.kube/config.",
 )
 @click.option("--crds", is_flag=True, help="Remove our CustomResourceDefinitions too, and with them all objects of these kinds.")

@@ -44,7 +44,7 @@ END
 @click.command()
 @click.option(
     "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Use this cluster, as an administrator, instead of the embedded control plane.",
 )
 @click.option("--function", "functions", multiple=True, metavar="NAME", help="Only this function, and what wakes it; repeatable.")
@@ -61,6 +61,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
       tenantry up --function namespace-registration --function release-provisioning
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
+    from tenantry.cli.extras import need_local
     from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError
@@ -69,6 +70,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
     from tenantry.serving.config import load_config
     from tenantry.serving.server import available_functions
 
+    need_local("up")
     unknown = [name for name in functions if name not in available_functions()]
     if unknown:
         raise click.BadParameter(

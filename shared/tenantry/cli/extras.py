@@ -1,0 +1,25 @@
+"""What a command needs beyond the packages that every installation has."""
+
+from __future__ import annotations
+
+import importlib.util
+
+_LOCAL = ("croniter", "lark")
+"""The modules of the extra ``local``; click comes with functions-framework, and Go may come from PATH."""
+
+
+class ExtraMissing(RuntimeError):
+    """An extra is not installed; the message says how to install it."""
+
+
+def need_local(command: str) -> None:
+    """End a command before it starts anything that only the extra ``local`` brings.
+
+    Raises:
+        ExtraMissing: it is not installed.
+    """
+    missing = [name for name in _LOCAL if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ExtraMissing(
+            f"`tenantry {command}` needs the extra `local` ({', '.join(missing)} missing): pip install 'tenantry[local]'"
+        )
