@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from lock_enforcement.index import Index
 from lock_enforcement.releases import Releases
 from lock_enforcement.sources import Sources
-from tenantry.engine import Unit
+from tenantry.engine import Units
 from tenantry.serving import Function, Settings
 
 
-def _units(settings: Settings) -> Sequence[Unit[Any]]:
+def _units(settings: Settings) -> Units:
     index = Index(settings.config)
     return [Releases(settings.config, index), Sources(settings.config, index)]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from release_provisioning.jobs import Jobs
 from release_provisioning.projects import Releases
-from tenantry.engine import Unit
+from tenantry.engine import Units
 from tenantry.serving import Function, Settings
 from tenantry.serving.archives import chart_contents
 from tenantry.serving.charts import chart_files
 
 
-def _units(settings: Settings) -> Iterable[Unit[Any]]:
+def _units(settings: Settings) -> Units:
     chart_files(settings.config)  # what is no chart is refused here, before Helm meets it
     return [Releases(settings.config, chart_contents(settings.config)), Jobs(settings.config)]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import pytest_asyncio
 import yaml
@@ -35,6 +38,7 @@ from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,
     JOB,
+    LEASE,
     NAMESPACE,
     NAMESPACE_SCOPE,
     NETWORK_POLICY,
@@ -59,6 +63,7 @@ from tenantry.model.names import (
     INJECTION_ORIGINAL,
     SCOPE_GENERATED,
 )
+from tenantry.model.pointer import pointer
 from tenantry.testing.settling import settle, snapshot
 
 OURS = (NAMESPACE, CONFIG_MAP, NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
@@ -283,15 +288,43 @@ async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
     assert before == await snapshot(cluster.admin, kinds)
 
 
+@asynccontextmanager
+async def _busy(cluster: Cluster) -> AsyncIterator[None]:
+    """Meanwhile somebody changes a namespace of the project again and again, of which every function hears."""
+
+    async def change() -> None:
+        path = pointer("metadata", "annotations")
+        for number in itertools.count():
+            patch = [{"op": "add", "path": path, "value": {"busy": str(number)}}]
+            await cluster.admin.json_patch(NAMESPACE, f"a1-{PROJECT}", "", patch)
+
+    changing = asyncio.create_task(change())
+    try:
+        yield
+    finally:
+        changing.cancel()
+        await asyncio.gather(changing, return_exceptions=True)
+
+
 async def test_uninstall_ends_with_nothing_of_ours_and_everything_of_theirs(cluster: Cluster) -> None:
-    """Releases with all that Helm made, functions, rights and what functions made are gone; what people made is as it was."""
+    """Releases with all that Helm made, functions, rights and what functions made are gone; what people made is as it was.
+
+    The functions, which run on this machine, end while they still have their rights: no event is a dead letter.
+    """
     before = await _users_things(cluster)
     assert all(uid for uid, _ in before.values()), before
     roles = [f"Role demo-dummy-{level}" for level in ("admin", "edit", "view")]
     assert await _made_by_helm(cluster) == ["ConfigMap demo-dummy-dashboard", *roles, "Secret sh.helm.release.v1.demo-dummy.v1"]
-    code, output, errors = await cluster.tenantry("uninstall", "--yes", "-o", "json", "--timeout", "60")
+    async with _busy(cluster):
+        code, output, errors = await cluster.tenantry("uninstall", "--yes", "-o", "json", "--timeout", "60")
     assert code == 0, errors + output
     done = json.loads(output)
+    await cluster.knative.drain()
+    letters = cluster.knative.dead_letters
+    assert not letters.exists(), letters.read_text()
+    assert cluster.knative.broker.counters.lost == 0
+    assert [function.pid for function in cluster.knative.functions.values() if psutil.pid_exists(function.pid)] == []
+    assert (await cluster.admin.list(LEASE, "tenantry-system")).items == []
 
     admin, home, place = cluster.admin, cluster.project.home, cluster.project.place
     assert before == await _users_things(cluster)

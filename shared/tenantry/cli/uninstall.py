@@ -26,14 +26,19 @@ Namespaces of projects stay, and so does what people put into them."""
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
-    "--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds that releases, and CRDs, may take to go."
+    "--timeout",
+    type=click.IntRange(1),
+    default=300,
+    show_default=True,
+    help="Seconds that releases, functions and CRDs may each take to go.",
 )
 @output_option
 def uninstall(kubeconfig: Path | None, crds: bool, dry_run: bool, yes: bool, timeout: int, output: str) -> None:
-    """Remove releases, then functions, triggers and rights, then what the functions made.
+    """Remove releases, then sources, triggers, functions and rights, then what the functions made.
 
-    Leave the functions running: it is they who take releases away.  What the configuration says (TENANTRY_CONFIG) decides
-    which ProjectHelmCharts are meant.  Exit code 1 when releases do not go in time; nothing else is removed then.
+    Leave the functions running: it is they who take releases away; they end here, `tenantry up` included.  What the
+    configuration says (TENANTRY_CONFIG) decides which ProjectHelmCharts are meant.  Exit code 1 when releases or functions
+    do not go in time; nothing that comes after them is removed then.
 
     \b
     Examples:
@@ -67,8 +72,8 @@ def uninstall(kubeconfig: Path | None, crds: bool, dry_run: bool, yes: bool, tim
         click.echo(structured(done.as_dict(), output))
     if done.remaining:
         click.echo(
-            "tenantry: these did not go in time, and nothing else was removed. Look at the Jobs and Events in the system "
-            "namespace, see that the functions run, and call this again.",
+            "tenantry: these did not go in time, and nothing that comes after them was removed. Of releases look at the Jobs and "
+            "Events in the system namespace, and see that the functions run; of functions at the pods. Then call this again.",
             err=True,
         )
         sys.exit(1)

@@ -94,7 +94,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
         click.echo("starting etcd, kube-apiserver and kube-controller-manager")
         with ControlPlane(progress=Lines()) as plane:
             click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
-            sys.exit(asyncio.run(_run(plane.kubeconfig, functions, helm)))
+            sys.exit(asyncio.run(_run(plane.kubeconfig, functions, helm, own=True)))
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
         sys.exit(1)
@@ -113,8 +113,11 @@ def _helm() -> Path | None:
         return None
 
 
-async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = None) -> int:
-    """Run until a signal; with ``helm`` there is no node, and the Jobs that run Helm are run here too."""
+async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = None, *, own: bool = False) -> int:
+    """Run until a signal, or until Tenantry is uninstalled, which needs an ``own`` control plane for longer than us.
+
+    With ``helm`` there is no node, and the Jobs that run Helm are run here too.
+    """
     from tenantry.local.control_plane import home
     from tenantry.local.knative import Knative
     from tenantry.serving.config import load_config
@@ -135,13 +138,13 @@ async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = N
             dead_letters=letters,
             helm=helm,
         )
-        starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config()))
+        starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config(), own))
         await starting
     click.echo("ended")
     return 0
 
 
-async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config) -> None:
+async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config, own: bool) -> None:
     entering = asyncio.create_task(knative.__aenter__())
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -162,8 +165,17 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
             )
         )
         sys.stdout.flush()
-        await stopping
-        click.echo("stopping: finishing what runs")
+        ended = asyncio.create_task(knative.ended.wait())
+        await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            ended.cancel()
+            click.echo("stopping: finishing what runs")
+            return
+        click.echo("Tenantry was taken out of this cluster: sources, broker and functions have ended")
+        if own:
+            click.echo("Ctrl-C ends the control plane")
+            sys.stdout.flush()
+            await stopping
     finally:
         await knative.__aexit__(None, None, None)
 

@@ -26,6 +26,7 @@ from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
 from tenantry.local.manifests import Manifests, heard, load
+from tenantry.local.presence import Presence
 from tenantry.local.processes import FunctionProcess
 from tenantry.local.schedule import Schedule
 from tenantry.local.sinks import Poster
@@ -41,6 +42,9 @@ from tenantry.serving.server import available_functions
 WATCHES = 1000
 """Connections of the sources: a source that selects namespaces holds one for each kind in each namespace."""
 
+LAST_DELIVERIES_S = 30.0
+"""How long deliveries may take when an uninstallation asked us to end."""
+
 OnLog = Callable[[str, Mapping[str, str]], None]
 
 
@@ -50,6 +54,9 @@ def _ignore(line: str) -> None:
 
 class Knative:
     """Runs between ``async with`` and its end; afterwards nothing is left running.
+
+    When an uninstallation asks for it everything ends earlier, and ``ended`` is set: sources and schedules first, then, when all
+    that was accepted is delivered, the functions (`tenantry.local.presence`).
 
     Args:
         kubeconfig: an administrator's; it installs, and requests the tokens of the functions.
@@ -88,6 +95,9 @@ class Knative:
         self.broker: Broker
         self.broker_url = ""
         self.schedule: Schedule
+        self.ended = asyncio.Event()
+        self._presence: Presence | None = None
+        self._leaving: asyncio.Task[None] | None = None
         self._kubeconfig = kubeconfig
         self._folder = folder
         self._given_config = config
@@ -109,10 +119,34 @@ class Knative:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._leaving is not None and self._asked_to_end():
+            await self._leaving
+        elif self._leaving is not None:
+            self._leaving.cancel()
         await self._stack.aclose()
 
+    def _asked_to_end(self) -> bool:
+        return self._presence is not None and self._presence.asked.is_set()
+
+    async def _leave(self, presence: Presence) -> None:
+        await presence.asked.wait()
+        self._say("an uninstallation asks: finishing what runs")
+        try:
+            await self._stack.aclose()
+        finally:
+            self.ended.set()
+
+    async def _deliver_the_rest(self) -> None:
+        """For an uninstallation: what was accepted must not become dead letters of functions that have gone."""
+        if self._asked_to_end():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.broker.drain(), LAST_DELIVERIES_S)
+
     async def drain(self) -> None:
-        """Wait until what the sources saw so far has been delivered."""
+        """Wait until what the sources saw so far has been delivered, or an uninstallation has ended everything."""
+        if self._asked_to_end():
+            await self.ended.wait()
+            return
         for source in self.sources:
             await source.drain()
         if self.followed is not None:
@@ -133,6 +167,7 @@ class Knative:
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
         )
         await install(admin, self._names, config, self._say)
+        self._presence = await self._stack.enter_async_context(Presence(admin))
         poster = await self._stack.enter_async_context(Poster())
         environment = dict(self._environment)
         if config_path is not None:
@@ -151,6 +186,7 @@ class Knative:
         )
         self.broker_url = await self.broker.serve()
         await self._start_functions()
+        self._stack.push_async_callback(self._deliver_the_rest)
         self.schedule = await self._stack.enter_async_context(
             Schedule(self._pings(manifests), lambda _: self.broker.accept, say=self._say)
         )
@@ -160,6 +196,7 @@ class Knative:
             await self._start_sources(manifests, admin)
         for ping in self._pings(manifests):
             await self.schedule.fire_now(ping.name)
+        self._leaving = asyncio.create_task(self._leave(self._presence))
 
     def _config_path(self) -> Path | None:
         given = self._given_config

@@ -1,6 +1,7 @@
-"""Taking Tenantry out of a cluster: releases first, then functions and rights, then what the functions made.
+"""Taking Tenantry out of a cluster: releases, what sends events, the functions, their rights, then what the functions made.
 
-In this order nothing is left that only a function can take away, and no function puts back what is removed.  Only objects
+In this order nothing is left that only a function can take away, no function meets a right that is gone, and none puts back what
+is removed.  Functions that run on one machine are asked to end and waited for like the pods of a cluster.  Only objects
 that are named in our own files, or that our field managers wrote, are touched; namespaces of projects and everything that
 people put into them stay.  Every step tolerates what is not there, missing kinds included.
 """
@@ -8,17 +9,20 @@ people put into them stay.  Every step tolerates what is not there, missing kind
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tenantry.api import Api
-from tenantry.api.errors import ConflictError, KindNotServed
+from tenantry.api.errors import ConflictError, KindNotServed, NotFound
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.followed import STAND_IN
 from tenantry.local.install import INSTALL_MANAGER, PART_OF, Say
 from tenantry.local.kinds import kind_of
+from tenantry.local.presence import END, PRESENCE
+from tenantry.local.removal import Files
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
@@ -28,13 +32,16 @@ from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT,
     HELM_CHART,
     HELM_RELEASE,
     JOB,
+    LEASE,
     MUTATING_WEBHOOKS,
     NAMESPACE,
     NAMESPACE_SCOPE,
     NETWORK_POLICY,
+    POD,
     PROJECT_HELM_CHART,
     ROLE,
     ROLE_BINDING,
@@ -74,9 +81,12 @@ from tenantry.model.names import (
 )
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_registration
+from tenantry.serving.server import FUNCTIONS
 
 MANAGERS = "tenantry-"
 POLL_S = 1.0
+ANSWER_S = 15.0
+"""Who holds a Lease on one machine and lives answers within this time."""
 _MADE = (
     (ROLE_BINDING, f"{OPERATED}=true"),
     (CONFIG_MAP, f"{OPERATED}=true"),
@@ -95,7 +105,6 @@ _RUNS_HELM = (CLUSTER_ROLE_BINDING, JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
 """What release-provisioning makes for a HelmChart, in the system namespace and beside it."""
 
 _INJECTED = (CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
-_LAST = ("ServiceAccount", "ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role")
 
 
 @dataclass
@@ -119,7 +128,7 @@ class Uninstaller:
     Args:
         crds: remove our CustomResourceDefinitions too, and with them every object of these kinds.
         dry_run: only look.
-        timeout_s: how long releases may take to go, and then CRDs.
+        timeout_s: how long releases may take to go, then functions, and then CRDs.
     """
 
     def __init__(
@@ -134,7 +143,7 @@ class Uninstaller:
         self.done = Uninstallation(dry_run=dry_run)
 
     async def run(self) -> Uninstallation:
-        """Do it; when releases do not go in time, ``remaining`` names them and nothing else is removed.
+        """Do it; when releases or functions do not go in time, ``remaining`` names them and nothing after them is removed.
 
         Raises:
             ApiError: the API server refuses or is away; a second call goes on where this one ended.
@@ -142,12 +151,18 @@ class Uninstaller:
         charts = await self._charts()
         for chart in charts:
             await self._ask_for_clean_up(chart)
-        if not self._dry_run and not await self._releases_are_gone():
+        if not self._dry_run and not await self._are_gone(self._releases):
             return self.done
-        ours = _our_files()
-        files = [each for each in ours if each["kind"] not in _LAST]
-        rights = sorted((each for each in ours if each["kind"] in _LAST), key=lambda each: _LAST.index(each["kind"]))
-        for document in [*files, *reversed(rights)]:
+        files = Files.read()
+        for document in files.sending:
+            await self._remove_file(document)
+        await self._remove_locked_sources()
+        for document in files.running:
+            await self._remove_file(document, propagation="Foreground")  # it goes when its pods have gone
+        await self._ask_to_end()
+        if not self._dry_run and not await self._are_gone(self._functions):
+            return self.done
+        for document in [*files.other, *files.rights]:
             await self._remove_file(document)
         for chart in charts:
             await self._let_go(PROJECT_HELM_CHART, chart, RELEASE_FINALIZER)
@@ -155,14 +170,7 @@ class Uninstaller:
             await self._let_go(HELM_RELEASE, helm_release, LOCK_FINALIZER)
         await self._leave_helm_charts()
         await self._leave_namespace_scopes()
-        for name in (LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE):
-            await self._remove_file(
-                {
-                    "apiVersion": API_SERVER_SOURCE.api_version,
-                    "kind": API_SERVER_SOURCE.kind,
-                    "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-                }
-            )
+        await self._remove_locked_sources()  # should its function have made one anew at its end
         await self._remove_products()
         await self._remove_configuration()
         if self._crds:
@@ -218,10 +226,10 @@ class Uninstaller:
             found += [str(key_of(each)) for each in items if labels_of(each).get(API_GROUP) in groups]
         return sorted(found)
 
-    async def _releases_are_gone(self) -> bool:
+    async def _are_gone(self, look: Callable[[], Awaitable[list[str]]]) -> bool:
         give_up_at = time.monotonic() + self._timeout_s
         told: list[str] = []
-        while left := await self._releases():
+        while left := await look():
             if left != told:
                 self._say(f"waiting for {len(left)} to go: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}")
                 told = left
@@ -242,6 +250,52 @@ class Uninstaller:
         test = {"op": "test", "path": path, "value": finalizer}
         await self._api.json_patch(kind, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}])
         self._say(f"took the finalizer off {key_of(seen)}")
+
+    # -- what runs ---------------------------------------------------------------------------------------
+
+    async def _leases(self) -> list[Object]:
+        return await self._list(LEASE, SYSTEM_NAMESPACE, _selector(PRESENCE))
+
+    async def _ask_to_end(self) -> None:
+        """Have what runs on one machine end; a Lease that nobody answers for is what a killed process left."""
+        asked = await self._leases()
+        for lease in asked:
+            self.done.removed.append(str(key_of(lease)))
+            if not self._dry_run:
+                self._say(f"asked {_holder(lease)} to end")
+                path = pointer("metadata", "annotations")
+                annotations = {**annotations_of(lease), END: "true"}
+                with contextlib.suppress(NotFound):
+                    await self._api.json_patch(
+                        LEASE, lease["metadata"]["name"], SYSTEM_NAMESPACE, [{"op": "add", "path": path, "value": annotations}]
+                    )
+        give_up_at = time.monotonic() + ANSWER_S
+        while asked and not self._dry_run:
+            asked = [lease for lease in await self._leases() if not (lease.get("spec") or {}).get("renewTime")]
+            if asked and time.monotonic() > give_up_at:
+                for lease in asked:
+                    self._say(f"{_holder(lease)} does not answer: nothing runs there any more")
+                    await self._api.delete(LEASE, lease["metadata"]["name"], SYSTEM_NAMESPACE, uid=lease["metadata"]["uid"])
+                return
+            await asyncio.sleep(POLL_S if asked else 0)
+
+    async def _functions(self) -> list[str]:
+        """What runs functions: in the cluster, and on machines that answered."""
+        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join(FUNCTIONS)})"
+        found = [each for kind in _RUNNING for each in await self._list(kind, SYSTEM_NAMESPACE, selector)]
+        return sorted(
+            [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]
+        )
+
+    async def _remove_locked_sources(self) -> None:
+        for name in (LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE):
+            await self._remove_file(
+                {
+                    "apiVersion": API_SERVER_SOURCE.api_version,
+                    "kind": API_SERVER_SOURCE.kind,
+                    "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
+                }
+            )
 
     # -- what people made --------------------------------------------------------------------------------
 
@@ -300,7 +354,7 @@ class Uninstaller:
 
     # -- the installation --------------------------------------------------------------------------------
 
-    async def _remove_file(self, document: Object) -> None:
+    async def _remove_file(self, document: Object, propagation: str = "Background") -> None:
         """Delete an object of our files, if it is there and carries our label or was applied by our installer."""
         kind, _ = kind_of(document["apiVersion"], document["kind"])
         metadata = document["metadata"]
@@ -313,21 +367,23 @@ class Uninstaller:
         if not _is_part_of(live):
             self.done.kept.append(f"{key_of(live)}: not made by Tenantry")
             return
-        await self._delete(kind, live)
+        await self._delete(kind, live, propagation)
 
-    async def _delete(self, kind: Kind, live: Object) -> None:
+    async def _delete(self, kind: Kind, live: Object, propagation: str = "Background") -> None:
         if is_terminating(live):
             return
-        self.done.removed.append(str(key_of(live)))
+        if (name := str(key_of(live))) not in self.done.removed:
+            self.done.removed.append(name)
         if self._dry_run:
             return
         metadata = live["metadata"]
-        await self._api.delete(kind, metadata["name"], metadata.get("namespace", ""), uid=metadata["uid"])
+        where = metadata.get("namespace", "")
+        await self._api.delete(kind, metadata["name"], where, uid=metadata["uid"], propagation=propagation)
         self._say(f"removed {key_of(live)}")
 
     async def _remove_configuration(self) -> None:
         """The ConfigMaps of the configuration, whose names end in a hash."""
-        for live in await self._list(CONFIG_MAP, SYSTEM_NAMESPACE, ",".join(f"{key}={value}" for key, value in PART_OF.items())):
+        for live in await self._list(CONFIG_MAP, SYSTEM_NAMESPACE, _selector(PART_OF)):
             await self._delete(CONFIG_MAP, live)
 
     async def _remove_products(self) -> None:
@@ -413,21 +469,15 @@ def _is_somebodys(obj: Object) -> bool:
     return key not in usual and not is_terminating(obj)
 
 
-def _our_files() -> list[Object]:
-    """The objects of our deployment files in the order in which they go: what sends events, what runs, what gives rights."""
-    knative = deployment_folder("knative")
-    found = [*documents(deployment_folder("triggers")), *documents(knative)]
-    # Earlier installations had these sources as ApiServerSources, which an upgrade leaves behind.
-    earlier = {"apiVersion": API_SERVER_SOURCE.api_version, "kind": API_SERVER_SOURCE.kind}
-    found += [{**earlier, "metadata": each["metadata"]} for each in found if each.get("kind") == "ContainerSource"]
-    skipped = (NAMESPACE.kind, CUSTOM_RESOURCE_DEFINITION.kind)
-    named = {key_of(each): each for each in found if _is_whole(each) and each["kind"] not in skipped}
-    return list(named.values())
+_RUNNING = (kind_of("serving.knative.dev/v1", "Service")[0], DEPLOYMENT, POD)
 
 
-def _is_whole(document: Object) -> bool:
-    """Whether a document is an object and not a patch, a kustomization or a configuration."""
-    return "$patch" not in document and "kind" in document and bool((document.get("metadata") or {}).get("name"))
+def _selector(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _holder(lease: Object) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or lease["metadata"]["name"])
 
 
 def _is_part_of(live: Object) -> bool:

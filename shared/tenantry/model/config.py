@@ -142,8 +142,8 @@ class Chart(Section):
         group = value.partition("/")[0]
         if len(group) > _GROUP_LIMIT:
             raise ValueError(
-                f"{value!r}: the part before the slash has {len(group)} characters, and at most {_GROUP_LIMIT} fit into the label "
-                "that HelmCharts and HelmReleases get"
+                f"{value!r}: the part before the slash has {len(group)} characters, and at most {_GROUP_LIMIT} fit into the "
+                "label that HelmCharts and HelmReleases get"
             )
         if value.replace("/", ".") == _KUBERNETES_OWN:
             raise ValueError(f"{value!r}: the chart's ConfigMap would be called {_KUBERNETES_OWN}, which is Kubernetes' own")

@@ -91,6 +91,7 @@ HELM_CHART = Kind("helm.cattle.io/v1", "HelmChart", "helmcharts")
 HELM_CHART_CONFIG = Kind("helm.cattle.io/v1", "HelmChartConfig", "helmchartconfigs")
 JOB = Kind("batch/v1", "Job", "jobs")
 POD = Kind("v1", "Pod", "pods")
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 HELM_RELEASE = Kind("helm.cattle.io/v1alpha1", "HelmRelease", "helmreleases")
 
 

@@ -65,7 +65,7 @@ class Function:
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
         self._units = units
-        self._made: tuple[Unit[Any], ...] = ()
+        self._made: Units | None = None
         self._settings: Settings | None = None
         self._api: Api | None = None
         self._engine: Engine | None = None
@@ -80,7 +80,7 @@ class Function:
         """
         if self._settings is None:
             settings = Settings(config or load_config())
-            self._made = tuple(self._units(settings))
+            self._made = self._units(settings)
             self._settings = settings
         return self._settings
 
@@ -89,7 +89,7 @@ class Function:
         async with self._starting:
             if self._engine is None:
                 settings = self.configure()
-                units, self._made = self._made or tuple(self._units(settings)), ()  # an engine has units of its own
+                units, self._made = self._made or self._units(settings), None  # an engine has units of its own
                 concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency))
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency

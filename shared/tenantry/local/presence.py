@@ -1,0 +1,84 @@
+"""Tenantry on one machine makes itself known in the cluster, so that an uninstallation can have it end before its rights go.
+
+In a cluster an uninstallation deletes what runs the functions and waits for their pods.  Here it finds a Lease for each
+`Knative` that runs, on whatever machine: it writes the annotation `END` into it and waits until the Lease is gone.  Who holds
+the Lease answers with a ``renewTime``, finishes what was accepted, ends sources and functions, and deletes it.  A Lease without
+an answer is what a killed process left.  Nothing is renewed meanwhile: at rest nothing is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from tenantry.api import Api
+from tenantry.api.errors import ApiError
+from tenantry.local.backlog import Verb
+from tenantry.local.install import PART_OF
+from tenantry.local.reflector import Reflector
+from tenantry.model.kinds import LEASE, Object, annotations_of
+from tenantry.model.names import SYSTEM_NAMESPACE
+
+PRESENCE = {**PART_OF, "app.kubernetes.io/component": "one-machine"}
+"""The labels of these Leases."""
+END = "tenantry.dev/end"
+"""Annotation ``true`` on such a Lease: its holder is asked to end."""
+_GOODBYE_S = 5.0
+
+
+class Presence:
+    """A Lease between ``async with`` and its end; ``asked`` is set when an uninstallation wants its holder to end."""
+
+    def __init__(self, api: Api) -> None:
+        self.asked = asyncio.Event()
+        self.name = f"tenantry-{secrets.token_hex(4)}"
+        self._api = api
+        selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
+        self._reflector = Reflector(
+            api,
+            LEASE,
+            SYSTEM_NAMESPACE,
+            label_selector=selector,
+            keep_objects=True,
+            on_change=self._changed,
+            on_state=lambda *_: None,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        holder = f"{socket.gethostname()}/{os.getpid()}"
+        await self._api.apply(LEASE, self._lease({"holderIdentity": holder, "acquireTime": _now()}))
+        self._tasks = [asyncio.create_task(self._reflector.run()), asyncio.create_task(self._answer())]
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(ApiError, TimeoutError):  # the control plane may be gone before us
+            await asyncio.wait_for(self._api.delete(LEASE, self.name, SYSTEM_NAMESPACE), _GOODBYE_S)
+
+    def _lease(self, spec: Object) -> Object:
+        metadata = {"name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": dict(PRESENCE)}
+        return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+
+    def _changed(self, verb: Verb, namespace: str, name: str, obj: Object | None) -> None:
+        del namespace
+        if name == self.name and verb != "delete" and obj is not None and annotations_of(obj).get(END) == "true":
+            self.asked.set()
+
+    async def _answer(self) -> None:
+        await self.asked.wait()
+        patch = [{"op": "add", "path": "/spec/renewTime", "value": _now()}]
+        with contextlib.suppress(ApiError):
+            await self._api.json_patch(LEASE, self.name, SYSTEM_NAMESPACE, patch)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
