@@ -135,8 +135,20 @@ async def _may(api: Api, who: str, verb: str, config_map: str) -> bool:
     return bool(answer["status"]["allowed"])
 
 
+async def _uninstall(kubeconfig: str | Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tenantry.cli", "uninstall", "--yes", "--kubeconfig", str(kubeconfig)),
+        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "TENANTRY_CONFIG": CONFIGURATION},
+        cwd=ROOT,
+    )
+    output, errors = await asyncio.wait_for(process.communicate(), 90)
+    assert process.returncode == 0, (output + errors).decode()
+
+
 async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
-    """One command runs everything, real Helm and the lock on what it made included; SIGTERM ends it with nothing left."""
+    """One command runs everything, real Helm and the lock on what it made included; it is uninstalled, and SIGTERM ends it."""
     await up.says("Ready.")
     kubeconfig = (await up.says("export KUBECONFIG=")).partition("=")[2]
     await up.says(f"kubectl label namespace team-a {LABEL}=p-a")
@@ -180,6 +192,11 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         await api.json_patch(CONFIG_MAP, dashboard, RELEASE, [{"op": "replace", "path": "/data/dashboard.json", "value": "{}"}])
         await _until(api, CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
 
+        await _uninstall(kubeconfig)
+        await up.says("Ctrl-C ends the control plane")
+        assert await api.get(HELM_CHART, RELEASE, "cattle-helm-system") is None
+        assert await api.get(NAMESPACE, HOME) is not None, "the control plane stays"
+
     up.process.send_signal(signal.SIGTERM)
     assert await up.ends() == 0, "\n".join(up.lines)
     assert up.lines[-1].endswith("ended")
@@ -218,6 +235,19 @@ async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> 
                     each.kill()
                 assert alive == []
             await people.get(NAMESPACE, HOME)
+
+
+async def test_an_uninstallation_ends_it(tmp_path: Path) -> None:
+    """In somebody else's cluster it ends by itself when Tenantry is uninstalled, and leaves no dead letter."""
+    with ControlPlane(ephemeral=True) as plane:
+        async with _up(tmp_path / "home", "--kubeconfig", str(plane.kubeconfig), "--function", FUNCTION) as up:
+            await up.says("Ready.")
+            processes = psutil.Process(up.process.pid).children(recursive=True)
+            await _uninstall(plane.kubeconfig)
+            assert [each for each in processes if each.is_running()] == []
+            assert await up.ends() == 0, "\n".join(up.lines)
+    assert [line for line in up.lines if "Tenantry was taken out of this cluster" in line]
+    assert not (tmp_path / "home" / "dead-letters.jsonl").exists()
 
 
 async def test_a_wrong_configuration_ends_it_before_anything_is_started(tmp_path: Path) -> None:

@@ -1,0 +1,164 @@
+"""The order of ``tenantry uninstall``: what sends events, then what runs functions, and at last their rights."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tenantry.api import Api
+from tenantry.api.errors import NotFound
+from tenantry.local import uninstall
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.followed import stand_in
+from tenantry.local.install import INSTALL_MANAGER, install, until_served
+from tenantry.local.presence import END, Presence
+from tenantry.local.removal import Files
+from tenantry.local.uninstall import Uninstaller
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    API_SERVER_SOURCE,
+    CLUSTER_ROLE,
+    CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT,
+    LEASE,
+    NAMESPACE,
+    POD,
+    SERVICE_ACCOUNT,
+    Kind,
+    is_terminating,
+)
+from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.testing import eventually
+
+FUNCTION = "scope-binding"
+TRIGGER = Kind("eventing.knative.dev/v1", "Trigger", "triggers")
+KNATIVE_SERVICE = Kind("serving.knative.dev/v1", "Service", "services")
+HOLD = "tests.tenantry.dev/hold"
+
+
+async def _tenantry(plane: ControlPlane, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    """The command line: exit code, what was done, and what was said."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tenantry.cli", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "KUBECONFIG": str(plane.kubeconfig)},
+    )
+    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode or 0, json.loads(output), errors.decode()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def pod(control_plane: ControlPlane, admin: Api) -> AsyncIterator[str]:
+    """A function as in a cluster, with its source, Trigger and rights; its pod's name.  The pod ends when a finalizer is gone."""
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+        await install(api, [FUNCTION], Config(), lambda _: None)
+        for kind in (API_SERVER_SOURCE, TRIGGER, KNATIVE_SERVICE):
+            await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(kind))
+            await until_served(api, stand_in(kind))
+        for kind in (API_SERVER_SOURCE, TRIGGER):
+            await api.apply(kind, next(each for each in Files.read().sending if each["kind"] == kind.kind))
+        for each in documents(deployment_folder("knative") / f"overlays/deployment/{FUNCTION}.yaml"):
+            if each["kind"] == "Deployment":
+                await api.apply(DEPLOYMENT, each)
+        (service,) = documents(deployment_folder("knative") / f"{FUNCTION}/service.yaml")
+        await api.apply(KNATIVE_SERVICE, service)
+
+    async def made() -> str:
+        pods = (await admin.list(POD, SYSTEM_NAMESPACE, label_selector=f"app.kubernetes.io/name={FUNCTION}")).items
+        return str(pods[0]["metadata"]["name"]) if pods else ""
+
+    name = await eventually(made, within=30, what="the Deployment has a pod")
+    await admin.json_patch(POD, name, SYSTEM_NAMESPACE, [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
+    yield name
+    await _let_go(admin, name)
+
+
+async def _let_go(admin: Api, pod: str) -> None:
+    if (await admin.get(POD, pod, SYSTEM_NAMESPACE) or {}).get("metadata", {}).get("finalizers"):
+        await admin.json_patch(POD, pod, SYSTEM_NAMESPACE, [{"op": "remove", "path": "/metadata/finalizers"}])
+
+
+async def _rights(admin: Api) -> list[bool]:
+    """Whether account, role and policy of the function are there."""
+    return [
+        await admin.get(SERVICE_ACCOUNT, FUNCTION, SYSTEM_NAMESPACE) is not None,
+        await admin.get(CLUSTER_ROLE, f"tenantry-{FUNCTION}") is not None,
+        bool((await admin.list(ADMISSION_POLICY)).items),
+    ]
+
+
+async def test_rights_go_when_the_last_pod_has_gone(control_plane: ControlPlane, admin: Api, pod: str) -> None:
+    """Source and Trigger go first, then the function; as long as its pod is there it keeps its rights."""
+    said: list[str] = []
+    ending = asyncio.create_task(Uninstaller(admin, Config(), said.append, timeout_s=60).run())
+
+    async def stopping() -> bool:
+        waits = any(line.startswith("waiting for") for line in said)
+        return waits and is_terminating(await admin.get(POD, pod, SYSTEM_NAMESPACE))
+
+    assert await eventually(stopping, within=30)
+    for kind in (API_SERVER_SOURCE, TRIGGER, KNATIVE_SERVICE):
+        assert [each for each in (await admin.list(kind)).items if not is_terminating(each)] == []
+    assert await _rights(admin) == [True, True, True]
+    code, done, errors = await _tenantry(control_plane, "uninstall", "--yes", "-o", "json", "--timeout", "1")
+    assert code == 1
+    assert f"Pod {SYSTEM_NAMESPACE}/{pod}" in done["remaining"]
+    assert "at the pods. Then call this again." in errors
+    assert not ending.done()
+    assert await _rights(admin) == [True, True, True]
+
+    await _let_go(admin, pod)
+    with contextlib.suppress(NotFound):  # the garbage collector learns of the stand-in for Knative's kind half a minute later
+        patch = [{"op": "remove", "path": "/metadata/finalizers"}]
+        await admin.json_patch(KNATIVE_SERVICE, FUNCTION, SYSTEM_NAMESPACE, patch)
+    assert (await ending).remaining == []
+    assert await _rights(admin) == [False, False, False]
+    kinds = ("ApiServerSource", "Trigger", "Deployment", "ValidatingAdmissionPolicy", "ClusterRole", "ServiceAccount")
+    order = [next(number for number, line in enumerate(said) if line.startswith(f"removed {kind} ")) for kind in kinds]
+    assert order == sorted(order), said
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uninstall, "ANSWER_S", 0.5)
+    monkeypatch.setattr(uninstall, "POLL_S", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_lease_that_nobody_answers_for_holds_nothing_up(control_plane: ControlPlane, admin: Api) -> None:
+    """What a killed `tenantry up` left is removed; one that answers is waited for."""
+    said: list[str] = []
+
+    async def gone() -> bool:
+        return not is_terminating(await admin.get(NAMESPACE, SYSTEM_NAMESPACE))
+
+    await eventually(gone, within=30, what="the namespace of the installation before is gone")
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+        await install(api, [FUNCTION], Config(), lambda _: None)
+        killed = Presence(api)
+        await api.apply(LEASE, killed._lease({"holderIdentity": "elsewhere/1"}))
+        async with Presence(api) as alive:
+            uninstaller = Uninstaller(api, Config(), said.append, timeout_s=1)
+            done = await uninstaller.run()
+            assert alive.asked.is_set()
+            (left,) = (await api.list(LEASE, SYSTEM_NAMESPACE)).items
+            assert left["metadata"]["name"] == alive.name
+            assert left["metadata"]["annotations"] == {END: "true"}
+        assert [each for each in done.remaining if alive.name in each]
+        assert "elsewhere/1 does not answer: nothing runs there any more" in said
+        assert await _rights(api) == [True, True, True]
+
+        done = await Uninstaller(api, Config(), said.append, timeout_s=60).run()
+        assert done.remaining == []
+        assert await _rights(api) == [False, False, False]
