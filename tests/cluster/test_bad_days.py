@@ -19,7 +19,7 @@ from flawless import Calm
 from one_function import ready, serving
 from people import C1, CHART_CONFIG_MAP, FUNCTION, POLICY, People, condition_of, look, marks, marks_of, post, registration, token
 from slow_proxy import Gate
-from times import LOCAL_S, PROJECTS_S
+from times import DEAD_LETTER_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -201,7 +201,7 @@ async def test_dead_letter_names_the_missing_right(system: Knative, people: Peop
             letters = [json.loads(line) for line in system.dead_letters.read_text().splitlines()]
             return [letter for letter in letters if project in letter["subject"]]
 
-        letters = await eventually(given_up, within=LOCAL_S, what="a dead letter")
+        letters = await eventually(given_up, within=DEAD_LETTER_S, what="a dead letter")
     await calm(system)
     await people.registered(project)
 

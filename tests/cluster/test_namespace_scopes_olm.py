@@ -1,6 +1,6 @@
 """Operators that OLM runs read the list too, and their webhooks see the members only (sb-84 to sb-89).
 
-OLM itself is not needed: its kind is served by a CRD of the tests, which is added while the system runs.
+OLM itself is not needed: its kinds are served by CRDs of the tests, which are added while the system runs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tenantry.model.kinds import (
     DEPLOYMENT,
     MUTATING_WEBHOOKS,
     NAMESPACE_SCOPE,
+    OPERATOR_GROUP,
     VALIDATING_WEBHOOKS,
     Kind,
     Object,
@@ -40,25 +41,27 @@ LITERAL = {"name": "WATCH_NAMESPACE", "value": "somewhere"}
 OTHER = {"name": "OTHER", "value": "stays"}
 ON = {"enable": True}
 CRD = stand_in(CLUSTER_SERVICE_VERSION)
+CRDS = (CRD, stand_in(OPERATOR_GROUP))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def without_olm(admin: Api) -> None:
-    """The kind is not served, whatever other tests left."""
-    await admin.delete(CUSTOM_RESOURCE_DEFINITION, CRD["metadata"]["name"])
+    """OLM's kinds are not served, whatever other tests left."""
+    for crd in CRDS:
+        await admin.delete(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"])
     await eventually(lambda: _no_crd(admin), within=SERVED_S)
 
 
 async def _no_crd(admin: Api) -> bool:
-    return await admin.get(CUSTOM_RESOURCE_DEFINITION, CRD["metadata"]["name"]) is None
+    return all([await admin.get(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"]) is None for crd in CRDS])
 
 
 @pytest_asyncio.fixture
 async def olm(own: Operators, admin: Api) -> Operators:
-    """The same in a cluster where OLM's kind is served."""
-    if await _no_crd(admin):
-        await admin.create(CUSTOM_RESOURCE_DEFINITION, CRD)
-    await until_served(admin, CRD)
+    """The same in a cluster where OLM's kinds are served; their source watches nothing until both are."""
+    for crd in CRDS:
+        await admin.apply(CUSTOM_RESOURCE_DEFINITION, crd)
+        await until_served(admin, crd)
     return own
 
 

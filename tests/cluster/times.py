@@ -33,3 +33,5 @@ LOCAL_S = 30.0
 """Sources, broker and Job runner of one machine, for which no check names a time: they try again after growing pauses."""
 VOLUME_S = 90.0
 """Hundreds of objects at once beside other tests on the same cores: how fast that is, is a question for ``make bench``."""
+DEAD_LETTER_S = 90.0
+"""An event is a dead letter after seven tries with pauses of 63 s in all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,18 @@ def ping(**spec: Any) -> dict[str, Any]:
 
 def source(**spec: Any) -> dict[str, Any]:
     return document("ApiServerSource", {"resources": [{"apiVersion": "v1", "kind": "Namespace"}], **SINK, **spec})
+
+
+def configuration(*resources: dict[str, Any], **changes: Any) -> str:
+    watched = resources or ({"gvr": {"Group": "", "Version": "v1", "Resource": "configmaps"}},)
+    return json.dumps({"namespaces": [""], "allNamespaces": True, "mode": "Resource", "resources": watched, **changes})
+
+
+def container_source(config: str = "", image: str = "r/apiserver_receive_adapter:v1", **variables: str) -> dict[str, Any]:
+    given = {"NAME": "a", "NAMESPACE": "s", "SYSTEM_NAMESPACE": "k", "K_SOURCE_CONFIG": config or configuration(), **variables}
+    env = [{"name": name, "value": value} for name, value in given.items()]
+    pod = {"serviceAccountName": "reader", "containers": [{"name": "adapter", "image": image, "env": env, "ports": []}]}
+    return document("ContainerSource", {**SINK, "ceOverrides": {"extensions": {"x": "y"}}, "template": {"spec": pod}})
 
 
 def written(folder: Path, *documents: Any) -> Path:
@@ -89,6 +102,23 @@ def test_our_own_triggers_load() -> None:
             "spec.namespaceSelector.matchExpressions[0]: In and NotIn need values",
         ),
         (source(ceOverrides={"extensions": {"subject": "x"}}), "spec.ceOverrides.extensions: 'subject' cannot be"),
+        (
+            container_source(image="example.com/other:1"),
+            "containers[0].image: only Knative's apiserver_receive_adapter is played",
+        ),
+        (container_source("{"), "env.K_SOURCE_CONFIG: not valid JSON"),
+        (container_source(configuration(allNamespaces=False)), "K_SOURCE_CONFIG.allNamespaces: only true is played here"),
+        (container_source(configuration(mode="Both")), "K_SOURCE_CONFIG.mode: "),
+        (container_source(configuration(failFast=True)), "K_SOURCE_CONFIG: unknown key 'failFast'"),
+        (container_source(K_CA_CERTS="x"), "env: unknown key 'K_CA_CERTS'"),
+        (
+            container_source(configuration({"gvr": {"Group": "", "Version": "v1", "Resource": "gateways"}})),
+            "resources[0].gvr: no kind is known here that is served as gateways in v1",
+        ),
+        (
+            container_source(configuration({"gvr": {"Group": "", "Version": "v1", "Resource": "pods"}, "selector": "a>b"})),
+            "resources[0].selector: 'a>b' is no part of a label selector",
+        ),
         (ping(schedule="@every 1m"), "'@every 1m' is not supported"),
         (ping(schedule="* * *"), "has 3 fields"),
         (ping(schedule="99 * * * *"), "'99 * * * *' is not a schedule"),
@@ -217,3 +247,22 @@ def test_a_source_plays_only_what_somebody_hears() -> None:
     assert found["namespace-registration-owned"] == ["ServiceAccount", "NetworkPolicy"]
     assert "HelmChart" in found["release-provisioning-owned"]
     assert len(found) == 3
+
+
+def test_a_container_source_is_the_source_that_it_stands_for(tmp_path: Path) -> None:
+    """Kinds from plurals, selectors from their text, the pod's account, and every namespace."""
+    jobs = {"gvr": {"Group": "batch", "Version": "v1", "Resource": "jobs"}, "selector": "a=b,c in (d, e),f notin (g),h,!i"}
+    (spec,) = load(written(tmp_path, container_source(configuration(jobs), KUBE_API_QPS="20"))).sources
+
+    assert [(each.api_version, each.kind, str(each.selector)) for each in spec.resources] == [
+        ("batch/v1", "Job", "a=b,c in (d,e),f notin (g),h,!i")
+    ]
+    assert (spec.name, spec.mode, spec.service_account_name, spec.owner) == ("a", "Resource", "reader", None)
+    assert spec.namespace_selector == Selector()
+    assert spec.ce_overrides.extensions == {"x": "y"}
+
+
+def test_one_name_for_two_shapes_of_a_source_is_refused(tmp_path: Path) -> None:
+    """A ContainerSource beside the ApiServerSource that it replaces would tell everything twice."""
+    with pytest.raises(ManifestError, match="default/a is there already"):
+        load(written(tmp_path, source(), container_source()))

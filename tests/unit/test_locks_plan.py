@@ -19,11 +19,14 @@ from lock_enforcement.releases.plan import (
     revision_kept,
 )
 from lock_enforcement.sources.plan import Watched, plan_sources
+from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
+from tenantry.engine.engine import DEADLINE_S
 from tenantry.model.config import Config
 from tenantry.model.drift import partial
 from tenantry.model.helm import Mark, Record
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, Key, Kind, Object, key_of
 from tenantry.model.locks import annotation_problems, ignore_problems, ignored
+from tenantry.model.names import LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.model.plan import Apply, Delete, PutBack, Refusal, RemoveFinalizers
 
 CONFIG = Config()
@@ -269,3 +272,39 @@ def test_sources_follow_what_is_locked() -> None:
     (gone,) = plan_sources(Watched(namespaced=live)).writes()
     assert isinstance(gone, Delete)
     assert list(plan_sources(Watched(served=False)).writes()) == []
+
+
+def made_source(generation: int = 2, observed: int = 2, ready: str = "True", kinds: int = 1, namespaces: int = 0) -> Object:
+    status = {"observedGeneration": observed, "conditions": [{"type": "Ready", "status": ready}]}
+    given = {"namespaces": [f"n{number}" for number in range(namespaces)]} if namespaces else {}
+    metadata = {"name": LOCKED_SOURCE, "namespace": SYSTEM_NAMESPACE, "uid": "u", "generation": generation}
+    return {"metadata": metadata, "spec": {"resources": [{}] * kinds}, "status": {**status, **given}}
+
+
+@pytest.mark.parametrize(
+    ("source", "ready"),
+    [
+        (None, False),
+        ({"metadata": {"generation": 1}, "spec": {}}, False),
+        (made_source(), True),
+        (made_source(observed=1), False),
+        (made_source(ready="Unknown"), False),
+        ({**made_source(), "status": {"observedGeneration": 2}}, False),
+    ],
+)
+def test_a_source_is_ready_as_it_is_declared_now(source: Object | None, ready: bool) -> None:
+    """Only what Knative says of the newest generation counts."""
+    assert is_ready(source) is ready
+
+
+@pytest.mark.parametrize(
+    ("kinds", "namespaces", "seconds"), [(3, 0, 0.0), (1, 1, 1.0), (2, 5, 1.0), (1, 48, 8.6), (4, 10, 7.0), (4, 100, 30.0)]
+)
+def test_an_adapter_begins_its_watches_one_after_the_other(kinds: int, namespaces: int, seconds: float) -> None:
+    """Ten at once and then five a second, as far as one event may wait; who plays without an adapter watches at once."""
+    assert beginning_s(made_source(kinds=kinds, namespaces=namespaces)) == pytest.approx(seconds)
+
+
+def test_the_wait_for_an_adapter_fits_into_one_event() -> None:
+    """Waiting and looking end before the engine's deadline."""
+    assert LONGEST_S + 10 <= DEADLINE_S

@@ -1,5 +1,6 @@
 """What the workloads of OLM's objects share.  OLM itself is not needed: its kinds are served by CRDs that take anything."""
 
+from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.followed import stand_in
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -40,6 +41,9 @@ def leaves_the_rest_alone(moment: Moment) -> str:
     return "" if rest[0] == rest[1] and changed == kept else f"changed {rest}, the original kept: {kept}"
 
 
+OLM_SOURCE = documents(deployment_folder("knative") / "olm")
+"""What a cluster adds where OLM is there."""
+
 OPS, CSV, OPTED = "ops-@", "op-@", {"scope-binding/olm-compat": "true"}
 MODES = [{"type": mode, "supported": True} for mode in ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")]
 
@@ -70,6 +74,7 @@ def operators() -> Workload:
     made = scopes()
     made.config = {"scopeBinding": {"olm": {"enabled": True}}}
     made.installed = [stand_in(CLUSTER_SERVICE_VERSION), stand_in(OPERATOR_GROUP)]
+    made.sources = OLM_SOURCE
     made.watched = (*made.watched, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)
     made.handover = "scope-binding/generated"
     made.ends = [*made.ends, pairs_have_versions]

@@ -1,11 +1,11 @@
 """scope-binding: operators that OLM runs read the list of namespaces, and their webhooks see those only."""
 
 from tenantry.local.followed import stand_in
-from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, Object
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, VALIDATING_WEBHOOKS, Object
 from tenantry.testing.workload import Step, apply, delete, together
 
 from ._namespace_scopes import BEGIN, OPS, namespace_scopes
-from ._olm import LITERAL, ORIGINAL, leaves_the_rest_alone
+from ._olm import LITERAL, OLM_SOURCE, ORIGINAL, leaves_the_rest_alone
 
 CSV, HOOKS, OTHER = "op-@", "hooks-@", {"name": "OTHER", "value": "stays"}
 ASKS = {"nss.operator.ibm.com/managed-operators": "my-op", "nss.operator.ibm.com/managed-webhooks": ""}
@@ -33,7 +33,8 @@ def injects(*members: str, on: bool = True) -> Step:
 
 
 workload = namespace_scopes()
-workload.installed = [stand_in(CLUSTER_SERVICE_VERSION)]
+workload.installed = [stand_in(CLUSTER_SERVICE_VERSION), stand_in(OPERATOR_GROUP)]
+workload.sources = OLM_SOURCE
 workload.watched = (*workload.watched, CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS)
 workload.handover = ORIGINAL  # nothing else remembers what there was
 workload.safe = [*workload.safe, leaves_the_rest_alone]
