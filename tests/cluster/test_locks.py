@@ -24,6 +24,7 @@ from locking import (
     Locks,
     condition,
     config_map,
+    copy_of,
     end_hook,
     locking,
     pod_hook,
@@ -42,6 +43,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
     CONFIG_MAP,
+    EVENT,
     HELM_RELEASE,
     RESOURCE_QUOTA,
     SECRET,
@@ -518,6 +520,36 @@ async def test_what_cannot_be_changed_back_is_made_anew(helm: Helm, locks: Locks
         assert path in told[-1]["note"]
         assert f"{kind.kind} {name}/{each}" in told[-1]["note"]
         assert len(told) == 1
+
+
+async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """One that Kubernetes takes drifts and is put back like any other; one that it does not take is told, and the rest is kept."""
+    name, huge = f"huge-{token()}", "1e1000000"
+    await locks.namespace(name)
+    await locks.lockable(RESOURCE_QUOTA)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"limits.cpu": "2"}}}
+    other = {**quota, "metadata": {"name": "other"}, "spec": {"hard": {"limits.cpu": huge}}}
+    await helm.install(name, name, quota, json.dumps(other), config_map("c1", {"a": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    for each, drifted, kept in (("q", huge, "2"), ("other", "2", "10e999999")):
+        await locks.edit(RESOURCE_QUOTA, each, name, ("replace", "/spec/hard/limits.cpu", drifted))
+        await locks.until(RESOURCE_QUOTA, each, name, lambda found, kept=kept: found["spec"]["hard"]["limits.cpu"] == kept)  # type: ignore[misc]
+
+    (record,) = (await admin.list(SECRET, name, label_selector="owner=helm")).items
+    no_number = {**quota, "spec": {"hard": {"limits.cpu": "1e99999999999999999999"}}}
+    parts = [{**part, "metadata": {**part["metadata"], "namespace": name}} for part in (no_number, config_map("c1", {"a": "1"}))]
+    edited = copy_of({**record, "apiVersion": "v1"}, name, "---\n".join(json.dumps(part) + "\n" for part in parts))
+    await locks.edit(SECRET, record["metadata"]["name"], name, ("replace", "/data/release", edited["data"]["release"]))
+    status = await locks.status(name, lambda found: condition(found, "Complete").get("status") == "False")
+    told = condition(status, "Complete")
+    assert told["reason"] == "Refused"
+    assert f"ResourceQuota {name}/q was refused" in told["message"]
+    assert "quantity" in told["message"]
+    assert "correct the chart" in told["message"]
+    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "2"))
+    await knative_.sweep(FUNCTION)  # what is watched changes with the kinds of the manifest
+    await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"})
 
 
 def right(found: dict[str, object]) -> bool:

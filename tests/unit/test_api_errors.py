@@ -57,6 +57,13 @@ def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any
         (400, status('admission webhook "v.example.com" denied the request: no', ""), AdmissionDenied),
         (418, {}, RefusedError),
         (500, status("", "InternalError"), TransientError),
+        (
+            500,
+            status(
+                "failed to convert new object (n/q; /v1, Kind=ResourceQuota) to proper version: unable to convert unstructured object"
+            ),
+            Invalid,
+        ),
         (502, {"message": "bad gateway"}, TransientError),
         (503, status("", "ServiceUnavailable"), TransientError),
         (504, status("", "Timeout"), TransientError),

@@ -277,10 +277,21 @@ def test_who_did_it() -> None:
         ("x", None),
         (True, None),
         ("1.2.3", None),
+        ("1e999", "1e999"),
+        ("1e999E", "1e1017"),
+        ("1e9999999", None),
+        ("-1E+9999999", None),
+        ("1e-9999999", None),
+        ("9" * 28, "9" * 28),
+        ("9" * 29, None),
+        pytest.param("9" * 100_000, None, id="long"),
+        pytest.param(10**5000, None, id="long number"),
+        (1e300, "1e300"),
+        ([], None),
     ],
 )
 def test_quantities(text: object, amount: str | None) -> None:
-    """Quantities are numbers."""
+    """Quantities are numbers; one that is longer than any in use is none, and nothing is raised."""
     assert quantity(text) == (Decimal(amount) if amount is not None else None)
 
 

@@ -96,6 +96,14 @@ def test_scalars_are_those_of_kubernetes() -> None:
     }
 
 
+def test_a_number_of_thousands_of_digits_is_told() -> None:
+    """In whatever base it is written; the next document is read."""
+    (found,) = read_manifest(document("a") + "n: 0x" + "f" * 5000 + "\n---\n" + document("b")).objects
+    (problem,) = read_manifest(document("a") + "n: 0x" + "f" * 5000 + "\n").problems
+    assert found["metadata"]["name"] == "b"
+    assert "a number of more than 1024 bits" in problem.why
+
+
 def test_a_dash_line_inside_a_text_ends_nothing() -> None:
     """Only a line that is the separator separates."""
     text = document("a") + "data:\n  k: |\n    ---\n    b\n"

@@ -374,6 +374,7 @@ def refused(key: Key, cause: str, message: str) -> Problem:
         "rights": " To fix it, add the right to the ClusterRole tenantry-lock-enforcement-kinds",
         "quota": " To fix it, raise the ResourceQuota",
         "admission": " To fix it, change the admission policy, or pause the lock of this object",
+        "invalid": " To fix it, correct the chart and upgrade, or pause the lock of this object",
     }
     if key.kind == HELM_RELEASE.kind:
         fixes = {**fixes, "rights": " To fix it, apply knative/lock-enforcement/rights.yaml again"}

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from scope_binding.namespace_scopes.names import ORIGINAL
 from tenantry.model.kinds import Object, annotations_of
 from tenantry.model.pointer import pointer
@@ -14,7 +16,7 @@ from tenantry.model.pointer import pointer
 def record_of(obj: Object) -> dict[str, Any]:
     """What was replaced in an object, as its annotation tells; what nobody can read tells nothing."""
     try:
-        found = json.loads(annotations_of(obj).get(ORIGINAL, "{}"))
+        found = from_json(annotations_of(obj).get(ORIGINAL, "{}"), allow_inf_nan=False)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -378,7 +378,7 @@ class Api:
 def _patience(response: aiohttp.ClientResponse) -> float | None:
     """The seconds that ``Retry-After`` asks to wait, given as such or as a date (RFC 9110, 10.2.3)."""
     asked = response.headers.get("Retry-After", "")
-    if asked.isdigit():
+    if asked.isdecimal():
         return float(asked)
     try:
         return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())

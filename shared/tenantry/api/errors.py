@@ -145,9 +145,13 @@ def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
     return AdmissionDenied
 
 
+_MISFIT = ("typed patch object", "unable to convert unstructured object")
+"""An apply of a field that the kind does not have, or of a value that its field cannot have."""
+
+
 def _failed(message: str) -> type[ApiError]:
-    """An apply of a field that the kind does not have is answered as if the server had failed."""
-    return Invalid if "typed patch object" in message else TransientError
+    """What an apply cannot make sense of is answered as if the server had failed."""
+    return Invalid if any(words in message for words in _MISFIT) else TransientError
 
 
 def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | None = None, method: str = "GET") -> ApiError:

@@ -115,7 +115,8 @@ _VANISHING: Mapping[str, tuple[Any, ...]] = {
 """Zeros that the API server does not store, by field."""
 _QUANTITIES_IN = frozenset({"capacity", "hard", "limits", "max", "min", "overhead", "podFixed", "requests", "default"})
 _QUANTITIES = frozenset({"averageValue", "divisor", "sizeLimit", "targetAverageValue"})
-_QUANTITY = re.compile(r"([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_QUANTITY = re.compile(r"([-+]?[0-9.]{1,28}(?:[eE][-+]?[0-9]{1,3})?)(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+"""As many digits as a product keeps exactly, and no exponent that is out of its range: `1e9999999` is a quantity for Kubernetes."""
 _FACTORS: Mapping[str, Decimal] = {
     "": Decimal(1),
     "n": Decimal("1e-9"),
@@ -378,8 +379,14 @@ def _bytes(text: Any) -> bytes | None:
 
 
 def quantity(value: Any) -> Decimal | None:
-    """A Kubernetes quantity as a number: ``1000m`` is 1; None when it is none."""
-    found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
+    """A Kubernetes quantity as a number: ``1000m`` is 1; None when it is none, or longer than anybody writes one.
+
+    What is none here is compared as it is written; whether it means the same is then for the API server to say.
+    """
+    try:
+        found = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
+    except ValueError:  # a whole number of thousands of digits
+        return None
     if found is None:
         return None
     try:

@@ -22,6 +22,8 @@ _DEPTH = 5
 """How deep lists may stand in lists."""
 
 DEEPEST = 120
+WIDEST = 1024
+"""Bits of a whole number: one of thousands of digits cannot even be written down."""
 """How deep maps and lists may stand in each other; the deepest CRDs have a few dozen levels."""
 
 _TOWER = 1000
@@ -131,6 +133,8 @@ def _expect_plain(value: Any, levels: int, left: list[int]) -> None:
     elif isinstance(value, list):
         for below in value:
             _expect_plain(below, levels - 1, left)
+    elif isinstance(value, int) and value.bit_length() > WIDEST:
+        raise NotReadable(f"a number of more than {WIDEST} bits")
     elif not (value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))):
         raise NotReadable(f"a value of type {type(value).__name__}, which JSON does not have")
 
