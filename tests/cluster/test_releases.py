@@ -113,8 +113,18 @@ async def test_a_chart_that_is_asked_for_is_provisioned(owners: Owners) -> None:
 async def test_values_come_in_four_layers(owners: Owners) -> None:
     """The owner's values win over defaults, the configuration over the owner's, and what the project is over everything."""
     project = await owners.project()
+    expressions = [{"key": "team", "operator": "Exists"}]
+    selector = {"matchLabels": {"evil": "1"}, "matchExpressions": expressions}
     given = {
-        "global": {"cattle": {"projectID": "evil", "url": "https://mine", "rkeVersion": "mine", "systemDefaultRegistry": "reg"}},
+        "global": {
+            "cattle": {
+                "projectID": "evil",
+                "url": "https://mine",
+                "rkeVersion": "mine",
+                "systemDefaultRegistry": "reg",
+                "projectNamespaceSelector": selector,
+            }
+        },
         "data": {"hello": "w"},
         "targets": ["mine", "too"],
     }
@@ -128,6 +138,7 @@ async def test_values_come_in_four_layers(owners: Owners) -> None:
 
     assert (cattle["projectID"], values["data"]) == (project, {"hello": "w"})
     assert cattle["url"] == "https://mine"
+    assert cattle["projectNamespaceSelector"] == {"matchLabels": {PROJECT_ID: project}, "matchExpressions": expressions}
     assert cattle["systemDefaultRegistry"] == "reg"
     assert cattle["rkeVersion"] == "from-the-file"
     assert values["targets"] == ["file"]

@@ -172,6 +172,30 @@ def test_forced_values_stand_on_anything(broken: Object) -> None:
         assert cattle["projectNamespaceSelector"] == {"matchLabels": {"helm.cattle.io/projectId": "p-a"}}
 
 
+@pytest.mark.parametrize(
+    ("config", "asks_for", "selector"),
+    [
+        (config(), {}, {"matchLabels": {"helm.cattle.io/projectId": "p-a"}, "matchExpressions": ["x"], "mine": {"a": 1}}),
+        (
+            config(system=""),
+            {},
+            {"matchLabels": {"field.cattle.io/projectId": "p-a"}, "matchExpressions": ["x"], "mine": {"a": 1}},
+        ),
+        (config(label=""), {"matchLabels": {"team": "x"}}, {"matchLabels": {"team": "x"}, "mine": {"a": 1}}),
+        (config(label=""), {}, {"mine": {"a": 1}}),
+    ],
+    ids=["release namespaces", "label", "single namespace", "everything"],
+)
+def test_the_selector_keeps_what_stands_beside_it(config: Config, asks_for: Object, selector: Object) -> None:
+    """Its parts are the project's alone and whole; with a project label that is matchLabels, and expressions may narrow it."""
+    written = {"matchLabels": {"evil": "1"}, "matchExpressions": ["x"], "mine": {"a": 1}}
+    values = {"global": {"cattle": {"projectNamespaceSelector": written}}}
+    spec = asked(values=values, projectNamespaceSelector=asks_for)
+
+    assert composed_values(spec, PLAIN, "p-a", [], config)["global"]["cattle"]["projectNamespaceSelector"] == selector
+    assert written["matchLabels"] == {"evil": "1"}
+
+
 @given(JSON, JSON)
 def test_merging_never_mixes(base: Any, over: Any) -> None:
     """Merging a value with itself or with nothing changes nothing, and everything of the later layer is in the result."""

@@ -196,7 +196,9 @@ def composed_values(asked: Object, chart: Chart, project: str, targets: Sequence
         "projectID": project,
         "releaseProjectID": config.release_project_id,
         "projectNamespaces": list(targets),
-        "projectNamespaceSelector": _project_selector(spec, project, config),
+        "projectNamespaceSelector": _project_selector(
+            values["global"]["cattle"].get("projectNamespaceSelector"), spec, project, config
+        ),
     }
     whole: Object = values
     return {**whole, "global": {**whole["global"], "cattle": {**whole["global"]["cattle"], **forced}}}
@@ -209,13 +211,18 @@ def values_problem(asked: Object) -> str:
     return ""
 
 
-def _project_selector(spec: Object, project: str, config: Config) -> Object:
-    if config.release_project_id:
-        return {"matchLabels": {PROJECT_ID: project}}
+def _project_selector(written: Any, spec: Object, project: str, config: Config) -> Object:
+    """The selector of the project's namespaces, laid on what the values have: its parts are whole, other keys stay.
+
+    With a project label ``matchLabels`` is its only part, as it is upstream; expressions beside it narrow it further.
+    """
+    beside: Object = dict(written) if isinstance(written, Mapping) else {}
     if config.project_label:
-        return {"matchLabels": {config.project_label: project}}
-    selector = spec.get("projectNamespaceSelector") or {}
-    return {part: selector[part] for part in ("matchLabels", "matchExpressions") if selector.get(part)}
+        label = PROJECT_ID if config.release_project_id else config.project_label
+        return {**beside, "matchLabels": {label: project}}
+    selector, parts = spec.get("projectNamespaceSelector") or {}, ("matchLabels", "matchExpressions")
+    beside = {key: value for key, value in beside.items() if key not in parts}
+    return {**beside, **{part: selector[part] for part in parts if selector.get(part)}}
 
 
 def values_content(values: Object) -> str:
