@@ -14,11 +14,15 @@ from releases import CLEANUP, CONFIG, FUNCTIONS, SYSTEM, Owners
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.local.schedule import Schedule
 from tenantry.model.event import Event
 from tenantry.model.kinds import HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART
+from tenantry.testing import eventually
 from tenantry.testing.settling import normalised, snapshot
 
 KINDS = (NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE)
+PERIOD_S = 60
+"""The shortest period that a schedule can have."""
 Order = Callable[[list[Event]], list[Event]]
 
 
@@ -127,19 +131,34 @@ async def test_order_and_repetition_do_not_matter(
     assert await _end(admin, run) == reference
 
 
+async def _with_losses(line: Line, owners: Owners, run: str, share: float, seed: int) -> None:
+    """The changes, with a share of their events lost."""
+    chance = random.Random(seed)
+    lost: list[Event] = []
+
+    def loses(event: Event) -> bool:
+        if concerns(event, run) and chance.random() < share:
+            lost.append(event)
+            return True
+        return False
+
+    line.lose()
+    await _before(owners, run)
+    await line.settle()
+    line.lose(loses)
+    await _acts(owners, run)
+    await line.settle()
+    assert lost
+
+
 @pytest.mark.check("hpo-86")
 @pytest.mark.parametrize(("share", "seed"), [(0.1, 1), (0.1, 2), (1.0, 3)])
 async def test_lost_events_are_made_up_by_one_sweep(
     line: Line, owners: Owners, admin: Api, reference: dict[str, Any], share: float, seed: int
 ) -> None:
     """With a tenth or all of the events lost, one sweep of each function brings the same end, and a second writes nothing."""
-    run, chance = token(), random.Random(seed)
-    line.lose()
-    await _before(owners, run)
-    await line.settle()
-    line.lose(lambda event: concerns(event, run) and chance.random() < share)
-    await _acts(owners, run)
-    await line.settle()
+    run = token()
+    await _with_losses(line, owners, run, share, seed)
     for function in FUNCTIONS:
         await line.knative.sweep(function)
 
@@ -150,3 +169,21 @@ async def test_lost_events_are_made_up_by_one_sweep(
         await line.knative.sweep(function)
     await line.settle()
     assert await snapshot(admin, KINDS, containing=run) == before
+
+
+@pytest.mark.check("hpo-86")
+async def test_lost_events_are_made_up_within_one_period(
+    line: Line, owners: Owners, admin: Api, reference: dict[str, Any]
+) -> None:
+    """Not only a tenth but all of the events lost: nobody need ask for anything, the schedule's next tick brings the same end."""
+    run = token()
+    await _with_losses(line, owners, run, 1.0, 1)
+    assert await _end(admin, run) != reference
+
+    async def converged() -> bool:
+        return await _end(admin, run) == reference
+
+    each_minute = [ping.model_copy(update={"schedule": "* * * * *"}) for ping in line.knative.schedule.pings.values()]
+    async with Schedule(each_minute, lambda _: line.knative.broker.accept):
+        await eventually(converged, within=PERIOD_S + 10, what="the end of the reference")
+    line.lose()

@@ -61,6 +61,8 @@ _BODIES: Mapping[str, Object] = {
     "ScopeInstance": {"spec": {"scopeTemplateName": "marker"}},
 }
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
+_OF_THE_WAY = frozenset({"conditions", "lastDrift"})
+"""Of a status: conditions are compared without their times, and the last drift is part of how the end was reached."""
 
 
 class Markers:
@@ -258,7 +260,10 @@ def _comparable(obj: Object) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _OF_THE_SERVER}
     for reference in metadata.get("ownerReferences") or ():
         reference.pop("uid", None)
-    conditions = (obj.get("status") or {}).get("conditions") or []
+    status = obj.get("status") or {}
+    conditions = status.get("conditions") or []
     timeless = [{name: value for name, value in each.items() if name != "lastTransitionTime"} for each in conditions]
+    said = {name: value for name, value in status.items() if name not in _OF_THE_WAY}
     rest = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
-    return {**rest, "metadata": metadata, "conditions": sorted(timeless, key=lambda each: str(each.get("type")))}
+    ordered = sorted(timeless, key=lambda each: str(each.get("type")))
+    return {**rest, "metadata": metadata, "status": said, "conditions": ordered}
