@@ -43,7 +43,6 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
     CONFIG_MAP,
-    EVENT,
     HELM_RELEASE,
     RESOURCE_QUOTA,
     SECRET,
@@ -523,7 +522,7 @@ async def test_what_cannot_be_changed_back_is_made_anew(helm: Helm, locks: Locks
 
 
 async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
-    """One that Kubernetes takes drifts and is put back like any other; one that it does not take is told, and the rest is kept."""
+    """One that Kubernetes takes drifts and is put back like any other; one that it refuses is told, and the rest is kept."""
     name, huge = f"huge-{token()}", "1e1000000"
     await locks.namespace(name)
     await locks.lockable(RESOURCE_QUOTA)

@@ -60,7 +60,8 @@ def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any
         (
             500,
             status(
-                "failed to convert new object (n/q; /v1, Kind=ResourceQuota) to proper version: unable to convert unstructured object"
+                "failed to convert new object (n/q; /v1, Kind=ResourceQuota) to proper version: "
+                "unable to convert unstructured object"
             ),
             Invalid,
         ),

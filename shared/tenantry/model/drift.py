@@ -116,7 +116,7 @@ _VANISHING: Mapping[str, tuple[Any, ...]] = {
 _QUANTITIES_IN = frozenset({"capacity", "hard", "limits", "max", "min", "overhead", "podFixed", "requests", "default"})
 _QUANTITIES = frozenset({"averageValue", "divisor", "sizeLimit", "targetAverageValue"})
 _QUANTITY = re.compile(r"([-+]?[0-9.]{1,28}(?:[eE][-+]?[0-9]{1,3})?)(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
-"""As many digits as a product keeps exactly, and no exponent that is out of its range: `1e9999999` is a quantity for Kubernetes."""
+"""As many digits as a product keeps exactly, and no exponent out of its range: `1e9999999` is a quantity for Kubernetes."""
 _FACTORS: Mapping[str, Decimal] = {
     "": Decimal(1),
     "n": Decimal("1e-9"),
