@@ -258,3 +258,22 @@ def test_dashboards_that_do_not_fit_are_left_out() -> None:
     assert found.values == {"k": 1}
     assert found.left_out[0] == "a/2.json is too large"
     assert len(found.left_out) == 2
+
+
+def test_of_very_many_dashboards_the_first_are_shown() -> None:
+    """So much work is for one release, and no more; what is left out is told before anything else."""
+    many = {f"{number:05}.json": f'{{"k{number}": 1}}' for number in range(30_000)}
+    found = dashboards_of([dashboard("b", **{"z.json": '{"z": 1}'}), dashboard("a", **many)])
+
+    assert list(found.values) == [f"k{number}" for number in range(1000)]
+    assert found.left_out == ("of 30001 keys those after the first 1000: put them together",)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e400", str(2**63), str(-(2**63) - 1), "1.2345678901234567e18", "1e30"])
+def test_a_number_that_would_not_come_back_is_left_out(number: str) -> None:
+    """The API server keeps 64 bits: what it would round is told, and what stands beside it is shown."""
+    wild = f'{{"a": [{{"b": {number}}}]}}'
+    found = dashboards_of([dashboard("a", **{"1.json": wild, "2.json": f'{{"a": {2**63 - 1}, "b": 0.1, "c": true}}'})])
+
+    assert found.values == {"a": 2**63 - 1, "b": 0.1, "c": True}
+    assert found.left_out == ("a/1.json has a number that Kubernetes would not keep: write it as a text",)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
 from typing import Any, cast
 
+import pytest
+
+from release_provisioning.projects import observe
 from release_provisioning.projects.observe import observe_release
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
-from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Kind, Object
+from tenantry.model.releases import Dashboards, dashboards_of
 
 HOME = "cattle-project-p-a"
 CHART: Object = {
@@ -49,6 +56,40 @@ async def test_who_a_helm_chart_was_made_for_is_read_after_it() -> None:
     """An older list of ProjectHelmCharts says nothing about who is gone; a read that follows does."""
     assert await gone(comes=True) == frozenset()
     assert await gone(comes=False) == {f"{HOME}/demo"}
+
+
+class Shown(Late):
+    """A release whose chart has left dashboard values."""
+
+    def __init__(self) -> None:
+        super().__init__(comes=True)
+        asked = {**CHART, "spec": {"helmApiVersion": "dummy.cattle.io/v1alpha1"}}
+        left = {"metadata": {"name": "left"}, "data": {"a.json": '{"k": 1}'}}
+        self.lists = {PROJECT_HELM_CHART: [asked], CONFIG_MAP: [left]}
+
+    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+        return Listing(self.lists.get(kind, []), "1")
+
+
+async def test_dashboard_values_do_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While they are made of JSON other work goes on: here it only ends after something else was done meanwhile."""
+    begun, gone_on, waited = asyncio.Event(), threading.Event(), list[bool]()
+    loop = asyncio.get_running_loop()
+
+    def slowly(found: Sequence[Object]) -> Dashboards:
+        loop.call_soon_threadsafe(begun.set)
+        waited.append(gone_on.wait(5))
+        return dashboards_of(found)
+
+    async def meanwhile() -> None:
+        await begun.wait()
+        gone_on.set()
+
+    monkeypatch.setattr(observe, "dashboards_of", slowly)
+    config = Config.model_validate({"global": {"cattle": {"projectLabel": ""}}, "helmProjectOperator": {"systemNamespace": HOME}})
+    release, _ = await asyncio.gather(observe_release("demo-dummy", config, Reader(cast(Api, Shown()))), meanwhile())
+    assert waited == [True]
+    assert release.dashboards.values == {"k": 1}
 
 
 class Again(Late):

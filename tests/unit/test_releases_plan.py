@@ -13,6 +13,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
 from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal, RemoveFinalizers
 from tenantry.model.projects import RELEASE_MANAGER
+from tenantry.model.releases import Dashboards
 
 VERSION, NAME, HOME, SYSTEM = "dummy.cattle.io/v1alpha1", "demo-dummy", "cattle-project-p-a", "cattle-helm-system"
 CONTENTS = {VERSION: "Y2hhcnQ="}
@@ -255,3 +256,71 @@ def test_what_lost_its_mark_is_taken_away_when_nobody_can_want_it() -> None:
     assert "Delete HelmChart" not in verbs(plan_release(seen(helm_chart=unmarked, namespace=home), CONTENTS, config()))
     foreign = made("HelmChart", by="", owned=False)
     assert "Delete HelmChart" not in verbs(plan_release(seen(leaving, helm_chart=foreign), CONTENTS, config()))
+
+
+CHART, LOCK, HOUSE = made("HelmChart"), made("HelmRelease"), {"metadata": {"name": NAME, "labels": {}}}
+OURS: Object = {"metadata": {"name": NAME, "annotations": {"tenantry.dev/adopt": "true"}}}
+DEEP: Object = {"a": 1}
+for _ in range(110):
+    DEEP = {"a": DEEP}
+WHERE = (f"release {NAME} in namespace {NAME}: ",)
+
+
+@pytest.mark.parametrize(
+    ("release", "status", "facts"),
+    [
+        (
+            seen(contender(asked(labels={"helm.cattle.io/helm-project-operator-cleanup": "true"}))),
+            "AwaitingOperatorRedeployment",
+            ("helm.cattle.io/helm-project-operator-cleanup=true", VERSION, HOME, "deployed again", "removes the label"),
+        ),
+        (seen(namespace=HOUSE), "UnableToCreateHelmRelease", (*WHERE, "was not made for this release")),
+        (
+            seen(namespace={"metadata": {**OURS["metadata"], "deletionTimestamp": "x"}}),
+            "UnableToCreateHelmRelease",
+            (*WHERE, f"namespace {NAME} is being deleted", "made again"),
+        ),
+        (
+            Release(NAME, (contender(),)),
+            "NoTargetProjectNamespaces",
+            ("no namespace to deploy this ProjectHelmChart for", "add one"),
+        ),
+        (
+            seen(contender({**asked(), "spec": {"helmApiVersion": VERSION, "values": DEEP}})),
+            "UnableToParseValues",
+            ("spec.values cannot become the values of a release", "make it flatter"),
+        ),
+        (
+            seen(helm_chart=CHART, helm_release=LOCK),
+            "WaitingForDashboardValues",
+            ("waiting", "the release to provide status.dashboardValues", f"HelmChart and HelmRelease {NAME} are made"),
+        ),
+        (
+            seen(helm_chart=CHART, helm_release=LOCK, dashboards=Dashboards({"k": 1})),
+            "Deployed",
+            ("this ProjectHelmChart is deployed", f"HelmChart and HelmRelease {NAME} are made"),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_message_says_what_upstreams_says(release: Release, status: str, facts: tuple[str, ...]) -> None:
+    """Which release it is about and where, what is lacking, what is waited for and what follows: as upstream."""
+    given = told(report_release(release, (), config()))
+
+    assert given["status"] == status
+    assert [fact for fact in facts if fact not in given["statusMessage"]] == []
+
+
+def test_who_cannot_have_a_name_is_told_of_which_release() -> None:
+    """The release, its namespace, who has it and who asked for it too are in one message."""
+    other = contender(asked(namespace="cattle-project-p-b"), project="p-b")
+    writes = [write for write in report_release(seen(contender(), other), (), config()).writes() if isinstance(write, Apply)]
+    (message,) = [
+        write.wanted["status"]["statusMessage"]
+        for write in writes
+        if write.wanted["metadata"]["namespace"] == "cattle-project-p-b"
+    ]
+
+    assert message.startswith(WHERE[0])
+    assert f"belongs to ProjectHelmChart {HOME}/demo" in message
+    assert "cattle-project-p-b/demo cannot have it" in message

@@ -26,7 +26,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, SYSTEM_NAMESPACE
 from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
-from tenantry.model.releases import ChartKey, by_age, chart_for, chart_key, claimants
+from tenantry.model.releases import ChartKey, Dashboards, by_age, chart_for, chart_key, claimants, dashboards_of
 
 
 async def observe_release(name: str, config: Config, reader: Reader) -> Release:
@@ -55,7 +55,7 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
     hardened = namespace is not None and config.helm_project_operator.hardened_namespaces.enabled
     members, dashboards, installation, account, policy = await asyncio.gather(
         _namespaces(holder, config, reader),
-        _dashboards(where, name, reader) if namespace is not None or not dedicated else _no_objects(),
+        _dashboards(where, name, reader) if namespace is not None or not dedicated else _no_dashboards(),
         _installation(reader) if CLEANUP in labels_of(holder.object) else _no_text(),
         reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _nothing(),
         reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _nothing(),
@@ -86,8 +86,8 @@ async def _nothing() -> None:
     return None
 
 
-async def _no_objects() -> tuple[Object, ...]:
-    return ()
+async def _no_dashboards() -> Dashboards:
+    return Dashboards({})
 
 
 async def _no_text() -> str:
@@ -141,8 +141,10 @@ async def _namespaces(holder: Contender, config: Config, reader: Reader) -> tupl
     return tuple(await reader.list(NAMESPACE, labels=labels))
 
 
-async def _dashboards(namespace: str, name: str, reader: Reader) -> tuple[Object, ...]:
-    return tuple(await reader.list(CONFIG_MAP, namespace, labels={DASHBOARD_VALUES: name}))
+async def _dashboards(namespace: str, name: str, reader: Reader) -> Dashboards:
+    """What a chart has left for dashboards; read in a thread, since it may be megabytes of JSON, and other releases go on."""
+    found = await reader.list(CONFIG_MAP, namespace, labels={DASHBOARD_VALUES: name})
+    return await asyncio.to_thread(dashboards_of, found) if found else Dashboards({})
 
 
 async def _installation(reader: Reader) -> str:

@@ -10,7 +10,7 @@ to hpo-49).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, is_sole_owner, owns
@@ -45,6 +45,7 @@ from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, RemoveFina
 from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_made_for_release, project_annotation
 from tenantry.model.releases import (
     ChartKey,
+    Dashboards,
     chart_key,
     claimants,
     composed_values,
@@ -120,7 +121,7 @@ class Release:
     helm_release: Object | None = None
     namespace: Object | None = None
     members: tuple[Object, ...] = ()
-    dashboards: tuple[Object, ...] = ()
+    dashboards: Dashboards = field(default_factory=lambda: Dashboards({}))
     gone: frozenset[str] = frozenset()
     installation: str = ""
     service_account: Object | None = None

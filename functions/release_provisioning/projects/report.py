@@ -17,9 +17,9 @@ from release_provisioning.projects.plan import Contender, Release, is_cleaning_u
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
-from tenantry.model.names import RELEASE_FINALIZER
+from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
-from tenantry.model.releases import NO_TARGETS, Dashboards, dashboards_of, release_name_problem, release_namespace, values_problem
+from tenantry.model.releases import NO_TARGETS, Dashboards, release_name_problem, release_namespace, values_problem
 
 AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
 UNABLE = "UnableToCreateHelmRelease"
@@ -68,24 +68,30 @@ def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -
         if not contender.asks_for(seen.name):
             continue
         leaving = is_terminating(contender.object)
-        told = _tell(contender, seen, refusals, config) if not leaving else _tell_leaving(contender, refusals)
+        told = _tell(contender, seen, refusals, config) if not leaving else _tell_leaving(contender, seen, refusals, config)
         if told is not None:
             writes.append(_status(contender.object, told))
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
-def _tell_leaving(contender: Contender, refusals: Sequence[Refusal]) -> Told | None:
+def _unable(contender: Contender, seen: Release, config: Config, why: str) -> str:
+    """What is in the way of which release, and where."""
+    return f"release {seen.name} in namespace {release_namespace(contender.key, seen.name, config)}: {why}"
+
+
+def _tell_leaving(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told | None:
     """Why a ProjectHelmChart that is deleted does not go: nothing else but a refusal can hold it (hpo-47)."""
     if not refusals or RELEASE_FINALIZER not in (contender.object["metadata"].get("finalizers") or ()):
         return None
-    return _refused(contender.object, refusals, f"; or give up the release: remove the finalizer {RELEASE_FINALIZER}")
+    return _refused(contender, seen, config, refusals, f"; or give up the release: remove the finalizer {RELEASE_FINALIZER}")
 
 
-def _refused(obj: Object, refusals: Sequence[Refusal], further: str = "") -> Told:
+def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequence[Refusal], further: str = "") -> Told:
     first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
     reason = REASONS[first.cause]
-    message = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}{further}"
-    return Told(UNABLE, _as_told(obj, reason, message), reason, "stalled")
+    why = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}{further}"
+    message = _as_told(contender.object, reason, _unable(contender, seen, config, why))
+    return Told(UNABLE, message, reason, "stalled")
 
 
 def _tell(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told | None:
@@ -100,11 +106,11 @@ def _tell(contender: Contender, seen: Release, refusals: Sequence[Refusal], conf
     holder = seen.holder
     if holder is None or contender.key != holder.key:
         other = holder or seen.keeper
-        message = (
-            f"release {seen.name} belongs to ProjectHelmChart {other.key if other else 'of another name'}, so {contender.key} "
+        why = (
+            f"it belongs to ProjectHelmChart {other.key if other else 'of another name'}, so {contender.key} "
             "cannot have it: choose another name or delete the other one"
         )
-        return Told(UNABLE, message, "ReleaseNameTaken", "stalled")
+        return Told(UNABLE, _unable(contender, seen, config, why), "ReleaseNameTaken", "stalled")
     return _tell_holder(contender, seen, refusals, config)
 
 
@@ -125,30 +131,34 @@ def _not_managed(contender: Contender) -> Told | None:
 
 def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told:
     if refusals:
-        return _refused(holder.object, refusals)
+        return _refused(holder, seen, config, refusals)
     if is_cleaning_up(holder, seen):
-        message = "the system is being uninstalled: the release is taken away until it is deployed again"
+        version = holder.chart.helm_api_version if holder.chart is not None else "it"
+        message = (
+            f"the label {CLEANUP}=true says that the system is being uninstalled: release {seen.name} is taken away until what "
+            f"serves {version} in namespace {holder.key.namespace} is deployed again, which removes the label"
+        )
         return Told(AWAITING_REDEPLOYMENT, message, "Uninstalled", "stalled")
     if problem := release_name_problem(seen.name, config):
-        return Told(UNABLE, problem, "InvalidReleaseName", "stalled")
+        return Told(UNABLE, _unable(holder, seen, config, problem), "InvalidReleaseName", "stalled")
     try:
         targets = targets_of(holder, seen, config)
     except ValueError as error:
-        return Told(UNABLE, str(error), "InvalidSelector", "stalled")
+        return Told(UNABLE, _unable(holder, seen, config, str(error)), "InvalidSelector", "stalled")
     if not targets:
         message = (
-            "the project has no namespace: add one to the project"
+            "there is no namespace to deploy this ProjectHelmChart for: add one to the project"
             if config.project_label
-            else "spec.projectNamespaceSelector selects no namespace: set or widen it"
+            else "there is no namespace to deploy this ProjectHelmChart for: set or widen spec.projectNamespaceSelector"
         )
         return Told(NO_TARGETS, message, "NoTargets", "stalled")
     if problem := obstacle(holder, seen, config):
-        return Told(UNABLE, problem, "NotOurs", "stalled")
+        return Told(UNABLE, _unable(holder, seen, config, problem), "NotOurs", "stalled")
     if problem := values_problem(holder.object):
-        return Told(UNABLE_TO_PARSE, problem, "InvalidValues", "stalled")
+        return Told(UNABLE_TO_PARSE, f"spec.values cannot become the values of a release: {problem}", "InvalidValues", "stalled")
     if is_terminating(seen.namespace):
-        message = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
-        return Told(UNABLE, message, "NamespaceTerminating", "moving")
+        why = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
+        return Told(UNABLE, _unable(holder, seen, config, why), "NamespaceTerminating", "moving")
     return _tell_release(holder, seen, targets, config)
 
 
@@ -167,19 +177,21 @@ def _tell_release(holder: Contender, seen: Release, targets: Sequence[str], conf
         "releaseName": seen.name,
         "targetNamespaces": list(targets),
     }
-    dashboards = dashboards_of(seen.dashboards)
+    dashboards = seen.dashboards
     state, reason, said = _helm(seen)
     if dashboards.values:
         details["dashboardValues"] = dashboards.values
     status = DEPLOYED if dashboards.values else WAITING_FOR_DASHBOARD
-    return Told(status, _about_dashboards(dashboards), reason, state, said, details)
+    return Told(status, _about_dashboards(seen.name, dashboards), reason, state, said, details)
 
 
-def _about_dashboards(dashboards: Dashboards) -> str:
+def _about_dashboards(name: str, dashboards: Dashboards) -> str:
+    made = f"HelmChart and HelmRelease {name} are made"
     message = (
-        "the dashboard values of the chart are there"
+        f"this ProjectHelmChart is deployed: {made}, and the dashboard values of the chart are there"
         if dashboards.values
-        else "no dashboard values yet: the chart has left no labelled ConfigMap with a JSON object"
+        else f"waiting for the release to provide status.dashboardValues: {made}, and the chart has left no labelled ConfigMap "
+        "with a JSON object yet"
     )
     left_out = "; ".join(dashboards.left_out[:3])
     return f"{message}; left out: {left_out}" if left_out else message

@@ -35,6 +35,9 @@ RELEASE_NAME_LIMIT = 50
 DASHBOARD_LIMIT = 256 * 1024
 """Bytes of dashboard values that fit beside everything else into one object."""
 
+DASHBOARD_KEYS = 1000
+"""Keys of ConfigMaps that are looked at: what is found so far is laid anew for each of them."""
+
 VALUES_DEPTH = 100
 """Levels of maps and lists inside each other that values may have."""
 
@@ -248,18 +251,24 @@ def dashboards_of(config_maps: Iterable[Object]) -> Dashboards:
     """
     values: Object = {}
     left_out: list[str] = []
-    for config_map in sorted(config_maps, key=lambda found: str(found["metadata"]["name"])):
-        for key, text in sorted((config_map.get("data") or {}).items()):
-            where = f"{config_map['metadata']['name']}/{key}"
-            part = _json_object(text) if key.endswith(".json") else None
-            if part is None:
-                left_out.append(f"{where} is no JSON object in a key that ends in .json")
-                continue
-            joined = _joined(values, part)
-            if len(to_json(joined)) > DASHBOARD_LIMIT:
-                left_out.append(f"{where} is too large")
-                continue
-            values = joined
+    by_name = sorted(config_maps, key=lambda found: str(found["metadata"]["name"]))
+    parts = [(each["metadata"]["name"], key, text) for each in by_name for key, text in sorted((each.get("data") or {}).items())]
+    if len(parts) > DASHBOARD_KEYS:
+        left_out.append(f"of {len(parts)} keys those after the first {DASHBOARD_KEYS}: put them together")
+    for name, key, text in parts[:DASHBOARD_KEYS]:
+        where = f"{name}/{key}"
+        part = _json_object(text) if key.endswith(".json") else None
+        if part is None:
+            left_out.append(f"{where} is no JSON object in a key that ends in .json")
+            continue
+        if not _is_kept(part):
+            left_out.append(f"{where} has a number that Kubernetes would not keep: write it as a text")
+            continue
+        joined = _joined(values, part)
+        if len(to_json(joined)) > DASHBOARD_LIMIT:
+            left_out.append(f"{where} is too large")
+            continue
+        values = joined
     return Dashboards(values, tuple(left_out))
 
 
@@ -269,6 +278,20 @@ def _json_object(text: str) -> Object | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) and not is_deeper(value, VALUES_DEPTH) else None
+
+
+def _is_kept(value: Any) -> bool:
+    """Whether all numbers come back from the API server as they went there: another one would be written for ever."""
+    match value:
+        case dict():
+            return all(_is_kept(each) for each in value.values())
+        case list():
+            return all(_is_kept(each) for each in value)
+        case int():
+            return -(2**63) <= value < 2**63
+        case float():
+            return -(2**53) < value < 2**53
+    return True
 
 
 def _joined(values: Object, part: Object) -> Object:
