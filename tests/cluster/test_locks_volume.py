@@ -71,6 +71,8 @@ async def test_a_cold_start_writes_nothing(
     assert len(names) == RELEASES * EACH
 
     async with running(**wanted) as knative:  # everything is announced, and swept
+        await knative.drain()
+        assert written(audit_log, name) == requests
         await settle(knative, admin)
         logged.clear()
         await knative.sweep(FUNCTION)
