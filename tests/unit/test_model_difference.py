@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenantry.model.conditions import stamped
-from tenantry.model.difference import ATOMIC, Difference, as_apply_entries, difference, entries_of, is_sole_owner, owns
+from tenantry.model.difference import Difference, as_apply_entries, difference, entries_of, is_sole_owner, owns
 from tenantry.model.kinds import Object
 
 US = "tenantry-test"
@@ -22,6 +22,7 @@ NOW = "2026-01-02T03:04:05Z"
 
 Steps = tuple[str, ...]
 Flat = dict[Steps, Any]
+ATOMIC = ("podSelector", "namespaceSelector", "roleRef", "projectNamespaceSelector", "dashboardValues")
 KEYED = {"ownerReferences": "uid", "conditions": "type", "secrets": "name"}
 IDENTITY = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 

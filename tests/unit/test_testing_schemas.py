@@ -64,6 +64,39 @@ def test_rules_of_one_place_are_kept_together_and_broken_alone(schema: dict[str,
             assert rules[broken].needs or kept(rules.values(), value)
 
 
+ONE_SORT, GROUPED = "(has(self.nonResourceURLs)", "!(has(self.resources)"
+WANTS_VALUES, WANTS_NONE = "!(self.operator in ['In', 'NotIn'])", "!(self.operator in ['Exists', 'DoesNotExist'])"
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "kept_by"),
+    [
+        ("has(self.helmApiVersion)", {"helmApiVersion": "a/v1"}, True),
+        ("has(self.helmApiVersion)", {"values": {}}, False),
+        (WANTS_VALUES, {"operator": "In", "values": ["a"]}, True),
+        (WANTS_VALUES, {"operator": "NotIn", "values": []}, False),
+        (WANTS_VALUES, {"operator": "In"}, False),
+        (WANTS_VALUES, {"operator": "Exists"}, True),
+        (WANTS_NONE, {"operator": "Exists"}, True),
+        (WANTS_NONE, {"operator": "Exists", "values": []}, True),
+        (WANTS_NONE, {"operator": "DoesNotExist", "values": ["a"]}, False),
+        (WANTS_NONE, {"operator": "In", "values": ["a"]}, True),
+        (ONE_SORT, {"nonResourceURLs": ["/a"]}, True),
+        (ONE_SORT, {"resources": ["pods"], "nonResourceURLs": []}, True),
+        (ONE_SORT, {"resources": ["pods"], "nonResourceURLs": ["/a"]}, False),
+        (ONE_SORT, {}, False),
+        (GROUPED, {"resources": ["pods"], "apiGroups": [""]}, True),
+        (GROUPED, {"resources": ["pods"]}, False),
+        (GROUPED, {"resources": ["pods"], "apiGroups": []}, False),
+        (GROUPED, {"resources": []}, True),
+    ],
+)
+def test_what_rules_mean(rule: str, value: Any, kept_by: bool) -> None:
+    """What a rule says in CEL, worked out by hand, is what it is explained as."""
+    (found,) = [each for text, each in RULES.items() if text.startswith(rule)]
+    assert found.holds(value) is kept_by
+
+
 def test_every_rule_is_in_a_schema() -> None:
     """No rule is explained that no CRD has any more."""
     assert {text for schema in RULED for text in rules_of(schema)} == set(RULES)
