@@ -13,7 +13,7 @@ from flawless import Calm, flawless
 from helm_people import NEEDY
 from people import LABEL, ORPHANED, changed, registration, token
 from releases import CONFIG, FUNCTIONS, SYSTEM, Owners, conditions_of
-from rights import AGGREGATION, cluster_role, named, user
+from rights import AGGREGATION, Project, cluster_role, named, user
 from times import HELM_S
 
 from tenantry.api import Api
@@ -206,6 +206,34 @@ async def test_a_deleted_release_namespace_is_filled_again_by_helm(owners: Owner
     await deployed(owners, name, project, "alice")
     await owners.until(CONFIG_MAP, f"{release}-dashboard", release, bool)
     assert LABEL in labels_of(await owners.get(NAMESPACE, release))
+
+
+@pytest.mark.check("hpo-67")
+async def test_a_foreign_binding_does_not_hold_up_the_release(
+    owners: Owners, deploying: Knative, calm: Calm, project: str, name: str, release: str
+) -> None:
+    """A user's RoleBinding under the name of a chart's Role stays and is told; the HelmChart is provisioned all the same."""
+    rights = Project(owners, project=project, chart=name, place=release)
+    clash = f"{release}-edit"
+    theirs = await rights.bind(clash, cluster_role("view"), user("carol"), namespace=release)
+    await rights.bind("bob", "edit", user("bob"))
+
+    message = await rights.told("RoleBindingConflict")
+    assert f"RoleBinding {release}/{clash}" in message
+    warned = await rights.events(lambda event: event["reason"] == "RoleBindingConflict")
+    assert [(event["type"], event["involvedObject"]["name"], event["message"]) for event in warned] == [
+        ("Warning", name, message)
+    ]
+
+    before = await owners.get(HELM_CHART, release, SYSTEM)
+    await owners.admin.delete(HELM_CHART, release, SYSTEM)
+    await owners.provisioned(release, holds=lambda found: found["metadata"]["uid"] != before["metadata"]["uid"])
+    await deployed(owners, name, project, "alice")
+    await owners.namespace(f"a2-{project}", project)
+    await owners.provisioned(release, holds=lambda found: f"a2-{project}" in found["spec"]["valuesContent"])
+    await calm(deploying)
+    assert await rights.binding(clash) == theirs
+    assert (await rights.condition())["reason"] == "RoleBindingConflict"
 
 
 @pytest.mark.check("hpo-88")

@@ -1,4 +1,4 @@
-"""A project from its namespace to rights in its release, and ``tenantry uninstall``, on a control plane of its own (hpo-67)."""
+"""A project from its namespace to rights in its release, and ``tenantry uninstall``, on a control plane of its own."""
 
 from __future__ import annotations
 
@@ -150,6 +150,9 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
                 await owners.project(name=PROJECT)
                 await owners.ask("demo", PROJECT)
                 await owners.provisioned("demo-dummy", holds=is_installed)
+                await project.role()
+                await project.bind("alice", "admin", user("alice"))
+                await project.bind("r-edit", cluster_role("view"), user("carol"), namespace=project.place)
                 operators = Operators(admin, prefix="n-")
                 yield Cluster(plane, admin, knative, owners, project, operators, folder)
     finally:
@@ -158,28 +161,7 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
 
 async def test_from_a_binding_in_the_project_to_rights_in_its_release(cluster: Cluster) -> None:
     """Who is bound in the registration namespace has the Role in the release namespace that the chart was given."""
-    await cluster.project.role()
-    await cluster.project.bind("alice", "admin", user("alice"))
     await cluster.project.bound("User alice")
-
-
-@pytest.mark.check("hpo-67")
-async def test_foreign_binding_does_not_hold_up_the_release(cluster: Cluster) -> None:
-    """A RoleBinding of a user under a Role's name stays as it is, the HelmChart is provisioned all the same, and it is told."""
-    theirs = await cluster.project.bind("r-edit", cluster_role("view"), user("carol"), namespace=cluster.project.place)
-    await cluster.project.role("r-edit", "edit")
-    await cluster.project.bind("bob", "edit", user("bob"))
-    message = await cluster.project.told("RoleBindingConflict")
-    before = await cluster.owners.provisioned("demo-dummy")
-    await cluster.admin.delete(HELM_CHART, "demo-dummy", SYSTEM)
-    uid = before["metadata"]["uid"]
-    await cluster.owners.provisioned("demo-dummy", holds=lambda found: found["metadata"]["uid"] != uid and is_installed(found))
-    await cluster.project.bound("User alice")
-
-    assert f"RoleBinding {cluster.project.place}/r-edit" in message
-    found = await cluster.project.binding("r-edit")
-    assert found is not None
-    assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
 
 
 async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -> None:
