@@ -112,7 +112,7 @@ async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Kn
 
 
 @pytest_asyncio.fixture
-async def own(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
+async def own(scopes: Knative, admin: Api) -> AsyncIterator[Operators]:
     """Operators and members for one test; its NamespaceScopes are deleted afterwards."""
     found = Operators(admin)
     yield found

@@ -124,7 +124,7 @@ async def test_dry_run_changes_nothing(command, admin: Api, people: People, tmp_
 
 @pytest.mark.check("sb-98")
 async def test_taken_back_consent_ends_the_rights_of_one_home_in_one_member(  # type: ignore[no-untyped-def]
-    command, own: Operators, admin: Api, people: People, scopes: Knative, calm: Calm, projection: str
+    command, own: Operators, admin: Api, scopes: Knative, calm: Calm, projection: str
 ) -> None:
     """``--delete`` ends all that was given from that home in that member, and nothing else anywhere."""
     other = Operators(admin, home=f"{own.home}2", prefix=own.prefix)
@@ -193,7 +193,7 @@ WRITE = ["get", "create", "patch", "delete", "escalate", "bind"]
 @pytest.mark.parametrize("roles", [READ, WRITE], ids=["role", "binding"])
 @pytest.mark.parametrize("option", ["", "--delete"], ids=["apply", "delete"])
 async def test_refusal_is_a_failure(  # type: ignore[no-untyped-def]
-    command, admin: Api, people: People, control_plane: ControlPlane, tmp_path: Path, roles: list[str], option: str
+    command, admin: Api, control_plane: ControlPlane, tmp_path: Path, roles: list[str], option: str
 ) -> None:
     """When the API server refuses Role or RoleBinding the command exits with 1 and says what was refused."""
     own = Operators(admin)
@@ -212,7 +212,7 @@ async def test_refusal_is_a_failure(  # type: ignore[no-untyped-def]
 
 
 async def test_a_refused_deletion_keeps_no_other_back(  # type: ignore[no-untyped-def]
-    command, admin: Api, people: People, control_plane: ControlPlane, tmp_path: Path
+    command, admin: Api, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Who may delete the RoleBinding but not the Role takes the consent out of force, and is told what was refused."""
     own = Operators(admin)

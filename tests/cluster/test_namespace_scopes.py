@@ -93,7 +93,7 @@ spec:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def ops(scopes: Knative, admin: Api, people: People) -> AsyncIterator[Operators]:
+async def ops(scopes: Knative, admin: Api) -> AsyncIterator[Operators]:
     """The setting of the checks under its literal names: ``ops``, ``tenant1``, ``tenant2``."""
     found = Operators(admin, home="ops", prefix="-")
     await found.begin()
@@ -441,7 +441,7 @@ async def test_two_share_a_list(own: Operators, people: People, projection: str,
     assert await own.restarted_for(DEPLOYMENT, "blue") != await own.restarted_for(DEPLOYMENT, "my-op")
 
 
-async def test_license_that_nobody_accepts_is_noted(own: Operators, people: People) -> None:
+async def test_license_that_nobody_accepts_is_noted(own: Operators) -> None:
     """Without an accepted license condition and Event say so and nothing is held back; one that accepts is enough for all."""
     note = "the license is not accepted (spec.license.accept); nothing is held back"
     await own.begin(1)
@@ -488,7 +488,7 @@ async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) 
 
 @pytest.mark.check("sb-80")
 @pytest.mark.parametrize("data", [None, {"mine": "stays"}, {"namespaces": "a,b", "mine": "stays"}])
-async def test_list_made_by_hand_is_adopted(own: Operators, people: People, admin: Api, data: dict[str, str] | None) -> None:
+async def test_list_made_by_hand_is_adopted(own: Operators, admin: Api, data: dict[str, str] | None) -> None:
     """A ConfigMap that is there already is used, whatever it has; other keys stay, also when it is given up again."""
     await own.begin(1)
     metadata = {"name": LIST, "namespace": own.home}

@@ -56,7 +56,7 @@ async def test_managed_projection(own: Operators, people: People) -> None:
 
 @pytest.mark.check("sb-97")
 async def test_managed_role_is_the_consent_for_the_accounts_of_the_pods(
-    own: Operators, admin: Api, people: People, scopes: Knative, calm: Calm
+    own: Operators, admin: Api, scopes: Knative, calm: Calm
 ) -> None:
     """In each member that consents the one Role has what it consents to, and the one RoleBinding the accounts of the scoped pods.
 
@@ -382,7 +382,7 @@ async def test_manual_management_leaves_members_alone(own: Operators, people: Pe
 
 
 @pytest.mark.check("sb-83")
-async def test_two_from_namespaces(own: Operators, admin: Api, people: People, projection: str) -> None:
+async def test_two_from_namespaces(own: Operators, admin: Api, projection: str) -> None:
     """NamespaceScopes of two namespaces are served side by side, also with one name and one member."""
     other = Operators(admin, home=f"{own.home}2", prefix=own.prefix)
     await own.begin(1)
