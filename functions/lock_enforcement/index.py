@@ -10,15 +10,14 @@ import asyncio
 import logging
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 
 from lock_enforcement.records import Part, Records
 from tenantry.api.errors import ApiError
 from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot, started
 from tenantry.model.config import Config
-from tenantry.model.helm import RECORD_LABELS, STORAGES, Mark
-from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, annotations_of, is_terminating
-from tenantry.model.locks import is_ours, release_named
+from tenantry.model.helm import RECORD_LABELS, Mark
+from tenantry.model.kinds import HELM_RELEASE, SECRET, Key, Kind, Object, annotations_of, is_terminating
+from tenantry.model.locks import is_ours, reach_of, release_named, storage_of
 from tenantry.model.names import RELEASE_MANAGED_BY
 
 Name = tuple[str, str, str, str]
@@ -36,7 +35,7 @@ Declaration = tuple[str, int, str | None] | None
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One HelmRelease and what it locks, paused or not; the oldest of those that claim an object keeps it.
+    """One HelmRelease and what it locks, paused or not, within its reach; the oldest of those that claim an object keeps it.
 
     ``whole`` is False where the API server does not serve a kind, for which a CRD may come.
     """
@@ -110,9 +109,11 @@ class Index:
         self._left: dict[str, Claim] = {}
 
     def lists(self) -> list[Prefetch]:
-        """What an index is made from."""
-        records = [Prefetch(kind, tuple(RECORD_LABELS.items()), headers=True) for kind in STORAGES]
-        return [Prefetch(HELM_RELEASE, namespace=self._config.helm_project_operator.system_namespace), *records]
+        """What an index is made from; the few releases that Helm keeps elsewhere than in Secrets are asked for one by one."""
+        return [
+            Prefetch(HELM_RELEASE, namespace=self._config.helm_project_operator.system_namespace),
+            Prefetch(SECRET, tuple(RECORD_LABELS.items()), headers=True),
+        ]
 
     async def fresh(self, reader: Reader) -> Locked:
         """An index whose lists were begun after this call; of a sweep, one of its moment, which nobody else shares.
@@ -183,8 +184,8 @@ class Index:
     async def _claim(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
         """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""
         name = helm_release["metadata"]["name"]
-        headers = await self.records.headers(release.name, release.namespace, reader)
-        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in chain(*headers.values()))
+        headers = await self.records.headers(release, storage_of(helm_release), reader)
+        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in headers)
         state = declaration_of(helm_release), versions
         known = self._known.get(name)
         if known is None or known[0] != state:
@@ -204,19 +205,21 @@ class Index:
 
     async def _read(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
         async with self._gate:
-            history = await self.records.history(release.name, release.namespace, reader)
+            history = await self.records.history(release, storage_of(helm_release), reader)
         if history.deployed is None:
             return None
         kinds: dict[Part, Kind | None] = {
             part: await reader.served(part.api_version, part.kind) for part in history.deployed.parts
         }
-        places = {part: (part.namespace or release.namespace) if kind.namespaced else "" for part, kind in kinds.items() if kind}
+        reach = reach_of(helm_release, release)
+        keys = {part.key(kind, release): kind for part, kind in kinds.items() if kind}
+        within = {key: kind for key, kind in keys.items() if not reach.outside(kind, key.namespace)}
         return Claim(
             helm_release["metadata"]["name"],
             helm_release["metadata"]["creationTimestamp"],
             release,
-            frozenset((kind.group, kind.kind, places[part], part.name) for part, kind in kinds.items() if kind),
-            frozenset(kind for kind in kinds.values() if kind),
-            frozenset(place for place in places.values() if place),
+            frozenset(map(name_of, within)),
+            frozenset(within.values()),
+            frozenset(key.namespace for key in within if key.namespace),
             all(kinds.values()),
         )

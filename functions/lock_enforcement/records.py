@@ -1,5 +1,6 @@
 """Reading Helm's records: which revisions there are, and what the ones that matter say.
 
+Only the storage that the release uses is looked at: whoever may write ConfigMaps may not be able to write Secrets.
 Lists bring metadata only.  Contents are read for the newest record, and for older ones as long as no deployed one was
 found; what was read is remembered by uid and resource version, of which each has one content for ever.
 """
@@ -14,8 +15,8 @@ from dataclasses import dataclass, replace
 from pydantic_core import from_json, to_json
 
 from tenantry.engine.reader import Reader
-from tenantry.model.helm import RECORD_LABELS, STORAGES, BadRecord, Record, read_record, revision_of
-from tenantry.model.kinds import Kind, Object, labels_of
+from tenantry.model.helm import RECORD_LABELS, BadRecord, Mark, Record, read_record, revision_of
+from tenantry.model.kinds import Key, Kind, Object, labels_of
 from tenantry.model.manifests import read_manifest
 from tenantry.model.plan import Guard
 
@@ -33,6 +34,10 @@ class Part:
     namespace: str
     name: str
     json: bytes
+
+    def key(self, kind: Kind, release: Mark) -> Key:
+        """What it is called in the cluster: an object without namespace lives in that of the release."""
+        return Key(self.api_version, self.kind, (self.namespace or release.namespace) if kind.namespaced else "", self.name)
 
     def load(self) -> Object:
         """The object."""
@@ -77,40 +82,26 @@ class Records:
         self._bytes = 0
 
     @staticmethod
-    async def headers(release: str, namespace: str, reader: Reader) -> dict[Kind, list[Object]]:
-        """The metadata of the records of a release, by storage."""
-        wanted = {**RECORD_LABELS, "name": release}
-        lists = await asyncio.gather(*(reader.headers(kind, namespace, labels=wanted) for kind in STORAGES))
-        return dict(zip(STORAGES, lists, strict=True))
+    async def headers(release: Mark, storage: Kind, reader: Reader) -> list[Object]:
+        """The metadata of the records of a release."""
+        return await reader.headers(storage, release.namespace, labels={**RECORD_LABELS, "name": release.name})
 
-    async def history(self, release: str, namespace: str, reader: Reader) -> History:
+    async def history(self, release: Mark, storage: Kind, reader: Reader) -> History:
         """Read the records of a release."""
-        lists = await self.headers(release, namespace, reader)
-        found: list[tuple[int, Kind, Object]] = []
-        for kind, headers in lists.items():
-            for header in headers:
-                revision = revision_of(header, release)
-                if revision is not None:
-                    found.append((revision, kind, header))
-        found.sort(key=lambda each: (-each[0], STORAGES.index(each[1])))
-        return await self._look(found, release, namespace, lists, reader)
-
-    async def _look(
-        self,
-        found: list[tuple[int, Kind, Object]],
-        release: str,
-        namespace: str,
-        lists: dict[Kind, list[Object]],
-        reader: Reader,
-    ) -> History:
+        headers = await self.headers(release, storage, reader)
+        revisions = [(revision_of(header, release.name), header) for header in headers]
+        remaining = sorted(
+            ((revision, header) for revision, header in revisions if revision is not None), key=lambda each: -each[0]
+        )
+        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in headers)
+        labels = (*sorted(RECORD_LABELS.items()), ("name", release.name))
         newest: Content | None = None
         unreadable: list[str] = []
         changed_at, guard = 0.0, None
-        remaining = list(found)
         looked = 0
         while remaining and looked < OLDER_LOOKED_AT:
-            revision, kind, header = remaining.pop(0)
-            content = await self._content(kind, header, release, reader)
+            revision, header = remaining.pop(0)
+            content = await self._content(storage, header, release.name, reader)
             if content is None:
                 continue  # gone since the list
             looked += 1
@@ -119,10 +110,9 @@ class Records:
                 continue
             if newest is None:
                 newest, changed_at = content, _changed_at(header, content.record)
-                versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in lists[kind])
-                guard = Guard(kind, namespace, (*sorted(RECORD_LABELS.items()), ("name", release)), versions)
+                guard = Guard(storage, release.namespace, labels, versions)
                 # Helm's own label says where to look; what the record says decides.
-                remaining.sort(key=lambda each: (labels_of(each[2]).get("status") != "deployed", -each[0]))
+                remaining.sort(key=lambda each: (labels_of(each[1]).get("status") != "deployed", -each[0]))
             if content.record.status == "deployed":
                 return History(newest, content, tuple(unreadable), changed_at, guard)
         return History(newest, None, tuple(unreadable), changed_at, guard)

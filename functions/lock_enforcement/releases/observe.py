@@ -25,6 +25,7 @@ from lock_enforcement.releases.plan import (
     Problem,
     Seen,
     kept,
+    out_of_reach,
     refused,
 )
 from tenantry.api.errors import AdmissionDenied, AlreadyExists, ApiError, Forbidden, Invalid, KindNotServed, QuotaExceeded
@@ -41,7 +42,7 @@ from tenantry.model.drift import (
     shown,
     without_ignored,
 )
-from tenantry.model.helm import RECORD_TYPE, Mark, is_record_name, mark_of
+from tenantry.model.helm import MANAGED_BY, RECORD_TYPE, Mark, is_marked, is_record_name, mark_of, remarked
 from tenantry.model.kinds import (
     HELM_RELEASE,
     HORIZONTAL_POD_AUTOSCALER,
@@ -52,7 +53,17 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
-from tenantry.model.locks import age_of, annotation_problems, has_pause, ignored, is_ours, release_named, resumed
+from tenantry.model.locks import (
+    age_of,
+    annotation_problems,
+    has_pause,
+    ignored,
+    is_ours,
+    reach_of,
+    release_named,
+    resumed,
+    storage_of,
+)
 
 LIST_ABOVE = 4
 LIST_ABOVE_IN_SWEEP = 2
@@ -113,7 +124,7 @@ class Observer:
         release = release_named(helm_release)
         if release is None or is_terminating(helm_release) or not is_ours(helm_release, self._config):
             return Lock(name, helm_release, release)
-        history = await self._index.records.history(release.name, release.namespace, reader)
+        history = await self._index.records.history(release, storage_of(helm_release), reader)
         lock = Lock(
             name,
             helm_release,
@@ -151,24 +162,28 @@ class Observer:
 
     async def _objects(self, lock: Lock, parts: Sequence[Part], reader: Reader) -> list[Seen]:
         assert lock.release is not None
-        found = [await self._target(part, lock.release, reader) for part in parts]
+        found = [await self._target(part, lock, reader) for part in parts]
         live = await self._live([each for each in found if isinstance(each, _Target)], reader)
         claimed = await self._claims(lock, found, live, reader)
         jobs = [self._see(each, lock, live, claimed, reader) if isinstance(each, _Target) else _as_is(each) for each in found]
         return list(await asyncio.gather(*jobs))
 
-    async def _target(self, part: Part, release: Mark, reader: Reader) -> Seen | _Target:
-        manifest = part.load()
+    async def _target(self, part: Part, lock: Lock, reader: Reader) -> Seen | _Target:
+        """What is to be looked at; an object that is not to be, with the reason, of which nothing is read."""
+        assert lock.helm_release is not None
+        assert lock.release is not None
+        manifest = remarked(part.load(), lock.release)
         kind = await reader.served(part.api_version, part.kind)
-        namespace = part.namespace or release.namespace
         if kind is None:
-            key = Key(part.api_version, part.kind, namespace, part.name)
+            key = Key(part.api_version, part.kind, part.namespace or lock.release.namespace, part.name)
             text = (
                 f"{key}: the API server does not serve {part.kind} in {part.api_version}: install its CRD, or upgrade the release"
             )
             return Seen(key, None, manifest, problem=Problem("UnknownKind", text))
-        place = namespace if kind.namespaced else ""
-        return _Target(Key(part.api_version, part.kind, place, part.name), kind, locked_fields(manifest, place))
+        key = part.key(kind, lock.release)
+        if field := reach_of(lock.helm_release, lock.release).outside(kind, key.namespace):
+            return Seen(key, None, manifest, problem=out_of_reach(field, lock.release, [key]), outside=field)
+        return _Target(key, kind, locked_fields(manifest, key.namespace))
 
     async def _live(self, targets: Sequence[_Target], reader: Reader) -> dict[Key, Object | ApiError | None]:
         """The live objects, or why one cannot be read."""
@@ -205,16 +220,13 @@ class Observer:
     async def _claims(
         self, lock: Lock, found: Sequence[Seen | _Target], live: Mapping[Key, Object | ApiError | None], reader: Reader
     ) -> Mapping[Key, str]:
-        """The HelmReleases that keep those of the objects that do not say whose they are and that are another's.
-
-        Objects with Helm's marks need no question: the marks say whose they are.
-        """
-        unmarked = [each for each in found if isinstance(each, _Target) and _mark(live[each.key]) is None]
-        if not unmarked:
+        """The HelmReleases that keep missing objects that are another's; Helm's marks say whose those are that are there."""
+        missing = [each for each in found if isinstance(each, _Target) and live[each.key] is None]
+        if not missing:
             return {}
         locked = self._index.locked if isinstance(reader, Snapshot) else await self._index.fresh(reader)
         held: dict[Key, str] = {}
-        for target in unmarked:
+        for target in missing:
             first = next(locked.holders(name_of(target.key)), None)
             if first is not None and first.name != lock.name and first.release != lock.release:
                 held[target.key] = first.name
@@ -253,10 +265,9 @@ class Observer:
     async def _not_ours(
         self, target: _Target, lock: Lock, live: Object | None, claimed: Mapping[Key, str], reader: Reader
     ) -> Problem | None:
-        mark = mark_of(live)
-        if mark is not None and mark != lock.release:
-            text = f"{target.key} belongs to the Helm release {mark} by its annotations, and is left alone"
-            return Problem("ForeignObject", text)
+        assert lock.release is not None
+        if live is not None and not is_marked(live, lock.release):
+            return Problem("ForeignObject", _foreign(target.key, live, lock.release))
         if target.key in claimed:
             text = f"{target.key} is kept by the older HelmRelease {claimed[target.key]}: take it out of one of the two charts"
             return Problem("Conflict", text)
@@ -368,8 +379,15 @@ async def _as_is(seen: Seen) -> Seen:
     return seen
 
 
-def _mark(live: Object | ApiError | None) -> Mark | None:
-    return mark_of(live) if isinstance(live, dict) else None
+def _foreign(key: Key, live: Object, release: Mark) -> str:
+    """That an object is not this release's by Helm's marks, and what would make it so."""
+    mark = mark_of(live)
+    if mark is not None and mark != release:
+        return f"{key} belongs to the Helm release {mark} by its annotations, and is left alone"
+    return (
+        f"{key} lacks Helm's marks of release {release} (label {MANAGED_BY}, annotations meta.helm.sh/release-*) and is left "
+        "alone: helm upgrade --take-ownership writes them"
+    )
 
 
 def _version(base: Seen) -> Version:

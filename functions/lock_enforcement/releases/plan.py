@@ -13,9 +13,9 @@ from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
 from tenantry.model.drift import Path, managers_of, shown
-from tenantry.model.helm import HELM_MANAGER, RELEASE_NAME, Mark, Record, marked, state_of
+from tenantry.model.helm import HELM_MANAGER, RELEASE_NAME, STORAGES, Mark, Record, marked, state_of
 from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, is_terminating
-from tenantry.model.locks import ignore_problems, is_ours, is_paused
+from tenantry.model.locks import ignore_problems, is_ours, is_paused, storage_of
 from tenantry.model.names import (
     LOCK_FINALIZER,
     RELEASE_MANAGED_BY,
@@ -69,7 +69,8 @@ class Seen:
     """One object of the manifest as it is.
 
     ``body`` is the apply that puts ``drift`` back; with drift and no body the object has to be made anew.
-    ``again`` is what was told when we have just deleted it for that.
+    ``again`` is what was told when we have just deleted it for that.  ``outside`` is the field of ``spec.allow`` that would have
+    to name it; nothing of such an object is read.
     """
 
     key: Key
@@ -81,6 +82,7 @@ class Seen:
     problem: Problem | None = None
     paused: bool = False
     again: Object | None = None
+    outside: str = ""
 
     @property
     def kept(self) -> bool:
@@ -328,7 +330,7 @@ def _locked(seen: Lock, revision: int, config: Config) -> Object:
         text = f"no record of release {seen.release} can be read: {_listed(seen.unreadable)}"
         return condition(LOCKED, "False", "RecordsUnreadable", text)
     if newest is None:
-        return condition(LOCKED, "False", "ReleaseNotFound", f"there is no Helm release {seen.release}")
+        return condition(LOCKED, "False", "ReleaseNotFound", _not_found(helm_release, seen.release))
     about = f"revision {newest.revision} of release {seen.release} is {newest.status}"
     locker = config.helm_project_operator.helm_locker
     if seen.deployed is None:
@@ -342,6 +344,13 @@ def _locked(seen: Lock, revision: int, config: Config) -> Object:
         return condition(LOCKED, "False", "HelmAtWork", text)
     reason = "HelmAtWork" if state_of(newest.status) == "Transitioning" else "NotDeployed"
     return condition(LOCKED, "False", reason, about)
+
+
+def _not_found(helm_release: Object, release: Mark) -> str:
+    kind = storage_of(helm_release).kind
+    other = next(each.kind for each in STORAGES if each.kind != kind)
+    text = f"there is no Helm release {release} in {kind}s; where Helm keeps it in {other}s, write {other} into spec.storage"
+    return f"{text} of the HelmRelease"
 
 
 def _complete(seen: Lock, refusals: Sequence[Refusal]) -> Object:
@@ -360,11 +369,30 @@ def _complete(seen: Lock, refusals: Sequence[Refusal]) -> Object:
 def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
     """Why objects are not kept, in a stable order."""
     assert seen.helm_release is not None
-    found = [each.problem for each in seen.objects if each.problem is not None]
+    found = [
+        out_of_reach(field, seen.release, keys)
+        for field in OUTSIDE
+        if seen.release is not None and (keys := [each.key for each in seen.objects if each.outside == field])
+    ]
+    found += [each.problem for each in seen.objects if each.problem is not None and not each.outside]
     found += [Problem("BadDocument", text) for text in seen.bad_documents]
     found += [Problem("BadIgnoreRule", text) for text in ignore_problems(seen.helm_release)]
     ordered = sorted(refusals, key=lambda each: (each.key, each.cause, each.message))
     return found + [refused(each.key, each.cause, each.message) for each in ordered]
+
+
+OUTSIDE = {
+    "namespaces": "outside of the release namespace {}, and spec.allow.namespaces of the HelmRelease does not name their namespace",
+    "clusterKinds": "in no namespace, and spec.allow.clusterKinds of the HelmRelease does not name their Kind.group",
+}
+"""What a manifest may not reach, by the field of ``spec.allow`` that could change it."""
+
+
+def out_of_reach(field: str, release: Mark, keys: Sequence[Key]) -> Problem:
+    """The problem of objects that the manifest names and the HelmRelease does not allow; the way out comes before the names."""
+    names = ", ".join(map(str, keys[:SHOWN])) + (f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else "")
+    where = OUTSIDE[field].format(release.namespace)
+    return Problem("OutsideRelease", f"neither read nor written, because {where}: {names}")
 
 
 def refused(key: Key, cause: str, message: str) -> Problem:

@@ -15,9 +15,9 @@ from lock_enforcement.started import is_locked_source, watches
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import ANY_KIND, EVERY
 from tenantry.model.config import Config
-from tenantry.model.helm import is_record_name, release_in_name
+from tenantry.model.helm import Mark, is_record_name, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
-from tenantry.model.locks import is_ours, release_named
+from tenantry.model.locks import is_ours, release_named, storage_of
 from tenantry.model.plan import Delete, Plan, Refusal
 from tenantry.model.releases import is_release_name
 
@@ -49,7 +49,7 @@ class Releases:
         if key.kind == HELM_RELEASE.kind and key.api_version == HELM_RELEASE.api_version:
             return [await self._with_same_release(key, reader)] if key.namespace == system else []
         if key.kind in (SECRET.kind, CONFIG_MAP.kind) and is_record_name(key.name):
-            return [await self._of_release(release_in_name(key.name), key.namespace, reader)]
+            return [await self._of_release(key, reader)]
         if key.kind == "Namespace":
             return [await self._in_namespace(key, reader)]
         if found := _holders(self._index.locked, key):
@@ -80,13 +80,14 @@ class Releases:
     async def _everyone(self, reader: Reader) -> list[Object]:
         return await reader.list_shared(HELM_RELEASE, self._config.helm_project_operator.system_namespace)
 
-    async def _of_release(self, release: str, namespace: str, reader: Reader) -> list[str]:
-        owners = []
-        for found in await self._everyone(reader):
-            named = release_named(found)
-            if named is not None and (named.name, named.namespace) == (release, namespace):
-                owners.append(f"release/{found['metadata']['name']}")
-        return owners
+    async def _of_release(self, record: Key, reader: Reader) -> list[str]:
+        """Those whose release a record is of, where Helm keeps it."""
+        release = Mark(release_in_name(record.name), record.namespace)
+        return [
+            f"release/{found['metadata']['name']}"
+            for found in await self._everyone(reader)
+            if release_named(found) == release and storage_of(found).kind == record.kind
+        ]
 
     async def _in_namespace(self, key: Key, reader: Reader) -> list[str]:
         """A namespace may be a locked object itself; one that appears lets objects be made that wait for it."""

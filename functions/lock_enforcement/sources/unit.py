@@ -11,7 +11,7 @@ from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model.config import Config
 from tenantry.model.helm import Mark, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
-from tenantry.model.locks import release_named
+from tenantry.model.locks import release_named, storage_of
 from tenantry.model.plan import Plan, Refusal
 
 OWNER = "sources/locked"
@@ -34,11 +34,11 @@ class Sources:
         del hint
         system = self._config.helm_project_operator.system_namespace
         if key.kind != HELM_RELEASE.kind:
-            release = Mark(release_in_name(key.name), key.namespace)
-            if not release.name:
+            record = Mark(release_in_name(key.name), key.namespace), key.kind
+            if not record[0].name:
                 return []
-            named = {release_named(found) for found in await reader.list_shared(HELM_RELEASE, system)}
-            return [[OWNER]] if release in named else []
+            kept = {(release_named(found), storage_of(found).kind) for found in await reader.list_shared(HELM_RELEASE, system)}
+            return [[OWNER]] if record in kept else []
         if key.namespace != system:
             return []
         live = await reader.get(HELM_RELEASE, key.name, key.namespace)

@@ -184,6 +184,23 @@ def mark_of(obj: Object | None) -> Mark | None:
     return Mark(name, annotations.get(RELEASE_NAMESPACE, "")) if name else None
 
 
+def is_marked(obj: Object, mark: Mark) -> bool:
+    """Whether an object has all of Helm's marks of this release, as Helm asks before it takes an object over."""
+    return labels_of(obj).get(MANAGED_BY) == "Helm" and mark_of(obj) == mark
+
+
+def remarked(obj: Object, mark: Mark) -> Object:
+    """An object of a manifest with those of Helm's marks that it names as Helm writes them, whatever the manifest says."""
+    metadata = obj.get("metadata") or {}
+    marks = {MANAGED_BY: "Helm", RELEASE_NAME: mark.name, RELEASE_NAMESPACE: mark.namespace}
+    parts = {
+        part: {name: marks.get(name, text) for name, text in texts.items()}
+        for part in ("labels", "annotations")
+        if isinstance(texts := metadata.get(part), dict)
+    }
+    return {**obj, "metadata": {**metadata, **parts}}
+
+
 def marked(obj: Object, mark: Mark) -> Object:
     """An object with the marks that Helm puts on what it makes."""
     metadata = obj.get("metadata") or {}

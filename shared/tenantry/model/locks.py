@@ -1,13 +1,14 @@
-"""HelmReleases: which are ours, which release they name, and what they let others change."""
+"""HelmReleases: which are ours, which release they name, where its lock may act, and what they let others change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.drift import pointer_problem
 from tenantry.model.helm import Mark
-from tenantry.model.kinds import Object, annotations_of
+from tenantry.model.kinds import CONFIG_MAP, SECRET, Kind, Object, annotations_of
 from tenantry.model.names import LOCK, LOCK_IGNORE, LOCK_PAUSED, RELEASE_MANAGED_BY
 from tenantry.model.releases import is_release_name
 
@@ -27,6 +28,49 @@ def release_named(helm_release: Object) -> Mark | None:
     release = (helm_release.get("spec") or {}).get("release") or {}
     name, namespace = release.get("name") or "", release.get("namespace") or ""
     return Mark(name, namespace) if _is_helms(name) and DNS_LABEL.fullmatch(namespace) else None
+
+
+def storage_of(helm_release: Object) -> Kind:
+    """Where Helm keeps the records of the release: Secrets, unless an administrator wrote otherwise.
+
+    Never whatever exists: a record that Helm does not use is written by somebody else.
+    """
+    return CONFIG_MAP if (helm_release.get("spec") or {}).get("storage") == CONFIG_MAP.kind else SECRET
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where the lock of a HelmRelease may read and write: in the namespace of its release, and what the HelmRelease names.
+
+    A record says what Helm made, but whoever may write Secrets beside a release can write a record; only administrators
+    write HelmReleases.
+    """
+
+    home: str
+    namespaces: frozenset[str] = frozenset()
+    cluster_kinds: frozenset[str] = frozenset()
+
+    def outside(self, kind: Kind, namespace: str) -> str:
+        """The field of ``spec.allow`` that would have to name an object's namespace or kind; empty when it is within reach."""
+        if not kind.namespaced:
+            return "" if resource_name(kind) in self.cluster_kinds else "clusterKinds"
+        return "" if namespace == self.home or namespace in self.namespaces else "namespaces"
+
+
+def resource_name(kind: Kind) -> str:
+    """A kind as ``spec.allow.clusterKinds`` names it: ``ClusterRole.rbac.authorization.k8s.io``, or ``Namespace``."""
+    return f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+
+
+def reach_of(helm_release: Object, release: Mark) -> Reach:
+    """Where the lock of a HelmRelease for this release may act."""
+    allowed = (helm_release.get("spec") or {}).get("allow")
+    given = allowed if isinstance(allowed, dict) else {}
+    return Reach(release.namespace, _texts(given.get("namespaces")), _texts(given.get("clusterKinds")))
+
+
+def _texts(value: object) -> frozenset[str]:
+    return frozenset(text for text in value if isinstance(text, str)) if isinstance(value, list) else frozenset()
 
 
 def _is_helms(name: str) -> bool:

@@ -1,0 +1,317 @@
+"""Locks against those who may write Helm's records: what a record says never reaches beyond its release.
+
+Real Helm makes the release; the attacker forges a newer record with his own identity; the function runs under its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from attackers import Attackers, asked, forged
+from flawless import flawless
+from locking import (
+    DEPLOYMENT,
+    FUNCTION,
+    PRIORITY_CLASS,
+    SYSTEM,
+    Helm,
+    Locks,
+    condition,
+    config_map,
+    locking,
+    marked_for,
+    token,
+)
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.knative import Knative
+from tenantry.model.helm import is_record_name
+from tenantry.model.kinds import (
+    API_SERVER_SOURCE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    NAMESPACE,
+    ROLE_BINDING,
+    SECRET,
+    Object,
+    annotations_of,
+    labels_of,
+)
+from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE
+from tenantry.testing.audit import AuditLog
+
+ACTORS = [
+    pytest.param("owner", id="owner"),
+    pytest.param("editor", id="editor", marks=pytest.mark.check("a-5")),
+]
+"""Whoever may write Secrets beside the release."""
+
+
+@pytest.fixture(scope="module")
+def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real helm, of an administrator."""
+    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def attackers(
+    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Attackers]:
+    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+    running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
+    async with flawless(running):
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
+    made = Locks(admin, knative_)
+    await made.lockable(CONFIG_MAP, SECRET, DEPLOYMENT, PRIORITY_CLASS, ROLE_BINDING, CLUSTER_ROLE_BINDING)
+    yield made
+    await made.leave()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A project with a locked release beside its owner's objects, and a neighbour's namespace."""
+
+    name: str
+    home: str
+    other: str
+    attacker: Api
+    record: Object
+    locks: Locks
+    knative: Knative
+
+    async def calm(self) -> None:
+        """Everything is handled, and a sweep has looked at every release."""
+        await self.knative.drain()
+        await self.knative.sweep(FUNCTION)
+        await self.knative.drain()
+
+    async def still_kept(self, data: str = "1") -> None:
+        """What the victim had still works: drift of the release's own object is put back."""
+        await self.locks.edit(CONFIG_MAP, "c1", self.home, ("replace", "/data/a", "drift"))
+        await self.locks.data("c1", self.home, {"a": data})
+
+    async def told(self, reason: str, *parts: str) -> None:
+        """The condition of the HelmRelease and a Warning on it say so, and name these."""
+        status = await self.locks.status(self.name, lambda status: condition(status, "Complete").get("reason") == reason)
+        message = condition(status, "Complete")["message"]
+        warnings = [event for event in await self.locks.events(self.name, SYSTEM) if event["type"] == "Warning"]
+        assert [event["note"] for event in warnings if event["reason"] == reason][-1:] == [message]
+        for part in parts:
+            assert part in message, message
+
+
+@pytest.fixture
+def actor() -> str:
+    return "owner"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(actor: str, admin: Api, helm: Helm, locks: Locks, attackers: Attackers, knative_: Knative) -> Scene:
+    name = f"fence-{token()}"
+    home, other = f"cattle-project-{name}", f"cattle-project-{name}-b"
+    await locks.namespace(home)
+    await locks.namespace(other)
+    attacker = await attackers.someone(actor, home)
+    await helm.install(name, home, config_map("c1", {"a": "1"}))
+    record = await locks.until(SECRET, f"sh.helm.release.v1.{name}.v1", home, bool)
+    await locks.lock(name, name, home)
+    await locks.locked(name)
+    return Scene(name, home, other, attacker, record, locks, knative_)
+
+
+def workload(name: str, namespace: str) -> Object:
+    """A Deployment of a privileged container."""
+    labels = {"app": name}
+    container = {"name": "evil", "image": "evil", "securityContext": {"privileged": True}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def cluster_admin(name: str, namespace: str = "") -> Object:
+    """A binding that gives a user everything, in a namespace or in all."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "eve"}],
+    }
+
+
+def at(obj: Object, namespace: str) -> Object:
+    """An object in a namespace."""
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+
+
+@pytest.mark.check("a-4")
+@pytest.mark.check("a-6")
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_record_where_helm_keeps_none_is_not_read(scene: Scene, admin: Api, attackers: Attackers) -> None:
+    """A forged newer record in a ConfigMap, beside Helm's in Secrets: nothing of it is done, nor does it end the lock."""
+    evil = [config_map("c1", {"a": "evil"}), config_map("evil", {"a": "1"})]
+    await attackers.plant(scene.attacker, CONFIG_MAP, forged(scene.record, 7, *evil, kind=CONFIG_MAP))
+    await scene.calm()
+
+    assert (await admin.get(CONFIG_MAP, "c1", scene.home) or {})["data"] == {"a": "1"}
+    assert await admin.get(CONFIG_MAP, "evil", scene.home) is None
+    status = await scene.locks.status(scene.name, bool)
+    assert (status["version"], status["lockedVersion"]) == (1, 1)
+    await scene.still_kept()
+
+
+@pytest.mark.check("a-7")
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_record_does_not_reach_beyond_its_namespace(
+    scene: Scene, admin: Api, attackers: Attackers, audit_log: AuditLog
+) -> None:
+    """Objects of kube-system, of a neighbour and of no namespace are neither written nor read nor watched, whatever marks they
+    carry; each is told by kind and name, and the release's own are kept."""
+    name, other = scene.name, scene.other
+    settings = await admin.create(CONFIG_MAP, at(config_map("settings", {"a": "theirs"}), other))
+    carrying = marked_for(name, other, config_map("marked", {"a": "theirs"}))
+    carrying["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = scene.home
+    marked = await admin.create(CONFIG_MAP, carrying)
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 1000}
+    evil = [
+        config_map("c1", {"a": "2"}),
+        workload(name, "kube-system"),
+        at(config_map("settings", {"a": "evil"}), other),
+        at(config_map("marked", {"a": "evil"}), other),
+        at(config_map("missing", {"a": "evil"}), other),
+        cluster_admin(name),
+        priority,
+    ]
+    await attackers.plant(scene.attacker, SECRET, forged(scene.record, 2, *evil))
+    told = [f"Deployment kube-system/{name}", *(f"ConfigMap {other}/{each}" for each in ("settings", "marked", "missing"))]
+    told += [f"ClusterRoleBinding {name}", f"PriorityClass {name}", "spec.allow.namespaces", "spec.allow.clusterKinds"]
+    await scene.calm()
+
+    assert await admin.get(DEPLOYMENT, name, "kube-system") is None
+    assert await admin.get(CLUSTER_ROLE_BINDING, name) is None
+    assert await admin.get(PRIORITY_CLASS, name) is None
+    assert await admin.get(CONFIG_MAP, "settings", other) == settings
+    assert await admin.get(CONFIG_MAP, "marked", other) == marked
+    assert await admin.get(CONFIG_MAP, "missing", other) is None
+    for account in (FUNCTION, "tenantry-lock-source"):
+        assert asked(audit_log, account, other) == []
+    assert [each for each in asked(audit_log, FUNCTION, name) if "helmreleases" not in each] == []
+    source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
+    watched = json.dumps((source or {})["spec"]["namespaceSelector"])
+    assert scene.home in watched
+    assert f'"{other}"' not in watched
+    assert "kube-system" not in watched
+    assert await admin.get(API_SERVER_SOURCE, LOCKED_CLUSTER_SOURCE, SYSTEM_NAMESPACE) is None
+    await scene.told("OutsideRelease", *told)
+    await scene.still_kept("2")
+
+
+@pytest.mark.check("a-8")
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_record_does_not_reach_what_is_not_its_releases(scene: Scene, admin: Api, attackers: Attackers) -> None:
+    """Objects of the namespace without Helm's marks, with half of them, or with another release's stay as they are and are told;
+    what is missing is made with the marks, and the release's own are kept."""
+    name, home = scene.name, scene.home
+    unlabelled = marked_for(name, home, config_map("unlabelled", {"a": "theirs"}))
+    del unlabelled["metadata"]["labels"]
+    elsewhere = marked_for(name, home, config_map("elsewhere", {"a": "theirs"}))
+    elsewhere["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = scene.other
+    made = [
+        at(config_map("plain", {"a": "theirs"}), home),
+        marked_for("another", home, config_map("foreign", {"a": "theirs"})),
+        unlabelled,
+        elsewhere,
+    ]
+    before = [await admin.create(CONFIG_MAP, each) for each in made]
+    names = [each["metadata"]["name"] for each in before]
+    claims = {"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": home}
+    evil = [config_map(each, {"a": "evil"}, annotations=claims) for each in names]
+    record = forged(scene.record, 2, config_map("c1", {"a": "1"}), config_map("missing", {"a": "made"}), *evil)
+    await attackers.plant(scene.attacker, SECRET, record)
+    await scene.calm()
+
+    for each in before:
+        assert await admin.get(CONFIG_MAP, each["metadata"]["name"], home) == each
+    await scene.told("ForeignObject", *(f"ConfigMap {home}/{each}" for each in names), "Helm release", "lacks Helm's marks")
+    missing = await scene.locks.data("missing", home, {"a": "made"})
+    assert labels_of(missing)["app.kubernetes.io/managed-by"] == "Helm"
+    assert annotations_of(missing) == claims
+    await scene.still_kept()
+
+
+@pytest.mark.check("a-4")
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_records_give_nobody_rights(scene: Scene, admin: Api, attackers: Attackers) -> None:
+    """A higher revision with bindings to cluster-admin, a record of another release's name, all records deleted: nobody gains a
+    right, nothing is deleted, and it is told."""
+    name, home = scene.name, scene.home
+    bindings = [cluster_admin(name), cluster_admin(name, home), cluster_admin(name, scene.other)]
+    await attackers.plant(scene.attacker, SECRET, forged(scene.record, 2, config_map("c1", {"a": "1"}), *bindings))
+    await scene.told("OutsideRelease", f"ClusterRoleBinding {name}", f"RoleBinding {home}/{name} was refused")
+    assert await admin.get(CLUSTER_ROLE_BINDING, name) is None
+    for namespace in (home, scene.other):
+        assert await admin.get(ROLE_BINDING, name, namespace) is None
+    await scene.still_kept()
+
+    theirs = f"{name}-theirs"
+    other = forged(scene.record, 9, config_map("c1", {"a": "evil"}))
+    other["metadata"] |= {"name": f"sh.helm.release.v1.{theirs}.v9", "labels": {**labels_of(other), "name": theirs}}
+    await scene.locks.lock(theirs, theirs, scene.other)
+    await attackers.plant(scene.attacker, SECRET, other)
+    await scene.calm()
+    assert (await scene.locks.status(theirs, bool))["state"] == "SecretNotFound"
+
+    for each in (await scene.attacker.list(SECRET, home)).items:
+        if is_record_name(each["metadata"]["name"]):
+            await admin.delete(SECRET, each["metadata"]["name"], home)
+    status = await scene.locks.status(name, lambda status: condition(status, "Locked").get("reason") == "ReleaseNotFound")
+    assert status["lockedVersion"] == 0
+    assert (await admin.get(CONFIG_MAP, "c1", home) or {})["data"] == {"a": "1"}
+
+
+@pytest.mark.check("a-9")
+async def test_helm_and_its_lock_go_on_together(scene: Scene, helm: Helm, admin: Api) -> None:
+    """Helm's real upgrade, rollback and uninstallation by an administrator all work, and the lock follows each."""
+    name, home, locks = scene.name, scene.home, scene.locks
+    await helm.upgrade(name, home, config_map("c1", {"a": "2"}), config_map("c2", {"a": "2"}))
+    await locks.locked(name, 2)
+    await scene.still_kept("2")
+    await admin.delete(CONFIG_MAP, "c2", home)
+    await locks.data("c2", home, {"a": "2"})
+
+    await helm.run("rollback", name, "1", "-n", home)
+    await locks.locked(name, 3)
+    await scene.still_kept("1")
+    await locks.until_gone(CONFIG_MAP, "c2", home)
+
+    await helm.upgrade(name, home, config_map("c1", {"a": "4"}))
+    await locks.locked(name, 4)
+    await scene.still_kept("4")
+    await helm.run("uninstall", name, "-n", home)
+    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "ReleaseNotFound")
+    await scene.calm()
+    assert await admin.get(CONFIG_MAP, "c1", home) is None
+    assert await admin.get(NAMESPACE, home) is not None
