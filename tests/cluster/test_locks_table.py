@@ -45,6 +45,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
 )
+from tenantry.model.locks import resource_name
 from tenantry.testing import eventually
 from tenantry.testing.helm import packed, unpacked
 
@@ -137,7 +138,9 @@ async def locks(admin: Api, helm: Helm, knative_: Knative) -> AsyncIterator[Lock
     await made.lockable(*(each.kind for each in ROWS))
     await made.namespace(NAME)
     await helm.install(NAME, NAME, *(each.manifest for each in ROWS))
-    await made.lock(NAME, NAME, NAME)
+    await made.lock(
+        NAME, NAME, NAME, allow={"clusterKinds": sorted(resource_name(each.kind) for each in ROWS if not each.namespace)}
+    )
     await made.locked(NAME)
     yield made
     await made.leave()

@@ -28,7 +28,17 @@ from lock_enforcement.releases.plan import (
     out_of_reach,
     refused,
 )
-from tenantry.api.errors import AdmissionDenied, AlreadyExists, ApiError, Forbidden, Invalid, KindNotServed, QuotaExceeded
+from tenantry.api.errors import (
+    AdmissionDenied,
+    AlreadyExists,
+    ApiError,
+    Forbidden,
+    Invalid,
+    KindNotServed,
+    NotFound,
+    QuotaExceeded,
+    RefusedError,
+)
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
@@ -42,11 +52,12 @@ from tenantry.model.drift import (
     shown,
     without_ignored,
 )
-from tenantry.model.helm import MANAGED_BY, RECORD_TYPE, Mark, is_marked, is_record_name, mark_of, remarked
+from tenantry.model.helm import MANAGED_BY, RECORD_TYPE, Mark, is_marked, is_record_name, mark_of, marked, remarked
 from tenantry.model.kinds import (
     HELM_RELEASE,
     HORIZONTAL_POD_AUTOSCALER,
     NAMESPACE,
+    ROLE,
     SECRET,
     Key,
     Kind,
@@ -254,7 +265,8 @@ class Observer:
         wanted = without_ignored(target.wanted, pointers) if live is not None else target.wanted
         base = replace(base, wanted=wanted, paused=has_pause(live) or has_pause(target.wanted))
         if live is None:
-            return replace(base, again=self._memory.again.get(target.key))
+            base = replace(base, again=self._memory.again.get(target.key))
+            return base if base.paused else await self._grantable(base, lock.release, reader)
         if bad := annotation_problems(target.wanted, live):
             base = replace(base, problem=Problem("BadIgnoreRule", f"{target.key}: {bad[0]}", blocks=False))
         self._memory.again.pop(target.key, None)
@@ -276,6 +288,23 @@ class Observer:
             if namespace is None or is_terminating(namespace):
                 return Problem("NamespaceMissing", f"{target.key}: there is no namespace {target.key.namespace}: create it")
         return None
+
+    async def _grantable(self, base: Seen, release: Mark, reader: Reader) -> Seen:
+        """A missing object that grants rights, with what the API server says about granting them.
+
+        Nobody grants what he does not have, and any chart can name such rights: that is told, and is no failure of ours that
+        events and sweeps would be tried again for.
+        """
+        assert base.kind is not None
+        if base.kind.group != ROLE.group or isinstance(reader, Snapshot):
+            return base
+        try:
+            await reader.try_create(base.kind, marked(base.wanted, release))
+        except Forbidden as error:
+            return replace(base, problem=refused(base.key, "rights", error.message))
+        except (RefusedError, AlreadyExists, NotFound):
+            pass  # the write tells, or finds what was made meanwhile: the object, or the Role that a binding needs
+        return base
 
     # -- drift -----------------------------------------------------------------------------------------
 

@@ -382,7 +382,7 @@ def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
 
 
 OUTSIDE = {
-    "namespaces": "outside of the release namespace {}, and spec.allow.namespaces of the HelmRelease does not name their namespace",
+    "namespaces": "outside of the release namespace {}, in none that spec.allow.namespaces of the HelmRelease names",
     "clusterKinds": "in no namespace, and spec.allow.clusterKinds of the HelmRelease does not name their Kind.group",
 }
 """What a manifest may not reach, by the field of ``spec.allow`` that could change it."""
