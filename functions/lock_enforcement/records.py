@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from pydantic_core import from_json, to_json
 
 from tenantry.engine.reader import Reader
-from tenantry.model.helm import RECORD_LABELS, BadRecord, Mark, Record, read_record, revision_of
+from tenantry.model.helm import RECORD_LABELS, BadRecord, LargeRecord, Mark, Record, read_record, revision_of
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 from tenantry.model.manifests import read_manifest
 from tenantry.model.plan import Guard
 
 REMEMBER_BYTES = 24 * 2**20
-IN_A_THREAD_ABOVE = 100_000  # characters of a manifest; parsing it would hold other events up
 OLDER_LOOKED_AT = 30
 
 
@@ -74,10 +73,17 @@ class History:
     guard: Guard | None = None
 
 
+class TooLarge(str):
+    """Why a record is over a budget: nothing is kept then, since it may be the one that counts."""
+
+    __slots__ = ()
+
+
 class Records:
-    """Contents of records, remembered up to `REMEMBER_BYTES`."""
+    """Contents of records, remembered up to `REMEMBER_BYTES`; one is unpacked and parsed at a time, in a thread."""
 
     def __init__(self) -> None:
+        self._gate = asyncio.Semaphore(1)
         self._known: OrderedDict[tuple[str, str], Content | str] = OrderedDict()
         self._bytes = 0
 
@@ -105,6 +111,8 @@ class Records:
             if content is None:
                 continue  # gone since the list
             looked += 1
+            if isinstance(content, TooLarge):
+                return History(unreadable=(*unreadable, f"revision {revision}: {content}"))
             if isinstance(content, str):
                 unreadable.append(f"revision {revision}: {content}")
                 continue
@@ -126,12 +134,8 @@ class Records:
         stored = await reader.fetch(kind, metadata["name"], metadata["namespace"])
         if stored is None:
             return None
-        try:
-            record = read_record(stored, release)
-        except BadRecord as error:
-            content: Content | str = str(error)
-        else:
-            content = await _parsed(record)
+        async with self._gate:
+            content = await asyncio.to_thread(_read, stored, release)
         self._remember((stored["metadata"]["uid"], stored["metadata"]["resourceVersion"]), content)
         return content
 
@@ -145,15 +149,16 @@ class Records:
             self._bytes -= _size(dropped)
 
 
-async def _parsed(record: Record) -> Content:
+def _read(stored: Object, release: str) -> Content | str:
+    """What a record says, or why it cannot be read."""
+    try:
+        record = read_record(stored, release)
+    except LargeRecord as error:
+        return TooLarge(error)
+    except BadRecord as error:
+        return str(error)
     if record.status != "deployed":
         return Content(replace(record, manifest=""))
-    if len(record.manifest) > IN_A_THREAD_ABOVE:
-        return await asyncio.to_thread(_content_of, record)
-    return _content_of(record)
-
-
-def _content_of(record: Record) -> Content:
     manifest = read_manifest(record.manifest)
     parts = tuple(
         Part(

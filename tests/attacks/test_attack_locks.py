@@ -5,11 +5,16 @@ Real Helm makes the release; the attacker forges a newer record with his own ide
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import gzip
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 from attackers import Attackers, asked, forged
@@ -45,6 +50,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.testing.audit import AuditLog
+from tenantry.testing.helm import unpacked
 
 ACTORS = [
     pytest.param("owner", id="owner"),
@@ -290,6 +296,65 @@ async def test_records_give_nobody_rights(scene: Scene, admin: Api, attackers: A
     status = await scene.locks.status(name, lambda status: condition(status, "Locked").get("reason") == "ReleaseNotFound")
     assert status["lockedVersion"] == 0
     assert (await admin.get(CONFIG_MAP, "c1", home) or {})["data"] == {"a": "1"}
+
+
+def large(record: Object, revision: int, filling: str, text: str = "") -> Object:
+    """A forged record with this JSON beside what it has to have, and this manifest."""
+    made = forged(record, revision)
+    content = {**unpacked(made), "manifest": text}
+    raw = json.dumps(content)[:-1] + f', "x": {filling}}}'
+    data = base64.b64encode(base64.b64encode(gzip.compress(raw.encode()))).decode()
+    return {**made, "data": {"release": data}}
+
+
+@pytest.mark.check("a-13")
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_small_record_that_is_large_inside_costs_little(
+    scene: Scene, helm: Helm, attackers: Attackers, control_plane: ControlPlane
+) -> None:
+    """Kilobytes that unpack to 30 MB or a million brackets, or whose manifest is 1 MB of aliases or merges: told with the limit
+    in bounded memory, while another release's drift is put back within 2 s."""
+    name, locks = f"victim-{token()}", scene.locks
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c1}\n"
+    aliases = head + "x: &a [1]\ny: [" + "*a," * 350_000 + "1]\n"
+    keys = ",".join(f"k{number}: 1" for number in range(2000))
+    merges = head + f"x: &a {{{keys}}}\ny:\n" + "".join(f"- {{<<: *a, x{n}: 1}}\n" for n in range(10_000))
+    records = [
+        (large(scene.record, 2, "[" + "[]," * 10_000_000 + "[]]"), "Locked", "RecordsUnreadable", "8388608 bytes"),
+        (large(scene.record, 3, "[" + "[]," * 1_000_000 + "[]]"), "Locked", "RecordsUnreadable", "200000 values"),
+        (large(scene.record, 4, "[]", aliases), "Complete", "BadDocument", "50000 values"),
+        (large(scene.record, 5, "[]", merges), "Complete", "BadDocument", "50000 values"),
+    ]
+    for record, type_, reason, limit in records:
+        await attackers.plant(scene.attacker, SECRET, record)
+        await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "drift"))
+        await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"}, within=2)
+        number = record["metadata"]["labels"]["version"]
+
+        def told(status: Object, type_: str = type_, reason: str = reason, limit: str = limit) -> bool:
+            found = condition(status, type_)
+            return found.get("reason") == reason and limit in found["message"]
+
+        status = await locks.status(scene.name, told)
+        assert type_ == "Complete" or f"revision {number}" in condition(status, type_)["message"]
+        await scene.calm()
+    assert peak_mib(str(control_plane.kubeconfig)) < 128
+
+
+def peak_mib(of: str) -> float:
+    """The largest memory that the function's process has ever had, of those that this test run started."""
+    peaks = [0.0]
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error, OSError):
+            if FUNCTION in process.cmdline():
+                found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+                peaks.append(int(found[1]) / 1024 if found else 0)
+    assert len(peaks) > 1, of
+    return max(peaks)
 
 
 @pytest.mark.check("a-9")

@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 
 from tenantry.model import helm
-from tenantry.model.helm import BadRecord, Mark, Record, mark_of, marked, read_record, release_in_name, revision_of, state_of
+from tenantry.model.helm import (
+    BadRecord,
+    LargeRecord,
+    Mark,
+    Record,
+    mark_of,
+    marked,
+    read_record,
+    release_in_name,
+    revision_of,
+    state_of,
+)
 from tenantry.model.kinds import Object
 
 RELEASE: dict[str, Any] = {
@@ -74,6 +85,15 @@ def test_a_record_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(helm, "LARGEST", 1000)
     with pytest.raises(BadRecord, match="more than 1000 bytes"):
         read_record(stored(packed({**RELEASE, "manifest": "a" * 5000})), "demo")
+
+
+@pytest.mark.parametrize("values", [[[]] * 300_000, {"k" + str(number): 1 for number in range(300_000)}])
+def test_a_record_has_not_too_many_values(values: Any) -> None:
+    """They are counted before any is made; commas and brackets in texts are none."""
+    with pytest.raises(LargeRecord, match="more than 200000 values"):
+        read_record(stored(packed({**RELEASE, "config": values})), "demo")
+    text = '[{,"' * 300_000
+    assert read_record(stored(packed({**RELEASE, "manifest": text})), "demo").manifest == text
 
 
 def test_the_name_tells_release_and_revision() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tenantry.model import manifests
 from tenantry.model.manifests import read_manifest
 
 
@@ -40,7 +41,13 @@ def test_a_bad_document_spoils_no_other() -> None:
         (document("a") + "data: " + "[" * 130 + "]" * 130, "nested deeper"),
         (document("a") + "data: " + "[" * 20_000, "nested deeper"),
         (document("a") + "data:\n  " + "- " * 20_000 + "x", "nested deeper"),
-        (document("a") + "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'x'] * 8)}]" for n in range(9)), "aliases"),
+        (
+            document("a") + "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'x'] * 8)}]" for n in range(9)),
+            "more than 50000 values",
+        ),
+        (document("a") + "y: [" + "[]," * 60_000 + "1]", "more than 50000 values"),
+        (document("a" * 254), "name has more than 253 characters"),
+        (document("a") + "  namespace: " + "n" * 64, "namespace has more than 63 characters"),
         (document("a") + "data: {x: !!bool x}", "not valid YAML"),
         (document("a") + "data: {x: !!timestamp x}", "not valid YAML"),
         (document("a") + "data: {x: !!binary /w==}", "bytes"),
@@ -109,3 +116,23 @@ def test_a_dash_line_inside_a_text_ends_nothing() -> None:
     text = document("a") + "data:\n  k: |\n    ---\n    b\n"
     (found,) = read_manifest(text).objects
     assert found["data"] == {"k": "---\nb\n"}
+
+
+def test_a_manifest_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is within them is kept; that the rest is not is told once, with the limits."""
+    monkeypatch.setattr(manifests, "MOST_OBJECTS", 2)
+    made = read_manifest("---\n".join(document(name) for name in "abcd"))
+    assert [found["metadata"]["name"] for found in made.objects] == ["a", "b"]
+    (problem,) = made.problems
+    assert "more than 2 objects or 200000 values" in str(problem)
+    monkeypatch.setattr(manifests, "MOST_IN_ALL", 20)
+    made = read_manifest("---\n".join(document(name) for name in "abcd"))
+    assert len(made.objects) == 2
+    assert "20 values" in str(made.problems[-1])
+
+
+def test_repeated_values_count() -> None:
+    """Merges and aliases count as what they repeat, before anything is made of them."""
+    keys = ",".join(f"k{number}: 1" for number in range(2000))
+    (problem,) = read_manifest(f"x: &a {{{keys}}}\ny:\n" + "- {<<: *a}\n" * 100).problems
+    assert "more than 50000 values" in str(problem)

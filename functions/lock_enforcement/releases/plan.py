@@ -327,7 +327,7 @@ def _locked(seen: Lock, revision: int, config: Config) -> Object:
         text = f"HelmRelease {seen.older} is older and locks release {seen.release}: delete one of the two"
         return condition(LOCKED, "False", "Conflict", text)
     if newest is None and seen.unreadable:
-        text = f"no record of release {seen.release} can be read: {_listed(seen.unreadable)}"
+        text = f"what release {seen.release} is cannot be read: {_listed(seen.unreadable)}"
         return condition(LOCKED, "False", "RecordsUnreadable", text)
     if newest is None:
         return condition(LOCKED, "False", "ReleaseNotFound", _not_found(helm_release, seen.release))

@@ -29,8 +29,13 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 HELM_MANAGER = "helm"
 """Field manager of the ``helm`` command."""
 
-LARGEST = 32 * 2**20
+LARGEST = 8 * 2**20
 """Bytes that a record may have when it is unpacked; a Secret has a mebibyte at most, packed."""
+
+MOST_VALUES = 200_000
+"""Maps, lists, texts and numbers in a record: a chart's values, its schema and its templates, of which each is one."""
+
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 
 _RECORD_NAME = re.compile(r"sh\.helm\.release\.v1\.(?P<release>.+)\.v(?P<revision>[0-9]{1,9})")
 _GZIP = b"\x1f\x8b\x08"
@@ -48,6 +53,10 @@ STATES: Mapping[str, State] = {
 
 class BadRecord(ValueError):
     """A record that cannot be read; the message says why and holds nothing of the content."""
+
+
+class LargeRecord(BadRecord):
+    """A record that is larger than we read; the message says the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +143,15 @@ def _unpacked(text: str) -> bytes:
     except zlib.error:
         raise BadRecord("data.release is not gzip, though it begins so") from None
     if unpacker.unconsumed_tail:
-        raise BadRecord(f"it has more than {LARGEST} bytes when unpacked")
+        raise LargeRecord(f"it has more than {LARGEST} bytes when unpacked, and is not read: make the chart smaller")
     if not unpacker.eof:
         raise BadRecord("data.release is cut short")
     return made
 
 
 def _json(raw: bytes) -> dict[str, Any]:
+    if _signs(raw) > MOST_VALUES and _signs(_TEXT.sub(b"", raw)) > MOST_VALUES:
+        raise LargeRecord(f"it has more than {MOST_VALUES} values, and is not read: make the chart smaller")
     try:
         decoded = from_json(raw)
     except ValueError:
@@ -148,6 +159,11 @@ def _json(raw: bytes) -> dict[str, Any]:
     if not isinstance(decoded, dict):
         raise BadRecord("data.release is not a JSON object")
     return decoded
+
+
+def _signs(raw: bytes) -> int:
+    """How many values a JSON text has at most, by what stands before each; made without making one."""
+    return sum(map(raw.count, (b"[", b"{", b",")))
 
 
 def _record(decoded: dict[str, Any], revision: int) -> Record:

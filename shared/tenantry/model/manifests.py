@@ -26,6 +26,18 @@ WIDEST = 1024
 """Bits of a whole number: one of thousands of digits cannot even be written down."""
 """How deep maps and lists may stand in each other; the deepest CRDs have a few dozen levels."""
 
+MOST_VALUES = 50_000
+"""Maps, lists and texts in one document, those that aliases repeat included; the largest CRDs have half of it."""
+
+MOST_IN_ALL = 200_000
+"""The same in a whole manifest."""
+
+MOST_OBJECTS = 2000
+"""Objects in a manifest."""
+
+_LONGEST = {"apiVersion": 317, "kind": 63, "name": 253, "namespace": 63}
+"""Characters that the API server allows in what an object is called."""
+
 _TOWER = 1000
 """More brackets than this are never open; those in texts count too."""
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -92,22 +104,57 @@ class NotReadable(ValueError):
     """A YAML text that is none, or is not meant to be read; the message says why and holds nothing of the content."""
 
 
+def _weight(text: str, most: int) -> int:
+    """How many values a document has, counted before any is made; an alias counts as all that it repeats.
+
+    Raises:
+        NotReadable: more than ``most``, or no YAML.
+    """
+    total = 0
+    sizes: dict[str, int] = {}
+    open_: list[tuple[str | None, int]] = []
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_.pop()
+            if anchor is not None:
+                sizes[anchor] = total - before
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            total += sizes.get(str(event.anchor), 1)
+        elif isinstance(event, yaml.NodeEvent):
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_.append((event.anchor, total))
+            elif event.anchor is not None:
+                sizes[event.anchor] = 1
+            total += 1
+        if total > most:
+            raise NotReadable(f"more than {most} values, those that aliases repeat included: divide it")
+    return total
+
+
 def load_yaml(text: str) -> Any:
     """One YAML document as the Kubernetes tools read it: plain maps, lists, texts, numbers, booleans and nulls.
 
     Raises:
-        NotReadable: it is no YAML, nests deeper than `DEEPEST`, has aliases that make it many times as large, or values
-            that JSON does not have.
+        NotReadable: it is no YAML, nests deeper than `DEEPEST`, has more than `MOST_VALUES`, or values that JSON does not have.
     """
+    return _loaded(text, MOST_VALUES)[0]
+
+
+def _loaded(text: str, most: int) -> tuple[Any, int]:
+    """A document, and how many values it has."""
     if _is_tower(text):
         raise NotReadable(f"nested deeper than {DEEPEST} levels")
     try:
+        weight = _weight(text, most)
         loaded = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer scalars
+    except NotReadable:
+        raise
     except Exception as error:  # constructors of tags raise whatever they like
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         raise NotReadable("not valid YAML" + (f" in its line {line + 1}" if line is not None else "")) from None
     _expect_plain(loaded, DEEPEST, [2 * len(text) + 10_000])
-    return loaded
+    return loaded, weight
 
 
 def _is_tower(text: str) -> bool:
@@ -144,14 +191,21 @@ def read_manifest(text: str) -> Manifest:
     objects: list[Object] = []
     problems: list[Problem] = []
     seen: set[tuple[str, str, str, str]] = set()
+    left = MOST_IN_ALL
     for number, document in enumerate(_documents(text), 1):
         source = _SOURCE.search(document)
         where = f"document {number}" + (f" ({source[1]})" if source else "")
+        if len(objects) >= MOST_OBJECTS or left <= 0 or len(problems) >= MOST_OBJECTS:
+            limits = f"{MOST_OBJECTS} objects or {MOST_IN_ALL} values"
+            problems.append(Problem(where, f"the manifest has more than {limits} before it: this and what follows is not kept"))
+            break
         try:
-            loaded = load_yaml(document)
+            loaded, weight = _loaded(document, min(MOST_VALUES, left))
         except NotReadable as error:
             problems.append(Problem(where, str(error)))
+            left -= min(MOST_VALUES, len(document))  # what was counted until it was given up
             continue
+        left -= weight
         if loaded is None:
             continue
         for found in _flat(loaded, 0):
@@ -162,7 +216,7 @@ def read_manifest(text: str) -> Manifest:
             key = (found["apiVersion"], found["kind"], str(metadata.get("namespace") or ""), metadata["name"])
             if key in seen:
                 problems.append(Problem(where, f"{key[1]} {key[3]} is there twice; the first is kept"))
-            else:
+            elif len(objects) < MOST_OBJECTS:
                 seen.add(key)
                 objects.append(found)
     return Manifest(tuple(objects), tuple(problems))
@@ -197,7 +251,10 @@ def _flat(loaded: Any, depth: int) -> Iterator[Object | str]:
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
         yield f"a {kind} without metadata.name"
         return
-    if not isinstance(metadata.get("namespace") or "", str) or not _has_text_keys(loaded):
+    named = {"apiVersion": api_version, "kind": kind, "name": name, "namespace": metadata.get("namespace") or ""}
+    if long := [part for part, text in named.items() if isinstance(text, str) and len(text) > _LONGEST[part]]:
+        yield f"an object whose {long[0]} has more than {_LONGEST[long[0]]} characters"
+    elif not isinstance(metadata.get("namespace") or "", str) or not _has_text_keys(loaded):
         yield f"{kind} {name} has a name or key that is not text"
     elif wrong := _wrong_metadata(metadata):
         yield f"{kind} {name}: {wrong}"
