@@ -6,6 +6,7 @@ import base64
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from tenantry.model.kinds import (
     SECRET,
     SERVICE_ACCOUNT,
     annotations_of,
+    is_terminating,
 )
 from tenantry.testing.settling import settle
 
@@ -191,6 +193,59 @@ async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: H
     await helm.greets(name, "two")
     await helm.says(name, "Complete")
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
+
+
+async def test_the_next_helm_comes_when_the_last_one_has_ended(helm: HelmPeople) -> None:
+    """A pod that is evicted while Helm works, as at a node drain, is followed by the next only after Helm has ended in it."""
+    name = f"drained-{token()}"
+    content = chart_archive(greeting=GREETING, hook=yaml.safe_dump(pod_hook("pre-upgrade")))
+    await helm.ask(name, chartContent=content, valuesContent="greeting: one", backOffLimit=1)
+    await helm.says(name, "Complete")
+    await helm.change(name, valuesContent="greeting: two")
+    hook = await helm.people.until(POD, "hook-pre-upgrade", name, bool)
+    first = await helm.job(name)
+    assert first["spec"]["podReplacementPolicy"] == "Failed"
+    pods = await helm.admin.list(POD, SYSTEM, label_selector=f"batch.kubernetes.io/job-name={first['metadata']['name']}")
+    (working,) = (pod["metadata"]["name"] for pod in pods.items)
+
+    await helm.admin.delete(POD, working, SYSTEM)
+    leaving = await helm.people.until(POD, working, SYSTEM, is_terminating)
+    assert leaving["status"]["phase"] == "Running", "Helm finishes first, for as long as it may"
+    counted = first["metadata"]["name"], SYSTEM, lambda job: job["status"].get("terminating") or job["status"].get("failed")
+    await helm.people.until(JOB, *counted)  # the Job knows that the pod is on its way out
+    upgrade_of(name).kill()
+    again = "hook-pre-upgrade", name, lambda pod: pod["metadata"]["uid"] != hook["metadata"]["uid"]
+    await helm.people.until(POD, *again, within=60)
+    steps = await _steps(helm, pods.resource_version, first["metadata"]["name"])
+    assert [step for step, _ in steps] == ["ended", "made"]
+    assert steps[0][1] == working
+
+    assert (await helm.job(name))["metadata"]["uid"] == first["metadata"]["uid"]
+    await end_hook(helm.admin, "pre-upgrade", name, "Succeeded")
+    await helm.says(name, "Complete")
+    await helm.admin.delete(HELM_CHART, name, SYSTEM)
+    delete = await helm.people.until(JOB, f"helm-delete-{name}", SYSTEM, bool)
+    assert delete["spec"]["podReplacementPolicy"] == "Failed"
+    await helm.gone(HELM_CHART, name)
+
+
+async def _steps(helm: HelmPeople, since: str, job: str) -> list[tuple[str, str]]:
+    """Which pods of a Job were made, ended, or went before they had ended, in this order, as a watch tells it afterwards."""
+    found: list[tuple[str, str]] = []
+    selector = f"batch.kubernetes.io/job-name={job}"
+    watch = helm.admin.watch(POD, SYSTEM, resource_version=since, label_selector=selector, timeout_s=60)
+    async with aclosing(watch) as told:  # type: ignore[type-var]
+        async for change, pod in told:
+            if change == "BOOKMARK":
+                continue
+            ended = (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded")
+            what = "made" if change == "ADDED" else "ended" if ended else "given up" if change == "DELETED" else ""
+            step = (what, pod["metadata"]["name"])
+            if what and step not in found:
+                found.append(step)
+            if len(found) == 2:
+                break
+    return found
 
 
 def upgrade_of(name: str) -> psutil.Process:

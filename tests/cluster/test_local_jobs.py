@@ -140,6 +140,30 @@ async def test_pod_waits_for_its_volumes(admin: Api, people: People, namespace: 
     assert "forbidden" in message
 
 
+async def test_pod_that_goes_before_it_runs_has_failed(admin: Api, people: People, namespace: str) -> None:
+    """A pod that is deleted while it waits is told as failed, so that a Job that waits for its end makes the next one."""
+    wanted = waiting(namespace, absent())
+    wanted["spec"] |= {"backoffLimit": 1, "podReplacementPolicy": "Failed"}
+    made = await admin.create(JOB, wanted)
+
+    async def other(than: str = "") -> str:
+        return next((name for pod in await pods(admin, made) if (name := pod["metadata"]["name"]) != than), "")
+
+    first = await eventually(other, within=30)
+    seen = (await admin.list(POD, namespace)).resource_version
+    await admin.delete(POD, first, namespace)
+    last: Object = {}
+    async with aclosing(admin.watch(POD, namespace, resource_version=seen, timeout_s=60)) as told:  # type: ignore[type-var]
+        async for change, pod in told:
+            if change != "BOOKMARK" and pod["metadata"]["name"] == first:
+                last = pod
+            if change == "DELETED":
+                break
+    (container,) = last["status"]["containerStatuses"]
+    assert (last["status"]["phase"], container["state"]["terminated"]["message"]) == ("Failed", "deleted before it had ended")
+    await eventually(lambda: other(first), within=30)
+
+
 @pytest.mark.parametrize(
     ("policy", "interrupted", "state", "end", "restarts"),
     [

@@ -333,6 +333,17 @@ def test_job_of_a_chart_before_this_one_is_replaced() -> None:
     assert writes(settled(of, install=None, delete=gone)) == []
 
 
+@pytest.mark.parametrize("policy", [None, "TerminatingOrFailed"])
+def test_a_job_of_before_is_not_run_again_for_its_policy(policy: str | None) -> None:
+    """The next pod of a Job waits for the end of the last; a Job made without that stays, and nothing runs again."""
+    of = chart()
+    job = install_of(of)
+    before = {**job, "spec": {**job["spec"], "podReplacementPolicy": policy}}
+
+    assert {found["spec"]["podReplacementPolicy"] for found in (job, delete_of(of))} == {"Failed"}
+    assert writes(settled(of, install=before)) == []
+
+
 def test_role_is_that_of_the_configured_chart() -> None:
     """The binding follows the configuration by deletion and creation; a HelmChart cannot name a role of its own."""
     of = chart()

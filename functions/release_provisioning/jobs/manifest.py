@@ -27,6 +27,11 @@ between them about two and a half hours."""
 DELETE_BACK_OFF_LIMIT = 3
 DELETE_DEADLINE_S = 900
 """After this the uninstallation is given up, told, and the HelmChart goes; so it does when nothing lets it begin for so long."""
+REPLACEMENT = "Failed"
+"""``podReplacementPolicy``: the next pod comes when the last one has ended.  By default it comes as soon as that is asked to end,
+and then, at a node drain, two Helms work on one release for as long as the first may go on.  It is no input of the digest:
+nothing is run again for it, and a Job that was made without it stays as it is.
+"""
 GRACE_S = 300
 """How long Helm may go on when its Job is replaced: killed in the middle, it leaves a pending release."""
 LABEL_VALUE_LIMIT = 63
@@ -166,7 +171,7 @@ def install_job(chart: Object, further: Object | None, secrets: Mapping[str, Obj
     # Helm writes it on the release as a label; it is not part of the digest.
     container["env"].append({"name": "CONFIG_HASH", "value": digest[:LABEL_VALUE_LIMIT]})
     made = _owned(JOB, install_name(chart["metadata"]["name"]), chart)
-    return {**made, "spec": {"backoffLimit": back_off_limit, "template": template}}
+    return {**made, "spec": {"backoffLimit": back_off_limit, "podReplacementPolicy": REPLACEMENT, "template": template}}
 
 
 def delete_job(chart: Object, config: Config) -> Object:
@@ -174,7 +179,7 @@ def delete_job(chart: Object, config: Config) -> Object:
     made = _made(JOB, delete_name(chart["metadata"]["name"]), chart)
     template = _template(chart, None, config, ["delete"])
     limits = {"backoffLimit": DELETE_BACK_OFF_LIMIT, "activeDeadlineSeconds": DELETE_DEADLINE_S}
-    return {**made, "spec": {**limits, "template": template}}
+    return {**made, "spec": {**limits, "podReplacementPolicy": REPLACEMENT, "template": template}}
 
 
 def hash_of(job: Object | None) -> str:

@@ -132,7 +132,7 @@ class JobRunner:
         while not gone.is_set():
             ended = ended or await self._attempt(pod, gone, restarts)
             if ended is None:
-                return
+                break
             code = ended["exitCode"]
             self._say(f"pod {name}: {'done' if code == 0 else f'failed with code {code}'}: {ended['message']}")
             state: Object = {"terminated": ended}
@@ -142,6 +142,9 @@ class JobRunner:
             restarts, ended = restarts + 1, None
             await self._tell_at_last(gone, pod, "Running", {"waiting": {"reason": "CrashLoopBackOff"}}, restarts, last=state)
             await _rest(gone, min(self._restart_after_s * 2 ** (restarts - 1), 300.0))
+        # It is deleted and does not run. Its Job may wait for its end before it makes the next one.
+        ended = _terminated(_KILLED, "deleted before it had ended", _now())
+        await self._tell_at_last(gone, pod, "Failed", {"terminated": ended}, restarts)
 
     async def _attempt(self, pod: Object, gone: asyncio.Event, restarts: int) -> Object | None:
         """Run the container once and return how it ended; None when the pod went before.
