@@ -48,6 +48,11 @@ SECTIONS = (
         "Scopes and NamespaceScopes",
         "What users of the Oria and NamespaceScope operators know, and more.",
     ),
+    Section(
+        "a-",
+        "Attacks",
+        "What a tenant, a forged event or a stolen identity tries, with rights of its own, and where it ends.",
+    ),
     Section("A", "Events that are accepted", "CloudEvents over HTTP, as Knative's sources and brokers send them."),
     Section("R", "Requests that are refused", "What is no usable event, and the status that answers it."),
     Section("", "Others", "Checks that have no title here yet."),

@@ -226,8 +226,65 @@ Managed: one Role of the consent, for the pods' accounts
 Consent taken back ends those rights, and only those"""
 
 
+_ATTACKS = """\
+a-1 Forged hook in a record: nobody gains rights
+a-2 Forged manifest: a neighbour's objects stay
+a-3 Forged failure: nothing reinstalled, data stay
+a-4 Records forged, raised, deleted, renamed: no rights
+a-5 Editors gain no more than owners
+a-6 Lock reads only the storage in use
+a-7 Lock stays in its namespace unless allowed
+a-8 Lock touches only its release's marked objects
+a-9 Helm's own work and the lock's still work
+a-12 Large, deep, wide events: others are served
+a-13 Small record, large inside: told, costs little
+a-14 Large, wide, deep values: told, costs little
+a-15 Many large labelled ConfigMaps: others are served
+a-16 Dashboard of 35,000 keys: others are served
+a-17 Large and multiplied consents: others are served
+a-18 Extreme quantities, selectors, names, numbers: others are served
+a-19 5,000 objects of each kind: others are served
+a-20 Malformed events: bounded objects, others are served
+a-21 Large event that fails: key and reason kept
+a-22 Forged sweeps: one runs, one waits
+a-23 Forged requests write nothing that sweeps would not
+a-24 Forged events during work: same end, same writes
+a-25 Pods outside of the event path are refused
+a-30 Squatted release namespace is never installed into
+a-31 Squatted registration namespace is never taken over
+a-32 Left-over release namespace is not inherited
+a-33 Namespaces join projects only by right
+a-34 Our labels, annotations, finalizers, conditions are ours
+a-35 Objects named like ours are not trusted
+a-36 Squatted release names: told without the neighbour's
+a-37 Consent does not pass to another namespace
+a-38 Role with our name is never filled
+a-40 Stolen: namespace-registration stays inside its fence
+a-41 Stolen: rbac-aggregation stays inside its fence
+a-42 Stolen: release-provisioning stays inside its fence
+a-43 Stolen: scope-binding stays inside its fence
+a-44 Stolen: lock-enforcement stays inside its fence
+a-45 Stolen: a source writes and reads no contents
+a-46 Stolen: a Helm Job stays in its namespace
+a-47 Stolen: no tokens, foreign pods, impersonation, own rights
+a-50 Values as templates reach nothing outside
+a-51 Forged upper layers of values are overridden
+a-52 Values authors cannot read another project's
+a-60 Shipped images and packages cannot be replaced
+a-61 Pods restricted, networks closed, quotas and limits set
+a-62 Helm never runs twice on one release
+a-63 SBOM, audited locks, threat model with tests
+"""
+
+
 def _numbered(prefix: str, text: str) -> dict[str, str]:
     return {f"{prefix}{number}": title for number, title in enumerate(text.splitlines(), 1)}
 
 
-TITLES = {**_numbered("hpo-", _HPO), **_numbered("A", _ACCEPTED), **_numbered("R", _REFUSED), **_numbered("sb-", _SCOPES)}
+TITLES = {
+    **_numbered("hpo-", _HPO),
+    **_numbered("A", _ACCEPTED),
+    **_numbered("R", _REFUSED),
+    **_numbered("sb-", _SCOPES),
+    **{number: title for number, _, title in (line.partition(" ") for line in _ATTACKS.splitlines())},
+}
