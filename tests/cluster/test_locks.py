@@ -163,7 +163,7 @@ async def watched(admin: Api, namespace: str, wanted: bool) -> None:
 
     async def is_so() -> bool:
         source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
-        return (source is not None and namespace in str(source["spec"]["namespaceSelector"])) is wanted
+        return (source is not None and namespace in json.dumps(source["spec"]["namespaceSelector"])) is wanted
 
     await eventually(is_so, within=LOCAL_S, what=f"{namespace} watched: {wanted}")
 
@@ -452,6 +452,38 @@ async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> 
     await admin.delete(CONFIG_MAP, "shared", name)
     await locks.locked(f"{name}-3")
     await locks.data("shared", name, {"of": "b"})
+
+
+@pytest.mark.check("a-7")
+async def test_what_the_helm_release_allows_is_kept_elsewhere(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """A chart's object in another namespace is told and left alone until the HelmRelease names the namespace, and again when it
+    does not any more; meanwhile it is watched and kept."""
+    name = f"wide-{token()}"
+    other = f"{name}-rules"
+    await locks.namespace(name)
+    await locks.namespace(other)
+    await helm.install(name, name, config_map("c1", {"a": "1"}), config_map("c2", {"a": "1"}, namespace=other))
+    await locks.lock(name, name, name)
+
+    async def left_alone() -> None:
+        status = await locks.status(name, lambda status: condition(status, "Complete").get("reason") == "OutsideRelease")
+        for part in (f"ConfigMap {other}/c2", "spec.allow.namespaces", name):
+            assert part in condition(status, "Complete")["message"]
+        await watched(admin, f'"{other}"', False)
+        edited = await locks.edit(CONFIG_MAP, "c2", other, ("replace", "/data/a", "drift"))
+        await knative_.drain()
+        await knative_.sweep(FUNCTION)
+        assert await admin.get(CONFIG_MAP, "c2", other) == edited
+
+    await left_alone()
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/allow", {"namespaces": [other]}))
+    await locks.data("c2", other, {"a": "1"})
+    await locks.locked(name)
+    await watched(admin, other, True)
+    await locks.edit(CONFIG_MAP, "c2", other, ("replace", "/data/a", "drift"))
+    await locks.data("c2", other, {"a": "1"})
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/allow", None))
+    await left_alone()
 
 
 @pytest.mark.check("hpo-82")
