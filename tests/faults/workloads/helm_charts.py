@@ -1,7 +1,7 @@
 """The unit jobs of release-provisioning: HelmCharts come, change, change hands and go; what runs Helm drifts and is put back.
 
-No node: pods stay pending. A deletion that is held is not waited for: with a lost event it ends with the sweep, after the steps.
-Nor is it waited for that values are still: how often Helm runs is not the subject, and each plan would last two seconds longer.
+No node: pods stay pending. Neither held deletions nor still values are waited for: what the one leaves ends with the sweep, the other
+would only take time.
 """
 
 from typing import Any
@@ -37,8 +37,7 @@ def runs_helm_for_ours_only(moment: Moment) -> str:
 FIRST, SECOND, HANDED = chart(), chart("a: 2"), chart(annotations={CHART_MANAGED_BY: THEIRS})
 BINDING = f"helm-{SYSTEM}-a-@"
 VANISH = delete("HelmChart", "a-@", SYSTEM)
-MORE = apply("HelmChartConfig", "a-@", SYSTEM, spec={"valuesContent": "b: 2"})
-TAKEN = apply("Secret", "chart-values-a-@", SYSTEM, type="Opaque")
+MORE, TAKEN = apply("HelmChartConfig", "a-@", SYSTEM, spec={"valuesContent": "b: 2"}), apply("Secret", "chart-values-a-@", SYSTEM)
 workload = Workload(
     "release-provisioning",
     config={"helmProjectOperator": {"helmController": {"quietSeconds": 0}}},
@@ -53,8 +52,7 @@ workload.scenario("chart", FIRST)
 workload.scenario("chart-values", SECOND, before=[FIRST])
 workload.scenario("chart-config", MORE, before=[FIRST])
 workload.scenario("chart-gone", VANISH, before=[FIRST], other=[SECOND, VANISH])
-# What ran Helm stays for the next controller.
-workload.scenario("chart-handed-over", HANDED, before=[FIRST], other=[FIRST, HANDED], gives_away=True)
+workload.scenario("chart-handed-over", HANDED, before=[FIRST], other=[FIRST, HANDED], gives_away=True)  # what ran Helm stays
 workload.scenario("chart-bad", chart("- no map"), FIRST)
 workload.scenario("chart-taken", FIRST, before=[TAKEN])
 workload.scenario("drift-job", delete("Job", "helm-install-a-@", SYSTEM), before=[FIRST])
