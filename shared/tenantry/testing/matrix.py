@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -146,6 +148,18 @@ def progress() -> Say:
     return say
 
 
+def _commit() -> str:
+    """The commit that is tried, short, with a plus where its code is not as committed; empty where there is none."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=False).stdout.strip()
+
+    if shutil.which("git") is None:
+        return ""
+    changed = git("status", "--porcelain", "--", "functions", "shared", "knative", "triggers", "tests/faults")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+
+
 def _write(stream: TextIO, text: str) -> None:
     stream.write(f"{text}\n")
     stream.flush()
@@ -184,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell=lambda text: _write(sys.stderr, text),
         )
     )
+    report.commit = _commit()
     if given.markdown is not None:
         given.markdown.write_text(report.markdown())
     _write(sys.stdout, report.text())

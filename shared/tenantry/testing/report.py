@@ -23,6 +23,8 @@ class Report:
     results: list[Result] = field(default_factory=list)
     seconds: float = 0.0
     processes: int = 0
+    commit: str = ""
+    """What was tried, where it is known."""
 
     @property
     def failed(self) -> list[Result]:
@@ -79,7 +81,8 @@ class Report:
             "",
             f"{len(self.learned.references)} scenarios: {', '.join(self.learned.references)}.",
             f"Undisturbed runs: 3 of each, {len(self.learned.failures)} failures (two on the same path, one on another).",
-            f"Seed {self.seed}; {self.seconds:.0f} s in all, runs in parallel.",
+            f"Seed {self.seed}; {self.seconds:.0f} s in all, runs in parallel{f'; commit {self.commit}' if self.commit else ''}.",
+            *([f"A sample of {len(self.results)} of {self.planned} plans."] if len(self.results) < self.planned else ()),
             f"{self.processes} processes were started for runs that kill theirs.",
             "",
             f"The mask that was learned: {self.learned.mask}.",

@@ -1,7 +1,7 @@
 """The unit jobs of release-provisioning: HelmCharts come, change, change hands and go; what runs Helm drifts and is put back.
 
-No node: pods stay pending. Neither held deletions nor still values are waited for: what the one leaves ends with the sweep, the other
-would only take time.
+No node: pods stay pending. Neither held deletions nor still values are waited for: what the one leaves ends with the sweep, the
+other would only take time.
 """
 
 from typing import Any
