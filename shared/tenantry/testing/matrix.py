@@ -150,12 +150,13 @@ def progress() -> Say:
 
 def _commit() -> str:
     """The commit that is tried, short, with a plus where its code is not as committed; empty where there is none."""
+    program = shutil.which("git")
+    if program is None:
+        return ""
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run([program, *words], capture_output=True, text=True, check=False).stdout.strip()
 
-    if shutil.which("git") is None:
-        return ""
     changed = git("status", "--porcelain", "--", "functions", "shared", "knative", "triggers", "tests/faults")
     return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
