@@ -9,6 +9,7 @@ import pytest
 from flawless import Calm
 from people import token
 from scoping import SCOPES, Scoping, role
+from times import GARBAGE_S
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
@@ -77,9 +78,9 @@ async def test_owners_wait_for_what_was_made_for_them(
 
     for name in (test, wide):
         await scoping.admin.delete(family[1], name, propagation="Foreground")
-    await scoping.bound_in(test)
-    await scoping.away(family[1], test)
-    await scoping.away(family[1], wide)
+    await scoping.bound_in(test, within=GARBAGE_S)
+    for name in (test, wide):  # it is the garbage collector that lets go of who waits for what he owns
+        await scoping.away(family[1], name, within=GARBAGE_S)
     await scoping.no_role(test)
 
 
