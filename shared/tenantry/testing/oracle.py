@@ -212,10 +212,12 @@ def _observed_only(run: Evidence) -> Iterable[Failure]:
     """What is deleted was read, in exactly that version; and the last read must not have shown what an apply then makes.
 
     Not the last read: replies overtake one another, and another replica may see that it is gone before this one hears of it.
+    Requests count in the order in which they were answered; a read that was answered after the apply was sent saw what that made.
     """
     seen: dict[Key, tuple[str, int] | None] = {}
+    seen_at: dict[Key, float] = {}
     shown: set[tuple[str, int]] = set()
-    for exchange in run.exchanges:
+    for exchange in sorted(run.exchanges, key=lambda each: each.until):
         key = key_of_exchange(exchange)
         if key is None:
             continue
@@ -223,11 +225,12 @@ def _observed_only(run: Evidence) -> Iterable[Failure]:
             for item in (exchange.response or {}).get("items") or ():
                 metadata = item["metadata"]
                 listed = Key(key.api_version, key.kind, metadata.get("namespace") or "", metadata["name"])
-                seen[listed] = metadata["uid"], version_of(item)
+                seen[listed], seen_at[listed] = (metadata["uid"], version_of(item)), exchange.until
                 shown.add((metadata["uid"], version_of(item)))
         elif exchange.verb == "get":
             stored = exchange.response or {}
             seen[key] = (stored["metadata"]["uid"], version_of(stored)) if exchange.status == 200 else None
+            seen_at[key] = exchange.until
             shown |= {found for found in (seen[key],) if found is not None}
         elif exchange.verb == "delete" and exchange.changed:
             preconditions = (exchange.request or {}).get("preconditions") or {}
@@ -239,7 +242,7 @@ def _observed_only(run: Evidence) -> Iterable[Failure]:
         elif exchange.verb == "create" and exchange.status == 201 and key.kind == NAMESPACE.kind:
             for inside in [known for known in seen if known.namespace == key.name]:
                 del seen[inside]  # a new namespace is empty, whatever was read in the old one
-        elif exchange.verb == "apply" and exchange.status == 201 and seen.get(key) is not None:
+        elif exchange.verb == "apply" and exchange.status == 201 and seen.get(key) is not None and seen_at[key] <= exchange.at:
             yield Failure("safe", f"made again what had vanished: {_said(exchange)}")
 
 

@@ -160,8 +160,7 @@ async def _perform_all(
     await _sweep(arena, performed)
     await asyncio.gather(*(_reach(arena, each, ends.get(each.plan.scenario), mask, swept) for each in performed))
     for each in performed:
-        # In the order in which they were asked: what waited for its answer was recorded after what came later.
-        each.evidence.exchanges = sorted(arena.exchanges(each.evidence.tag), key=lambda exchange: exchange.at)
+        each.evidence.exchanges = list(arena.exchanges(each.evidence.tag))
         lane = arena.player.lanes[each.evidence.tag]
         for announced in list(lane.announced):
             lane.send(announced.event)
