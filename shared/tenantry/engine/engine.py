@@ -68,7 +68,8 @@ class Engine:
         self._api = api
         self._orders = [unit if isinstance(unit, tuple) else (unit,) for unit in units]
         self._units = {unit.name: unit for order in self._orders for unit in order}
-        self._named_kinds = {(kind.group, kind.kind) for unit in self._units.values() for kind in unit.kinds}
+        self._kinds_of = {unit.name: {(kind.group, kind.kind) for kind in unit.kinds} for unit in self._units.values()}
+        self._named_kinds = set[tuple[str, str]]().union(*self._kinds_of.values())
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
@@ -123,7 +124,7 @@ class Engine:
         wanted = (key.api_version.rpartition("/")[0], key.kind)
         if wanted not in self._named_kinds:
             return ANY_KIND in unit.kinds
-        return any(wanted == (kind.group, kind.kind) for kind in unit.kinds)
+        return wanted in self._kinds_of[unit.name]
 
     async def _look_of(self, unit: Unit[Any], request: Look) -> Verdict:
         reader = Reader(self._api, (request.key,), shared=self._shared)
