@@ -45,7 +45,7 @@ SWEEP = "sweep"
 REPLICAS = 2
 """Processes that all runs share; each has a proxy of its own, so that requests show who sent them."""
 SETTLE_S = 90.0
-"""How long a run may go on: one event that is refused in all seven tries takes 20 s alone, and forty runs are under way at once."""
+"""How long a run may go on: one event that is refused in all seven tries takes 20 s alone, and forty runs go on at once."""
 _tags = itertools.count(1)
 
 
