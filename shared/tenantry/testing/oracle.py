@@ -18,6 +18,7 @@ bounded    recovery within `RECOVERY_S` of the sweep, and a bounded number of wr
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -214,8 +215,7 @@ def _observed_only(run: Evidence) -> Iterable[Failure]:
     Not the last read: replies overtake one another, and another replica may see that it is gone before this one hears of it.
     Requests count in the order in which they were answered; a read that was answered after the apply was sent saw what that made.
     """
-    seen: dict[Key, tuple[str, int] | None] = {}
-    seen_at: dict[Key, float] = {}
+    there: dict[Key, float] = {}  # what the last read showed, and when that was answered
     shown: set[tuple[str, int]] = set()
     for exchange in sorted(run.exchanges, key=lambda each: each.until):
         key = key_of_exchange(exchange)
@@ -225,24 +225,25 @@ def _observed_only(run: Evidence) -> Iterable[Failure]:
             for item in (exchange.response or {}).get("items") or ():
                 metadata = item["metadata"]
                 listed = Key(key.api_version, key.kind, metadata.get("namespace") or "", metadata["name"])
-                seen[listed], seen_at[listed] = (metadata["uid"], version_of(item)), exchange.until
+                there[listed] = exchange.until
                 shown.add((metadata["uid"], version_of(item)))
         elif exchange.verb == "get":
-            stored = exchange.response or {}
-            seen[key] = (stored["metadata"]["uid"], version_of(stored)) if exchange.status == 200 else None
-            seen_at[key] = exchange.until
-            shown |= {found for found in (seen[key],) if found is not None}
+            there.pop(key, None)
+            if exchange.status == 200:
+                stored = exchange.response or {}
+                there[key] = exchange.until
+                shown.add((stored["metadata"]["uid"], version_of(stored)))
         elif exchange.verb == "delete" and exchange.changed:
             preconditions = (exchange.request or {}).get("preconditions") or {}
             if not preconditions.get("uid"):
                 yield Failure("safe", f"deleted without a precondition: {_said(exchange)}")
             elif (preconditions["uid"], int(preconditions.get("resourceVersion") or 0)) not in shown:
                 yield Failure("safe", f"deleted what it had not read: {_said(exchange)}")
-            seen.pop(key, None)
+            there.pop(key, None)
         elif exchange.verb == "create" and exchange.status == 201 and key.kind == NAMESPACE.kind:
-            for inside in [known for known in seen if known.namespace == key.name]:
-                del seen[inside]  # a new namespace is empty, whatever was read in the old one
-        elif exchange.verb == "apply" and exchange.status == 201 and seen.get(key) is not None and seen_at[key] <= exchange.at:
+            for inside in [known for known in there if known.namespace == key.name]:
+                del there[inside]  # a new namespace is empty, whatever was read in the old one
+        elif exchange.verb == "apply" and exchange.status == 201 and there.get(key, math.inf) <= exchange.at:
             yield Failure("safe", f"made again what had vanished: {_said(exchange)}")
 
 
