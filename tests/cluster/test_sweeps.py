@@ -1,0 +1,227 @@
+"""Sweeps beside other sweeps, beside events, and over lists that cannot be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+import pytest_asyncio
+from flawless import flawless
+from people import LABEL, changed, look, post, registration, token
+from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, SYSTEM, Owners
+from times import PROJECTS_S
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.deployment import deployment_folder
+from tenantry.local.knative import Knative
+from tenantry.local.manifests import load
+from tenantry.local.schedule import ping_event
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, Kind, labels_of
+from tenantry.model.names import ORPHANED
+from tenantry.serving.cloudevents import encode_binary
+from tenantry.testing import eventually, faults
+from tenantry.testing.proxy import FaultProxy
+
+CHART = "dummy.cattle.io.v1alpha1"
+MANY_KEYS = 35_000
+MakeGate = Callable[[faults.Predicate], faults.Gate]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def proxy(fault_proxy: Callable[..., Awaitable[FaultProxy]]) -> FaultProxy:
+    """What the functions' requests go through."""
+    return await fault_proxy()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def system(
+    proxy: FaultProxy, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Knative]:
+    """Two functions that hear only what a test sends them."""
+    behind = proxy.kubeconfig_for(control_plane.kubeconfig)
+    folder = tmp_path_factory.mktemp("sweeps")
+    config = changed(CONFIG, operator={"helmController": {"enabled": True}})
+    functions = (REGISTRATION, PROVISIONING)
+    async with Knative(behind, folder, config=config, functions=functions, watch=False) as running, flawless(running):
+        yield running
+
+
+@pytest.fixture
+def gate(proxy: FaultProxy) -> Iterator[MakeGate]:
+    """``gate(which)`` holds requests; all go on when the test ends."""
+
+    def make(which: faults.Predicate) -> faults.Gate:
+        made = faults.Gate(where=which)
+        proxy.faults.append(made)
+        return made
+
+    yield make
+    for each in proxy.faults:
+        each.disarm()
+    proxy.faults.clear()
+
+
+@pytest.fixture
+def owners(admin: Api) -> Owners:
+    return Owners(admin)
+
+
+async def swept(system: Knative, function: str) -> tuple[int, str]:
+    """Ask a function for a sweep; its answer."""
+    pings = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).pings
+    headers, body = encode_binary(ping_event(next(each for each in pings if each.name == f"{function}-sweep")))
+    return await post(system.functions[function].url, headers, body)
+
+
+async def tell(system: Knative, function: str, kind: Kind, name: str, namespace: str = "") -> None:
+    """Have a function look at an object, and wait until it has."""
+    assert (await post(system.functions[function].url, *look(kind, name, namespace)))[0] == 204
+
+
+async def project_of(system: Knative, owners: Owners) -> str:
+    """A project with one namespace that namespace-registration has served."""
+    project = f"p-{token()}"
+    await owners.namespace(f"a1-{project}", project)
+    await tell(system, REGISTRATION, NAMESPACE, f"a1-{project}")
+    await owners.registered(project)
+    return project
+
+
+async def release_of(system: Knative, owners: Owners) -> tuple[str, str, str]:
+    """A project with a release: project, ProjectHelmChart and release."""
+    project = await project_of(system, owners)
+    name = f"demo-{project}"
+    await owners.ask(name, project)
+    await tell(system, PROVISIONING, PROJECT_HELM_CHART, name, registration(project))
+    await owners.provisioned(f"{name}-dummy")
+    return project, name, f"{name}-dummy"
+
+
+def all_namespaces(request: faults.Request) -> bool:
+    """The list that only a sweep of namespace-registration asks for."""
+    return request.verb == "list" and request.resource == "namespaces" and "labelSelector" not in request.query
+
+
+async def test_who_asks_for_a_sweep_during_one_shares_the_next(system: Knative, owners: Owners, gate: MakeGate) -> None:
+    """Of four sweeps that are asked for at once, one is under way and one waits for it, for all the others."""
+    project = await project_of(system, owners)
+    lists = gate(all_namespaces)
+    asked = [asyncio.create_task(swept(system, REGISTRATION))]
+    first = await lists.next()
+    asked += [asyncio.create_task(swept(system, REGISTRATION)) for _ in range(3)]
+    await tell(system, REGISTRATION, CONFIG_MAP, CHART, registration(project))  # what was sent before has arrived by then
+    assert lists.held == [first]
+
+    first.release()
+    second = await lists.next()
+    assert lists.held == [second]
+    second.release()
+    assert {status for status, _ in await asyncio.gather(*asked)} == {204}
+    assert lists.acted == 2
+
+
+async def test_a_sweep_that_joins_an_event_looks_at_everything(system: Knative, owners: Owners, gate: MakeGate) -> None:
+    """An event about one ConfigMap waits for its turn when a sweep comes: the run that both share sees what no event told, that
+    the last namespace has left the project."""
+    project = await project_of(system, owners)
+    home = registration(project)
+    runs = gate(faults.on("configmaps", CHART, namespace=home, verb="get"))
+    told = [asyncio.create_task(tell(system, REGISTRATION, CONFIG_MAP, CHART, home))]
+    await runs.next()
+    told.append(asyncio.create_task(tell(system, REGISTRATION, CONFIG_MAP, CHART, home)))
+    await owners.label(f"a1-{project}", {LABEL: None})
+    lists = gate(all_namespaces)
+    sweep = asyncio.create_task(swept(system, REGISTRATION))
+    (await lists.next()).release()
+    # The sweep has its list before this is answered, and wants the project then.
+    other = await project_of(system, owners)
+    await tell(system, REGISTRATION, CONFIG_MAP, CHART, registration(other))
+    assert ORPHANED not in labels_of(await owners.get(NAMESPACE, home))
+
+    runs.disarm()
+    await asyncio.gather(*told)
+    assert labels_of(await owners.get(NAMESPACE, home)).get(ORPHANED) == "true"  # before the sweep looks a second time
+    lists.disarm()
+    assert (await sweep)[0] == 204
+
+
+async def test_an_event_that_a_sweep_joins_is_looked_at_as_carefully_as_alone(
+    system: Knative, owners: Owners, gate: MakeGate
+) -> None:
+    """The run that both share looks again after its write: who left the project meanwhile is seen before the event is answered,
+    not only when the sweep looks a second time."""
+    project = await project_of(system, owners)
+    home = registration(project)
+    looks = gate(faults.on("configmaps", CHART, namespace=home, verb="get"))
+    first = asyncio.create_task(tell(system, REGISTRATION, CONFIG_MAP, CHART, home))
+    held = await looks.next()
+    second = asyncio.create_task(tell(system, REGISTRATION, CONFIG_MAP, CHART, home))
+    lists = gate(all_namespaces)
+    sweep = asyncio.create_task(swept(system, REGISTRATION))
+    (await lists.next()).release()
+    await project_of(system, owners)  # by then the sweep waits for the same run as the second event
+    held.release()
+    await first
+
+    held = await looks.next()
+    await owners.delete(CONFIG_MAP, CHART, home)
+    made = gate(lambda request: request.is_write and (request.resource, request.namespace) == ("configmaps", home))
+    held.release()
+    write = await made.next()
+    await owners.label(f"a1-{project}", {LABEL: None})
+    looks.disarm()
+    made.disarm()
+    await write.answered.wait()
+    await second
+    assert labels_of(await owners.get(NAMESPACE, home)).get(ORPHANED) == "true"
+    lists.disarm()
+    assert (await sweep)[0] == 204
+
+
+async def test_a_list_that_fails_ends_no_other_unit_of_a_sweep(
+    system: Knative, owners: Owners, proxy: FaultProxy, gate: MakeGate
+) -> None:
+    """What one unit cannot read is tried again with the next sweep; when that is told the other one has put drift right."""
+    project, _, release = await release_of(system, owners)
+    await owners.edit(HELM_RELEASE, release, SYSTEM, ("replace", "/spec/release/name", "evil"))
+    proxy.faults.append(away := faults.Unavailable503(where=faults.on("helmchartconfigs", verb="list"), times=0))
+    lists = gate(faults.on("projecthelmcharts", verb="list"))
+    sweep = asyncio.create_task(swept(system, PROVISIONING))
+    await lists.next()
+
+    async def failed() -> bool:
+        return away.acted > 0
+
+    await eventually(failed, within=PROJECTS_S)
+    await tell(system, REGISTRATION, CONFIG_MAP, CHART, registration(project))
+    assert not sweep.done()
+
+    lists.disarm()
+    status, _ = await sweep
+    assert status == 503
+    assert (await owners.get(HELM_RELEASE, release, SYSTEM))["spec"]["release"]["name"] == release
+    away.disarm()
+    assert (await swept(system, PROVISIONING))[0] == 204
+
+
+async def test_very_many_dashboards_keep_nobody_waiting(system: Knative, owners: Owners) -> None:
+    """While the dashboard values of one project are made of 35,000 keys, events about another one are answered."""
+    project, name, release = await release_of(system, owners)
+    neighbour, other, _ = await release_of(system, owners)
+    keys = {f"{number:05}.json": f'{{"k{number}":1}}' for number in range(MANY_KEYS)}
+    metadata = {"name": "many", "namespace": release, "labels": {DASHBOARD: release}}
+    await owners.admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": keys})
+    merging = asyncio.create_task(tell(system, PROVISIONING, CONFIG_MAP, "many", release))
+    answered = 0
+    while not merging.done():
+        async with asyncio.timeout(PROJECTS_S):
+            await tell(system, PROVISIONING, PROJECT_HELM_CHART, other, registration(neighbour))
+        answered += 1
+    await merging
+
+    assert answered
+    told = await owners.told(name, project, "Deployed")
+    assert len(told["status"]["dashboardValues"]) == 1000
+    assert "those after the first 1000" in told["status"]["statusMessage"]
