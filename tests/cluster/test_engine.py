@@ -1,4 +1,4 @@
-"""Sweeps beside other sweeps, beside events, and over lists that cannot be read."""
+"""The engine against a real API server: who shares a run or a sweep, and who waits for nobody."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tenantry.local.deployment import deployment_folder
 from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.schedule import ping_event
-from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, Kind, labels_of
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, Kind, labels_of
 from tenantry.model.names import ORPHANED
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually, faults
@@ -41,7 +41,7 @@ async def system(
 ) -> AsyncIterator[Knative]:
     """Two functions that hear only what a test sends them."""
     behind = proxy.kubeconfig_for(control_plane.kubeconfig)
-    folder = tmp_path_factory.mktemp("sweeps")
+    folder = tmp_path_factory.mktemp("engine")
     config = changed(CONFIG, operator={"helmController": {"enabled": True}})
     functions = (REGISTRATION, PROVISIONING)
     async with Knative(behind, folder, config=config, functions=functions, watch=False) as running, flawless(running):
@@ -204,6 +204,18 @@ async def test_a_list_that_fails_ends_no_other_unit_of_a_sweep(
     assert (await owners.get(HELM_RELEASE, release, SYSTEM))["spec"]["release"]["name"] == release
     away.disarm()
     assert (await swept(system, PROVISIONING))[0] == 204
+
+
+async def test_units_of_a_function_wait_for_none_of_each_other(system: Knative, owners: Owners, gate: MakeGate) -> None:
+    """An event about a HelmChart concerns two units: the Job that runs Helm is there while the other one still reads."""
+    _, _, release = await release_of(system, owners)
+    reads = gate(faults.on("helmreleases", release, verb="get"))
+    told = asyncio.create_task(tell(system, PROVISIONING, HELM_CHART, release, SYSTEM))
+    await reads.next()
+    await owners.until(JOB, f"helm-install-{release}", SYSTEM, bool)
+    assert not told.done()
+    reads.disarm()
+    await told
 
 
 async def test_very_many_dashboards_keep_nobody_waiting(system: Knative, owners: Owners) -> None:
