@@ -2,16 +2,19 @@
 
 Every process of the run reads the audit log of its own control plane; the process that started them puts them together.
 The run fails when a function has a right that no test used, or lacks one; `make rights` then writes them.
+Beside it stands the one fixture that several folders share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tenantry.testing.audit import AuditLog, Used, why_partial
+from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.rights import judge_all
 
 USED = pytest.StashKey[Used]()
@@ -28,6 +31,12 @@ def rights_used(request: pytest.FixtureRequest, audit_log: AuditLog) -> Iterator
     """The rights that functions used in this process, kept until the end of the run."""
     yield
     request.config.stash[USED].include(audit_log.read())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def proxy(fault_proxy: Callable[[], Awaitable[FaultProxy]]) -> FaultProxy:
+    """What the requests of those go through that a module puts behind it."""
+    return await fault_proxy()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import pytest_asyncio
@@ -27,12 +27,6 @@ from tenantry.testing.proxy import FaultProxy
 CHART = "dummy.cattle.io.v1alpha1"
 MANY_KEYS = 35_000
 MakeGate = Callable[[faults.Predicate], faults.Gate]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def proxy(fault_proxy: Callable[..., Awaitable[FaultProxy]]) -> FaultProxy:
-    """What the functions' requests go through."""
-    return await fault_proxy()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

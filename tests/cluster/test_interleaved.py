@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -45,12 +45,6 @@ class Taking:
         if name in self._functions:
             await self.turns.wait(self._functions.index(name))
         return None
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def proxy(fault_proxy: Callable[..., Awaitable[FaultProxy]]) -> FaultProxy:
-    """What all requests go through."""
-    return await fault_proxy()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

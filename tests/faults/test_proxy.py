@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,6 @@ MANAGER = "tenantry-probe"
 
 def config_map(namespace: str, name: str = "one", **data: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def proxy(fault_proxy: Callable[[], Awaitable[FaultProxy]]) -> FaultProxy:
-    """A proxy for this module."""
-    return await fault_proxy()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
