@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lock_enforcement.records import Part, Records
@@ -31,18 +31,21 @@ PARALLEL = 32
 """Releases whose records are read at once: a process that has just started knows none."""
 
 Declaration = tuple[str, int, str | None] | None
+State = tuple[Declaration, frozenset[tuple[str, str]]]
+"""What decides what a HelmRelease locks: its declaration, and the versions of its release's records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One HelmRelease and what it locks, paused or not, within its reach; the oldest of those that claim an object keeps it.
 
-    ``whole`` is False where the API server does not serve a kind, for which a CRD may come.
+    ``state`` is what this was read from; ``whole`` is False where a kind is not served, for which a CRD may come.
     """
 
     name: str
     created: str
     release: Mark
+    state: State
     objects: frozenset[Name]
     kinds: frozenset[Kind]
     namespaces: frozenset[str]
@@ -104,8 +107,8 @@ class Index:
         self._config = config
         self._shared = Shared()
         self._gate = asyncio.Semaphore(PARALLEL)
-        self._known: dict[str, tuple[Hashable, asyncio.Task[Claim | None]]] = {}
-        self._begun, self._newest = 0, 0
+        self._known: dict[str, tuple[State, asyncio.Task[Claim | None]]] = {}
+        self._newest = 0.0
         self._left: dict[str, Claim] = {}
 
     def lists(self) -> list[Prefetch]:
@@ -130,9 +133,17 @@ class Index:
         made: asyncio.Task[Locked] = await self._shared.read("lists", begin)
         return await asyncio.shield(made)
 
-    async def _make(self, reader: Reader) -> Locked:
+    async def include(self, helm_release: Object, versions: frozenset[tuple[str, str]], reader: Reader) -> None:
+        """Know what a HelmRelease locks before its objects are looked at, so that an event of what changes later leads to it.
+
+        ``versions`` are those of its release's records.
+        """
+        claim = self.locked.claims.get(helm_release["metadata"]["name"])
+        if claim is None or claim.state != (declaration_of(helm_release), versions):
+            await self.fresh(reader)
+
+    async def _make(self, reader: Snapshot) -> Locked:
         system = self._config.helm_project_operator.system_namespace
-        self._begun = number = self._begun + 1
         claims: dict[str, Claim] = {}
         declared: dict[str, Declaration] = {}
         failed: list[ApiError] = []
@@ -162,9 +173,9 @@ class Index:
             for each in claim.objects:
                 by_object[each] = (*by_object.get(each, ()), claim.name)
         made = Locked(claims, by_object, declared, failed[0] if failed else None)
-        if number > self._newest:
+        if reader.begun >= self._newest:  # not by who is done first: lists that were begun earlier show less
             self._remember_left(made)
-            self._newest, self.locked = number, made
+            self._newest, self.locked = reader.begun, made
         return made
 
     def _remember_left(self, made: Locked) -> None:
@@ -189,7 +200,7 @@ class Index:
         state = declaration_of(helm_release), versions
         known = self._known.get(name)
         if known is None or known[0] != state:
-            known = self._known[name] = state, started(self._read(helm_release, release, reader))
+            known = self._known[name] = state, started(self._read(helm_release, release, state, reader))
         try:
             claim = await asyncio.shield(known[1])
         except ApiError:
@@ -199,11 +210,11 @@ class Index:
             self._forget(name, known)
         return claim
 
-    def _forget(self, name: str, known: tuple[Hashable, asyncio.Task[Claim | None]]) -> None:
+    def _forget(self, name: str, known: tuple[State, asyncio.Task[Claim | None]]) -> None:
         if self._known.get(name) is known:
             del self._known[name]
 
-    async def _read(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
+    async def _read(self, helm_release: Object, release: Mark, state: State, reader: Reader) -> Claim | None:
         async with self._gate:
             history = await self.records.history(release, storage_of(helm_release), reader)
         if history.deployed is None:
@@ -218,6 +229,7 @@ class Index:
             helm_release["metadata"]["name"],
             helm_release["metadata"]["creationTimestamp"],
             release,
+            state,
             frozenset(map(name_of, within)),
             frozenset(within.values()),
             frozenset(key.namespace for key in within if key.namespace),

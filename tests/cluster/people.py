@@ -11,8 +11,11 @@ import aiohttp
 from times import NAMESPACE_GONE_S, PROJECTS_S
 
 from tenantry.api import Api
+from tenantry.local.deployment import deployment_folder
 from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
+from tenantry.local.manifests import load
+from tenantry.local.schedule import ping_event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually
@@ -205,3 +208,15 @@ async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, 
     ):
         assert not [name for name in response.headers if name.lower().startswith("ce-")]
         return response.status, await response.text()
+
+
+async def swept(system: Knative, function: str) -> tuple[int, str]:
+    """Ask a function for a sweep; its answer."""
+    pings = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).pings
+    headers, body = encode_binary(ping_event(next(each for each in pings if each.name == f"{function}-sweep")))
+    return await post(system.functions[function].url, headers, body)
+
+
+async def tell(system: Knative, function: str, kind: Kind, name: str, namespace: str = "") -> None:
+    """Have a function look at an object, and wait until it has."""
+    assert (await post(system.functions[function].url, *look(kind, name, namespace)))[0] == 204

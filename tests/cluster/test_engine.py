@@ -8,19 +8,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 import pytest_asyncio
 from flawless import flawless
-from people import LABEL, changed, look, post, registration, token
+from people import LABEL, changed, registration, swept, tell, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
-from tenantry.local.deployment import deployment_folder
 from tenantry.local.knative import Knative
-from tenantry.local.manifests import load
-from tenantry.local.schedule import ping_event
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, Kind, labels_of
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, labels_of
 from tenantry.model.names import ORPHANED
-from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually, faults
 from tenantry.testing.proxy import FaultProxy
 
@@ -60,18 +56,6 @@ def gate(proxy: FaultProxy) -> Iterator[MakeGate]:
 @pytest.fixture
 def owners(admin: Api) -> Owners:
     return Owners(admin)
-
-
-async def swept(system: Knative, function: str) -> tuple[int, str]:
-    """Ask a function for a sweep; its answer."""
-    pings = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).pings
-    headers, body = encode_binary(ping_event(next(each for each in pings if each.name == f"{function}-sweep")))
-    return await post(system.functions[function].url, headers, body)
-
-
-async def tell(system: Knative, function: str, kind: Kind, name: str, namespace: str = "") -> None:
-    """Have a function look at an object, and wait until it has."""
-    assert (await post(system.functions[function].url, *look(kind, name, namespace)))[0] == 204
 
 
 async def project_of(system: Knative, owners: Owners) -> str:

@@ -156,6 +156,8 @@ class Observer:
             lock = replace(lock, older=_older(helm_release, release, everyone, self._config))
         if not kept(lock, self._config) or history.deployed is None:
             return lock
+        if history.guard is not None and not isinstance(reader, Snapshot):
+            await self._index.include(helm_release, history.guard.versions, reader)
         return await self._with_objects(lock, causes, history.deployed, reader)
 
     async def _with_objects(

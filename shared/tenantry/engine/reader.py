@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -365,6 +366,8 @@ class Snapshot(Reader):
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)
+        self.begun = time.monotonic()
+        """When its lists were begun: what happened before, they show."""
         self._tables: dict[Kind, builtins.list[_Table]] = {}
         self._headers: dict[Kind, builtins.list[_Table]] = {}
         self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
