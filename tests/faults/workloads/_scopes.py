@@ -58,12 +58,18 @@ def access_is_never_lost(moment: Moment) -> str:
     roles = {key.name for key, role in objects.items() if key.kind == "ClusterRole" and OURS in labels_of(role)}
     if scope is None or scope["spec"]["scopeTemplateName"] not in named or before["roleRef"]["name"] not in roles:
         return ""
-    meant = [key.name for key in objects if key.kind == "Namespace" and key.name in scope["spec"].get("namespaces", [key.name])]
     place = moment.change.key.namespace
     told = (scope.get("status") or {}).get("unboundNamespaces", ())
-    lost = [name for name in meant if place in ("", name) and name not in told and "namespaceSelector" not in scope["spec"]]
+    meant = [key.name for key in objects if key.kind == "Namespace" and place in ("", key.name) and key.name not in told]
+    specs = [each["spec"] for each in moment.declared("ScopeInstance", owner)]  # a run may follow the one before
+    lost = [name for name in meant if all(_names(spec, name) for spec in specs)]
     left = [key for key, each in objects.items() if "Binding" in key.kind and key != moment.change.key]
     return ", ".join(f"nothing is bound in {name}" for name in lost if not any(key.namespace in ("", name) for key in left))
+
+
+def _names(spec: Object, namespace: str) -> bool:
+    """Whether an instance declares a namespace by its name, or all of them."""
+    return "namespaceSelector" not in spec and namespace in spec.get("namespaces", [namespace])
 
 
 def declared_is_bound(objects: list[Object]) -> str:
