@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 import pytest_asyncio
@@ -13,7 +13,6 @@ from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, SYSTEM, Owne
 from times import PROJECTS_S
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, labels_of
 from tenantry.model.names import ORPHANED
@@ -26,15 +25,11 @@ MakeGate = Callable[[faults.Predicate], faults.Gate]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(
-    proxy: FaultProxy, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """Two functions that hear only what a test sends them."""
-    behind = proxy.kubeconfig_for(control_plane.kubeconfig)
-    folder = tmp_path_factory.mktemp("engine")
     config = changed(CONFIG, operator={"helmController": {"enabled": True}})
-    functions = (REGISTRATION, PROVISIONING)
-    async with Knative(behind, folder, config=config, functions=functions, watch=False) as running, flawless(running):
+    running = await knative(config, functions=(REGISTRATION, PROVISIONING), watch=False, through=proxy)
+    async with flawless(running):
         yield running
 
 

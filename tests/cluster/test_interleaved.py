@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION, Project, named, user
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
 from tenantry.testing.disturbances import Turns
@@ -48,17 +47,13 @@ class Taking:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(
-    proxy: FaultProxy, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """Three functions behind the proxy, fed by the real sources and broker."""
     config = changed(CONFIG, operator={"releaseRoleBindings": LEVELS})
-    behind = proxy.kubeconfig_for(control_plane.kubeconfig)
-    folder = tmp_path_factory.mktemp("interleaved")
-    async with Knative(behind, folder, config=config, functions=(REGISTRATION, PROVISIONING, AGGREGATION)) as running:
-        await running.drain()
-        async with flawless(running):
-            yield running
+    running = await knative(config, functions=(REGISTRATION, PROVISIONING, AGGREGATION), through=proxy)
+    await running.drain()
+    async with flawless(running):
+        yield running
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
@@ -12,7 +12,6 @@ from locking import FUNCTION, SYSTEM, Locks, condition, config_map, locking, mar
 from people import swept, tell
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET
 from tenantry.testing import faults
@@ -21,13 +20,10 @@ from tenantry.testing.proxy import FaultProxy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(
-    proxy: FaultProxy, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     """lock-enforcement, which hears only what a test sends it."""
-    behind = proxy.kubeconfig_for(control_plane.kubeconfig)
-    folder = tmp_path_factory.mktemp("index")
-    async with Knative(behind, folder, config=locking(), functions=[FUNCTION], watch=False) as running, flawless(running):
+    running = await knative(locking(), functions=[FUNCTION], watch=False, through=proxy)
+    async with flawless(running):
         yield running
 
 

@@ -97,14 +97,17 @@ async def identity(
 async def knative(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Callable[..., Awaitable[Knative]]]:
-    """``await knative({...configuration...})``: sources, broker, schedule and functions, running until the module ends."""
+    """``await knative({...configuration...})``: sources, broker, schedule and functions, running until the module ends.
+
+    ``through`` is a proxy that all their requests go through; ask for it before this fixture, so that it ends after.
+    """
     from tenantry.local.knative import Knative
 
     async with AsyncExitStack() as stack:
 
-        async def start(config: dict[str, Any] | None = None, **options: Any) -> Knative:
-            folder = tmp_path_factory.mktemp("knative")
-            running = Knative(control_plane.kubeconfig, folder, config=config, **options)
+        async def start(config: dict[str, Any] | None = None, *, through: FaultProxy | None = None, **options: Any) -> Knative:
+            kubeconfig = through.kubeconfig_for(control_plane.kubeconfig) if through else control_plane.kubeconfig
+            running = Knative(kubeconfig, tmp_path_factory.mktemp("knative"), config=config, **options)
             return await stack.enter_async_context(running)
 
         yield start
