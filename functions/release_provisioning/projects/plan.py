@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenantry.model.config import Chart, Config
-from tenantry.model.difference import entries_of, is_sole_owner, owns
+from tenantry.model.difference import difference, entries_of, is_sole_owner, owns
 from tenantry.model.hardening import harden
 from tenantry.model.kinds import (
     HELM_CHART,
@@ -37,12 +37,21 @@ from tenantry.model.names import (
     ORPHANED,
     PROJECT_CHART,
     PROJECT_ID,
+    REGISTRATION_PREFIX,
     RELEASE_FINALIZER,
     RELEASE_MANAGED_BY,
+    SYSTEM_NAMESPACE,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
-from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_made_for_release, project_annotation
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.model.pointer import pointer
+from tenantry.model.projects import (
+    REGISTRATION_MANAGER,
+    RELEASE_MANAGER,
+    is_made_for_release,
+    project_annotation,
+    project_of_registration_name,
+)
 from tenantry.model.releases import (
     ChartKey,
     Dashboards,
@@ -173,13 +182,34 @@ def is_cleaning_up(holder: Contender, seen: Release) -> bool:
     return annotations_of(holder.object).get(CLEANED_UP_BY, seen.installation) == seen.installation
 
 
+def name_problem(holder: Contender, name: str, config: Config) -> str:
+    """Why its release cannot have that name, with the fix; empty when it can.
+
+    A name that its author chooses may not be that of a registration or system namespace, be it there or not (a-31).
+    """
+    if problem := release_name_problem(name, config):
+        return problem
+    if not config.release_project_id or (holder.chart is not None and holder.chart.singleton):
+        return ""
+    if name.startswith(REGISTRATION_PREFIX) or name in (*config.system_namespaces, SYSTEM_NAMESPACE):
+        return f"the name {name} is kept for a registration or system namespace: choose another name for the ProjectHelmChart"
+    return ""
+
+
 def obstacle(holder: Contender, seen: Release, config: Config) -> str:
     """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
-    if config.release_project_id and seen.namespace is not None and not _is_ours(seen.namespace, holder.project):
-        return (
-            f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart or "
-            f"delete the namespace; an administrator may hand it over with the annotation {ADOPT}=true"
-        )
+    if config.release_project_id and seen.namespace is not None:
+        if not _is_ours(seen.namespace, holder.project):
+            return (
+                f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart "
+                f"or delete the namespace; an administrator may hand it over with the annotation {ADOPT}=true"
+            )
+        if _is_left_by_another_project(seen, holder.project):
+            return (
+                f"namespace {seen.name} has what a release of another project left in it: choose another name for the "
+                "ProjectHelmChart, or ask an administrator to delete the namespace, or to hand it over with all that is in it by "
+                f"the annotation {ADOPT}=true"
+            )
     for live in (seen.helm_chart, seen.helm_release):
         if live is not None and _is_foreign(live, config):
             return (
@@ -194,6 +224,25 @@ def _is_ours(namespace: Object, project: str) -> bool:
         return True
     labels = labels_of(namespace)
     return OPERATED in labels and labels.get(PROJECT_ID) == project and not entries_of(namespace, REGISTRATION_MANAGER)
+
+
+def _is_left_by_another_project(seen: Release, project: str) -> bool:
+    """Whether the namespace still has what a release of another project left: Secrets and claims are not handed on (a-32).
+
+    Of whose release it is the HelmChart says first, which nobody but administrators can write beside us; the namespace's own
+    marks may have been stripped by hand, and then it is only told by the HelmChart.
+    """
+    namespace = seen.namespace
+    if annotations_of(namespace).get(ADOPT) == "true":
+        return False
+    if seen.helm_chart is not None and _project_in(held_by(seen.helm_chart)) == project:
+        return False
+    return (labels_of(namespace).get(PROJECT_ID) or _project_in(held_by(namespace)) or project) != project
+
+
+def _project_in(made_for: str) -> str:
+    """The project of ``<namespace>/<name>`` of a ProjectHelmChart; empty for none."""
+    return project_of_registration_name(made_for.partition("/")[0])
 
 
 def _is_foreign(obj: Object, config: Config) -> bool:
@@ -221,7 +270,7 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
         return NOTHING
     if CLEANUP in labels_of(holder.object):
         return _clean_up(holder, seen, config)
-    if release_name_problem(seen.name, config):
+    if name_problem(holder, seen.name, config):
         return NOTHING
     try:
         targets = targets_of(holder, seen, config)
@@ -331,12 +380,20 @@ def _taken_over(holder: Contender) -> Iterable[Write]:
 
 
 def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
-    """The release's namespace with its marks (hpo-28)."""
+    """The release's namespace with its marks (hpo-28); once it has them, the word that handed it over is taken off.
+
+    The word would hand it on to the next project, too (a-32).
+    """
     live = seen.namespace
     wanted = _namespace(seen.name, holder.project, str(holder.key), config, orphaned=False)
     notice = None
     if live is not None:
-        adopted = not is_made_for_release(live)
+        if annotations_of(live).get(ADOPT) == "true" and difference(wanted, live, manager=RELEASE_MANAGER) is None:
+            note = f"the annotation {ADOPT} has done its work and is taken off"
+            notice = Notice(live, "Adopted", note, "Adopt")
+            yield Edit(NAMESPACE, live, ({"op": "remove", "path": pointer("metadata", "annotations", ADOPT)},), notice)
+            return
+        adopted = not is_made_for_release(live) or labels_of(live).get(PROJECT_ID) != holder.project
         note = (
             f"this namespace is now the namespace of release {seen.name}" if adopted else "labels and annotations were put back"
         )
