@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import Calm, flawless
+from flawless import flawless
 from people import registration, token
 from releases import CONFIG, DUMMY, FUNCTIONS, SYSTEM, Owners, conditions_of
 
@@ -17,6 +17,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SECRET, Object, annotations_of, labels_of
 from tenantry.model.names import ADOPT, ORPHANED, PROJECT_CHART, PROJECT_ID
+from tenantry.testing.settling import settle
 
 UNABLE = "UnableToCreateHelmRelease"
 SERVED = "WaitingForDashboardValues"
@@ -73,12 +74,20 @@ async def left_behind(owners: Owners, who: Api, name: str, project: str) -> Obje
     return await owners.until(NAMESPACE, release, "", lambda found: ORPHANED in labels_of(found))
 
 
+async def swept(system: Knative, admin: Api) -> None:
+    """Everything is handled, and a sweep has looked at all owners."""
+    await settle(system, admin)
+    for function in system.functions:
+        await system.sweep(function)
+    await settle(system, admin)
+
+
 def stalls(reason: str) -> Callable[[Object], bool]:
     return lambda found: conditions_of(found)["Stalled"] == ("True", reason)
 
 
 @pytest.mark.check("a-32")
-async def test_what_a_release_left_is_not_handed_on(owners: Owners, attackers: Attackers, system: Knative, calm: Calm) -> None:
+async def test_what_a_release_left_is_not_handed_on(owners: Owners, attackers: Attackers, system: Knative) -> None:
     """Another project that asks for the name is refused and told while the namespace is there, and served when it is gone."""
     first, its_owner, second, neighbour = await two_owners(owners, attackers)
     name = f"shop-{token()}"
@@ -87,7 +96,7 @@ async def test_what_a_release_left_is_not_handed_on(owners: Owners, attackers: A
 
     await ask(neighbour, name, second)
     told = await owners.told(name, second, UNABLE, holds=stalls("NotOurs"))
-    await calm(system)
+    await swept(system, owners.admin)
 
     message = told["status"]["statusMessage"]
     assert f"namespace {release} has what a release of another project left" in message
@@ -172,7 +181,7 @@ async def test_a_squatted_name_is_told_without_the_neighbours_objects(owners: Ow
 
 @pytest.mark.check("a-31")
 async def test_a_release_is_never_called_like_a_registration_namespace(
-    owners: Owners, attackers: Attackers, system: Knative, calm: Calm
+    owners: Owners, attackers: Attackers, system: Knative
 ) -> None:
     """A ProjectHelmChart whose release would get another project's registration namespace is refused; that project is served."""
     project, owner, _, _ = await two_owners(owners, attackers)
@@ -181,7 +190,7 @@ async def test_a_release_is_never_called_like_a_registration_namespace(
 
     await ask(owner, name, project)
     told = await owners.told(name, project, UNABLE, holds=stalls("InvalidReleaseName"))
-    await calm(system)
+    await swept(system, owners.admin)
     assert "kept for a registration or system namespace" in told["status"]["statusMessage"]
     assert await owners.admin.get(NAMESPACE, f"{name}-dummy") is None
 
