@@ -59,7 +59,7 @@ Say = Callable[[str], None]
 
 
 async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
-    """Apply CRDs, the system namespaces, each function's identity and rights, and the admission policies, which then are in force.
+    """Apply CRDs, namespaces, identities and rights of functions, and admission policies, which are in force at the end.
 
     ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.  ``without`` names policies to be left out, with
     their bindings, or says ``all``; one of ours that is there is deleted.
