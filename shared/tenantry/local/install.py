@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
 from tenantry.local.followed import STAND_IN
+from tenantry.local.policies import PART_OF, bound_to, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
@@ -32,11 +33,11 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     key_of,
+    labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
-PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
 SERVED_S = 30.0
 _DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
 _KINDS = {
@@ -52,17 +53,20 @@ _KINDS = {
         ADMISSION_POLICY_BINDING,
     )
 }
+_POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
 
 Say = Callable[[str], None]
 
 
-async def install(api: Api, functions: Iterable[str], config: Config, say: Say) -> None:
-    """Apply CRDs, the system namespaces, and each function's identity and rights.
+async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
+    """Apply CRDs, namespaces, identities and rights of functions, and admission policies, which are in force at the end.
 
-    ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.
+    ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.  ``without`` names policies to be left out, with
+    their bindings, or says ``all``; one of ours that is there is deleted.
 
     Raises:
         ApiError: the server refuses; the message names the object.
+        TimeoutError: the server does not act on new policies.
     """
     knative = deployment_folder("knative")
     namespaces = {SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace}
@@ -73,10 +77,31 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
     wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
-    known = [(_KINDS[document["kind"]], document) for document in wanted if document["kind"] in _KINDS]
+    known = [document for document in [*wanted, *guard_documents()] if document["kind"] in _KINDS]
     await asyncio.gather(
-        *(apply_if_different(api, kind, for_charts(document, config), say) for kind, document in known if kind is not NAMESPACE)
+        *(
+            apply_if_different(api, _KINDS[document["kind"]], for_charts(document, config), say)
+            for document in known
+            if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
+        )
     )
+    policies = [document for document in known if document["kind"] in _POLICY_KINDS]
+    if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
+        await until_in_force(api)
+
+
+async def _install_policy(api: Api, document: Object, say: Say, without: Collection[str]) -> bool:
+    """Apply a policy or a binding, or delete it where it is to be left out; whether that changed anything."""
+    kind = _KINDS[document["kind"]]
+    if not is_left_out(bound_to(document), without):
+        return await apply_if_different(api, kind, document, say)
+    name = document["metadata"]["name"]
+    live = await api.get(kind, name)
+    if live is None or not (labels_of(live).items() >= PART_OF.items() or entries_of(live, api.field_manager)):
+        return False
+    await api.delete(kind, name, uid=live["metadata"]["uid"])
+    say(f"removed {key_of(live)}: it is to be left out")
+    return True
 
 
 async def _make_namespace(api: Api, name: str, say: Say) -> None:
@@ -115,18 +140,19 @@ def for_charts(document: Object, config: Config) -> Object:
     return {**document, "rules": [adapted for rule in document["rules"] or [] for adapted in adapt(rule)]}
 
 
-async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> None:
-    """Server-side apply, unless the object is as wanted already."""
+async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> bool:
+    """Server-side apply, unless the object is as wanted already; whether it was not."""
     metadata = wanted["metadata"]
     live = await api.get(kind, metadata["name"], metadata.get("namespace", ""))
     if difference(wanted, live, manager=api.field_manager) is None:
-        return
+        return False
     try:
         await api.apply(kind, wanted)
     except ApiError as error:
         error.args = (f"cannot install {key_of(wanted)}: {error.message}",)
         raise
     say(f"installed {key_of(wanted)}")
+    return True
 
 
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:
