@@ -96,7 +96,7 @@ def test_a_release_is_made_in_order() -> None:
     "off",
     [
         config(hardenedNamespaces={"enabled": False}),
-        Config.model_validate({"global": {"cattle": {"systemProjectId": ""}}}),
+        config(projectReleaseNamespaces={"enabled": False}),
     ],
     ids=["switched off", "no release namespaces"],
 )

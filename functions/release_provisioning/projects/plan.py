@@ -189,7 +189,7 @@ def name_problem(holder: Contender, name: str, config: Config) -> str:
     """
     if problem := release_name_problem(name, config):
         return problem
-    if not config.release_project_id or (holder.chart is not None and holder.chart.singleton):
+    if not config.dedicated or (holder.chart is not None and holder.chart.singleton):
         return ""
     if name.startswith(REGISTRATION_PREFIX) or name in (*config.system_namespaces, SYSTEM_NAMESPACE):
         return f"the name {name} is kept for a registration or system namespace: choose another name for the ProjectHelmChart"
@@ -198,7 +198,7 @@ def name_problem(holder: Contender, name: str, config: Config) -> str:
 
 def obstacle(holder: Contender, seen: Release, config: Config) -> str:
     """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
-    if config.release_project_id and seen.namespace is not None:
+    if config.dedicated and seen.namespace is not None:
         if not _is_ours(seen.namespace, holder.project):
             return (
                 f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart "
@@ -216,7 +216,24 @@ def obstacle(holder: Contender, seen: Release, config: Config) -> str:
                 f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
                 f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
             )
+    wanted, place = release_namespace(holder.key, seen.name, config), _installed_in(seen.helm_chart)
+    if place not in ("", wanted):
+        enabled = "true" if place == seen.name else "false"
+        return (
+            f"it is installed in namespace {place}, and no release is moved, because its data would stay behind: delete the "
+            "ProjectHelmChart and make it again, or ask an administrator to set "
+            f"helmProjectOperator.projectReleaseNamespaces.enabled: {enabled} again"
+        )
     return ""
+
+
+def _installed_in(helm_chart: Object | None) -> str:
+    """Where a HelmChart was asked to install, by us or by who had it before us; empty for what was edited since by hand."""
+    if helm_chart is None or (
+        owns(helm_chart, RELEASE_MANAGER, "spec") and not owns(helm_chart, RELEASE_MANAGER, "spec", "targetNamespace")
+    ):
+        return ""
+    return str((helm_chart.get("spec") or {}).get("targetNamespace") or "")
 
 
 def _is_ours(namespace: Object, project: str) -> bool:
@@ -324,7 +341,7 @@ def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
 def _orphaned(seen: Release, config: Config) -> Iterable[Write]:
     """The orphan label on the release's namespace, everything else as it is (hpo-46, hpo-47)."""
     live = seen.namespace
-    if live is None or is_terminating(live) or not config.release_project_id or not is_made_for_release(live):
+    if live is None or is_terminating(live) or not config.dedicated or not is_made_for_release(live):
         return
     project, made_for = labels_of(live).get(PROJECT_ID, ""), held_by(live)
     wanted = _namespace(seen.name, project, made_for, config, orphaned=True)
@@ -356,17 +373,17 @@ def _name_of(obj: Object) -> Object:
 
 
 def _provision(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Plan:
-    if config.release_project_id and (seen.namespace is None or is_terminating(seen.namespace)):
+    if config.dedicated and (seen.namespace is None or is_terminating(seen.namespace)):
         # Whatever Helm knew of the release went with its namespace: begin again (hpo-48).
         away = tuple(_taken_away(seen, config, "its namespace was deleted, and it is made again"))
         if away or seen.namespace is not None:
             return Plan(((_held(holder),), away))
     first: list[Write] = [_held(holder)]
-    if config.release_project_id:
+    if config.dedicated:
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
         return Plan((tuple(first),))  # it is being uninstalled: when that has ended is an event
-    hardened = config.release_project_id and config.helm_project_operator.hardened_namespaces.enabled
+    hardened = config.dedicated and config.helm_project_operator.hardened_namespaces.enabled
     safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
     return Plan((tuple(_taken_over(holder)), tuple(first), safe, made))
@@ -405,18 +422,18 @@ def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
 
 
 def _namespace(name: str, project: str, made_for: str, config: Config, *, orphaned: bool) -> Object:
-    operator = config.helm_project_operator
+    operator, project_of_releases = config.helm_project_operator, config.release_project_id
     labels = {
         **operator.namespace_labels,
         OPERATED: "true",
         PROJECT_ID: project,
-        config.project_label: config.release_project_id,
+        **({config.project_label: project_of_releases} if project_of_releases else {}),
         NAMESPACE_NAME: name,
         **({ORPHANED: "true"} if orphaned else {}),
     }
     annotations = {
         **operator.namespace_annotations,
-        config.project_label: project_annotation(config.release_project_id, config),
+        **({config.project_label: project_annotation(project_of_releases, config)} if project_of_releases else {}),
         PROJECT_CHART: made_for,
     }
     metadata = {"name": name, "labels": labels, "annotations": annotations}
