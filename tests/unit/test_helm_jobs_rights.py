@@ -254,7 +254,7 @@ def test_an_uninstallation_has_rights_of_its_own() -> None:
 
 
 def test_a_release_goes_with_its_namespace() -> None:
-    """Nobody can be given rights in a namespace on its way out, and nothing of the release is elsewhere, unless it is a wide one."""
+    """Nobody can be given rights in a namespace on its way out, and nothing of its release is elsewhere, unless it is wide."""
     of = asked(leaving=True, status={"jobName": "helm-install-demo"})
     wide = chart(leaving=True, status={"jobName": "helm-install-demo"}, targetNamespace="place")
 
