@@ -98,6 +98,10 @@ LOCK_IGNORE = "tenantry.dev/lock-ignore"
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 
+ALLOW_DELETION = "tenantry.dev/allow-deletion"
+"""Annotation ``true`` with which an administrator lets a namespace be deleted that a project or a release uses.  Only the
+policy ``tenantry-guard-namespaces`` reads it."""
+
 REGISTERED_CONDITION = "tenantry.dev/Registered"
 """Condition on a Namespace that says why its project is not served; absent when all is well."""
 
