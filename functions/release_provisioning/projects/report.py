@@ -29,7 +29,7 @@ UNABLE_TO_PARSE = "UnableToParseValues"
 NOT_MANAGED = "NotManaged"
 
 State = Literal["ready", "moving", "stalled"]
-_AT_WORK = ("Running", "Retrying")
+_AT_WORK = ("Running", "Retrying", "NamespaceMissing")
 """Reasons of the condition ``Failed`` of a HelmChart while it is False, as our own controller gives them; and ``Complete``."""
 REASONS = {
     "quota": "QuotaExceeded",

@@ -119,17 +119,19 @@ def for_charts(document: Object, config: Config) -> Object:
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
     levels = operator.release_role_bindings.cluster_role_refs
-    job_roles = {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)}
+    runs_helm = document["metadata"]["name"] == "tenantry-release-provisioning"
     cluster_roles = {
-        "tenantry-rbac-aggregation": {levels.admin, levels.edit, levels.view},
-        "tenantry-release-provisioning": job_roles,
+        "tenantry-rbac-aggregation": frozenset({levels.admin, levels.edit, levels.view}),
+        "tenantry-release-provisioning": config.job_cluster_roles,
     }
     names = {
         CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],
-        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], set()) - {""}),
+        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], frozenset()) - {""}),
     }
 
     def adapt(rule: dict[str, Any]) -> list[dict[str, Any]]:
+        if runs_helm and rule.get("resources") == [CLUSTER_ROLE_BINDING.plural] and "create" in rule["verbs"]:
+            return [rule] if config.cluster_admins else []  # nobody asked for rights in all namespaces
         found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
         if found is None or "resourceNames" not in rule:
             return [rule]
