@@ -143,18 +143,26 @@ def for_charts(document: Object, config: Config) -> Object:
 
 
 async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> bool:
-    """Server-side apply, unless the object is as wanted already; whether it was not."""
+    """Server-side apply, unless the object is as wanted already; whether that changed it."""
     metadata = wanted["metadata"]
     live = await api.get(kind, metadata["name"], metadata.get("namespace", ""))
     if difference(wanted, live, manager=api.field_manager) is None:
         return False
     try:
-        await api.apply(kind, wanted)
+        applied = await api.apply(kind, wanted)
     except ApiError as error:
         error.args = (f"cannot install {key_of(wanted)}: {error.message}",)
         raise
+    if live is not None and _substance(applied) == _substance(live):
+        return False  # what differed are defaults that the API server fills in
     say(f"installed {key_of(wanted)}")
     return True
+
+
+def _substance(obj: Object) -> Object:
+    """An object without who wrote what when, and without its status."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
 
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:
