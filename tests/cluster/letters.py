@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -27,6 +28,7 @@ SINK = "dead-letters"
 FUNCTION = "namespace-registration"
 MOST_BYTES = 256 * 1024
 """Of the one object that keeps dead letters, whatever comes in."""
+MOST_LETTERS = 500
 _COMMAND = (sys.executable, "-m", "tenantry.cli")
 
 
@@ -86,7 +88,7 @@ class Sender:
         async with self._slots:
             try:
                 async with self._session.post(
-                    url, headers=headers, data=body, skip_auto_headers=("Content-Type",), allow_redirects=False
+                    url, headers=headers, data=io.BytesIO(body), skip_auto_headers=("Content-Type",), allow_redirects=False
                 ) as response:
                     return response.status
             except aiohttp.ClientError:

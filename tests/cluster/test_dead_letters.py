@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from letters import FUNCTION, MOST_BYTES, SINK, Sender, empty, kept, refused, sinks, size, stored, tenantry, writes
+from letters import FUNCTION, MOST_BYTES, MOST_LETTERS, SINK, Sender, empty, kept, refused, sinks, size, stored, tenantry, writes
 from local_subscriber import Subscriber, subscriber
 from people import C1, LABEL, People, token
 from times import PROJECTS_S, SERVED_S
@@ -30,7 +30,6 @@ from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, SECRET, Kind, Object, labels_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.cloudevents import encode_binary, encode_structured, parse_event
-from tenantry.serving.dead_letters.book import LETTERS
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 
@@ -130,7 +129,7 @@ async def test_the_store_is_bounded_and_the_oldest_go_first(url: str, sender: Se
     keys = [letter.key for letter in book]
     elapsed = asyncio.get_running_loop().time() - began
 
-    assert len(book) <= LETTERS
+    assert len(book) <= MOST_LETTERS
     assert len(book) + book.dropped == 700
     assert {f"Namespace/n-{part}-{number}" for part in (5, 6) for number in range(100)} <= set(keys)
     assert not [key for key in keys if key.startswith("Namespace/n-0-")]

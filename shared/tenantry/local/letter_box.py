@@ -17,10 +17,9 @@ from tenantry.api import Api
 from tenantry.model.names import field_manager
 from tenantry.serving.dead_letters import NAME
 from tenantry.serving.dead_letters.book import Book
-from tenantry.serving.dead_letters.entry import Entry
+from tenantry.serving.dead_letters.entry import Entry, make_server
 from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Collector, Store
-from tenantry.serving.server import make_server
 
 
 class LetterBox:

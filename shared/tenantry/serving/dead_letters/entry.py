@@ -32,6 +32,9 @@ log = logging.getLogger("tenantry")
 
 STRUCTURED = 64 * 1024
 """Bytes of an event in structured mode, whose attributes stand in the body; brokers send dead letters in binary mode."""
+READ_AT_ONCE = 16 * 1024
+"""Bytes that are read from a connection at once.  asyncio reads 256 KiB, and hundreds of senders with a body that nobody looks at
+would be all of the memory."""
 _ALLOW = {"Allow": "POST, OPTIONS"}
 _letters = metrics.get_meter("tenantry").create_counter(
     "tenantry.dead_letters", unit="{letter}", description="Events that were given up, by the function that could not handle them"
@@ -85,6 +88,22 @@ class Entry:
         return answer
 
 
+def make_server(entry: Entry, host: str, port: int) -> Any:
+    """A uvicorn server for the sink; ``await server.serve()`` runs it."""
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    class Protocol(HttpToolsProtocol):
+        """HTTP, a little of each connection at a time."""
+
+        def connection_made(self, transport: Any) -> None:
+            transport.max_size = READ_AT_ONCE
+            super().connection_made(transport)
+
+    made = server.make_server(entry, host, port)
+    made.config.http = Protocol
+    return made
+
+
 async def serve(host: str, port: int, kubeconfig: Path | None = None, *, listener: socket.socket | None = None) -> None:
     """Serve the sink until SIGTERM or SIGINT, on a ``listener`` that the caller has bound if there is one.
 
@@ -100,7 +119,7 @@ async def serve(host: str, port: int, kubeconfig: Path | None = None, *, listene
     async with await Api.connect(field_manager=field_manager(NAME), kubeconfig=kubeconfig) as api:
         listener = listener or server._bind(host, port)
         collector = Collector(Store(api))
-        running = server.make_server(Entry(collector), host, port)
+        running = make_server(Entry(collector), host, port)
 
         def stop() -> None:
             # Now, and not after the server: it waits for answers, and those wait for the write.

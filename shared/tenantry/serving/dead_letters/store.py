@@ -28,8 +28,8 @@ PAUSE_S = 1.0
 """Between two writes of one process."""
 LONGEST_PAUSE_S = 30.0
 """Between two tries while the API server is away."""
-WAITING = 256
-"""Senders that wait for the write; more are answered at once, so that a flood holds no memory."""
+WAITING = 64
+"""Senders that wait for the write, as many as the Knative Service lets in; more are answered at once, and hold no memory."""
 CLOSE_S = 10.0
 _ATTEMPTS = 8
 
