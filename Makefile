@@ -42,7 +42,8 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
-	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py
+	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
+	  tests/attacks/test_attack_letters.py
 
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build
