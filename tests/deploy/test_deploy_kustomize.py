@@ -12,7 +12,7 @@ STOCK = {
     ("ConfigMap", "knative-eventing", "config-br-default-channel"),
     ("ConfigMap", "knative-eventing", "kafka-broker-config"),
 }
-PARTS = {"crds", "base", "config", "guards", "triggers", *manifests.functions()}
+PARTS = {"crds", "base", "config", "dead-letters", "guards", "triggers", *manifests.functions()}
 LEFT_OUT = {"knative/overlays/without-guards": {"guards"}}
 """Of overlays that are there to leave a part out, which."""
 
@@ -104,7 +104,7 @@ def test_references_are_found(installed: list[Document]) -> None:
     assert references(trigger.body, trigger.namespace) == {
         ("Broker", "tenantry-system", "tenantry"),
         ("Service", "tenantry-system", "namespace-registration"),
-        ("JobSink", "tenantry-system", "tenantry-dead-letters"),
+        ("Service", "tenantry-system", "dead-letters"),
     }
 
 

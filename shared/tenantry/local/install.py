@@ -36,6 +36,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 
 INSTALL_MANAGER = "tenantry-install"
 SERVED_S = 30.0
@@ -59,7 +60,7 @@ Say = Callable[[str], None]
 
 
 async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
-    """Apply CRDs, namespaces, identities and rights of functions, and admission policies, which are in force at the end.
+    """Apply CRDs, namespaces, identities and rights of functions and of the dead-letter sink, and admission policies, in force at the end.
 
     ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.  ``without`` names policies to be left out, with
     their bindings, or says ``all``; one of ours that is there is deleted.
@@ -74,7 +75,8 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
         *(_install_crd(api, crd, say) for crd in documents(knative / "crds")),
         *(_make_namespace(api, namespace, say) for namespace in namespaces),
     )
-    wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
+    names = dict.fromkeys([*functions, DEAD_LETTERS])
+    wanted = [*documents(knative / "base"), *(found for name in names for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
     known = [document for document in [*wanted, *guard_documents()] if document["kind"] in _KINDS]
