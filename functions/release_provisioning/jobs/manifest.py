@@ -20,7 +20,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, CONFIG_MAP, JOB, SECRET, SERVICE_ACCOUNT, Kind, Object, annotations_of
 from tenantry.model.names import CHART_LABEL, CONFIG_HASH, HELM_API_VERSION
 
-IMAGE = f"ghcr.io/tenantry/helm-job:{__version__}"
+IMAGE = f"image.invalid/tenantry/helm-job:{__version__}"
 BACK_OFF_LIMIT = 20
 """Further attempts of a run that fails, unless the HelmChart says otherwise: with Kubernetes' pauses of up to ten minutes
 between them about two and a half hours."""
