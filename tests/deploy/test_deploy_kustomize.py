@@ -12,7 +12,7 @@ STOCK = {
     ("ConfigMap", "knative-eventing", "config-br-default-channel"),
     ("ConfigMap", "knative-eventing", "kafka-broker-config"),
 }
-PARTS = {"crds", "base", "config", "triggers", *manifests.functions()}
+PARTS = {"crds", "base", "config", "dead-letters", "triggers", *manifests.functions()}
 
 
 def folder(path: str) -> list[Document]:
@@ -102,7 +102,7 @@ def test_references_are_found(installed: list[Document]) -> None:
     assert references(trigger.body, trigger.namespace) == {
         ("Broker", "tenantry-system", "tenantry"),
         ("Service", "tenantry-system", "namespace-registration"),
-        ("JobSink", "tenantry-system", "tenantry-dead-letters"),
+        ("Service", "tenantry-system", "dead-letters"),
     }
 
 

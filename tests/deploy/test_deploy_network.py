@@ -42,7 +42,7 @@ from manifests import Body, Document
 from networks import connects
 
 NODES = "a pod that really tries needs a node; the broker's ingress is Knative's, and knative/eventing-network is applied beside"
-DEAD_LETTERS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/component": "dead-letters"}
+SINK = "dead-letters"
 
 
 def policies_of(found: list[Document]) -> list[Body]:
@@ -84,7 +84,7 @@ def closed(policies: list[Body]) -> list[Body]:
 @pytest.mark.parametrize("namespace", [SYSTEM, HELM])
 def test_nothing_goes_in_or_out_that_no_policy_names(installation: list[Document], namespace: str) -> None:
     """In each way to install a pod of our namespaces that nothing names reaches nobody, and nobody reaches it."""
-    policies, unknown = policies_of(installation), Pod(namespace, {"app": "unknown"} | DEAD_LETTERS)
+    policies, unknown = policies_of(installation), Pod(namespace, {"app": "unknown"})
 
     for other in (STRANGER, IMPOSTOR, BROKER_INGRESS, ACTIVATOR, API_SERVER, DNS):
         assert not connects(policies, other, unknown, FUNCTION), other
@@ -122,7 +122,7 @@ def test_the_activator_is_always_in_the_path(documents: list[Document]) -> None:
 
 @pytest.mark.check("a-61")
 def test_functions_and_sources_have_what_they_need(installed: list[Document], policies: list[Body]) -> None:
-    """They reach names, the API server and the broker, and nothing else: no pod of anybody, no node's credentials."""
+    """They reach names, the API server and the broker (the sink: not), and nothing else: no pod, no node's credentials."""
     olm = adapters(manifests.resolve(manifests.ROOT / "knative" / "olm"))
     found = [*functions(installed), *adapters(installed), *olm]
 
@@ -134,8 +134,9 @@ def test_functions_and_sources_have_what_they_need(installed: list[Document], po
             assert connects(policies, pod, API_SERVER, port)
             assert not connects(policies, pod, METADATA, port)
         for broker in (BROKER_INGRESS, KAFKA_RECEIVER):
-            assert connects(policies, pod, broker, EVENT_HTTP)
-            assert connects(policies, pod, broker, EVENT_HTTPS)
+            sends = pod.labels.get("app.kubernetes.io/name") != SINK
+            assert connects(policies, pod, broker, EVENT_HTTP) is sends
+            assert connects(policies, pod, broker, EVENT_HTTPS) is sends
         assert not connects(policies, pod, API_SERVER, 80)
         for other in (STRANGER, IMPOSTOR, GATEWAY, BROKER_FILTER, DISPATCHER, EVENTING_CONTROLLER):
             for port in (80, 443, FUNCTION, QUEUE_HTTP):
@@ -206,11 +207,20 @@ def test_policies_touch_no_namespace_but_ours_by_default(installation: list[Docu
     assert {each["metadata"]["namespace"] for each in policies_of(installation)} == {SYSTEM, HELM}
 
 
-@pytest.mark.parametrize("left_out", ["tenantry-deny-all", "tenantry-functions-in", "tenantry-out", "tenantry-helm-out"])
+OURS = ["deny-all", "functions-in", "functions-out", "functions-to-broker", "sources-out", "api-sources-out", "helm-out"]
+
+
+def test_all_policies_are_judged(policies: list[Body]) -> None:
+    """The list below has every policy of the default installation."""
+    assert {each["metadata"]["name"] for each in policies} == {f"tenantry-{name}" for name in OURS}
+
+
+@pytest.mark.parametrize("left_out", OURS)
 def test_each_policy_decides_about_something(policies: list[Body], installed: list[Document], left_out: str) -> None:
     """Without any one of them some connection would come about, or fail, that does not now: the tests above would see it."""
-    without = [each for each in policies if each["metadata"]["name"] != left_out]
-    pods = [functions(installed)[0], adapters(installed)[0], helm_job("shop"), Pod(SYSTEM, DEAD_LETTERS), Pod(HELM, {})]
+    without = [each for each in policies if each["metadata"]["name"] != f"tenantry-{left_out}"]
+    sources = [container_source("a"), api_server_source("b")]
+    pods = [functions(installed)[0], *sources, helm_job("shop"), Pod(SYSTEM, {}), Pod(HELM, {})]
     others = [ACTIVATOR, AUTOSCALER, STRANGER, DNS, API_SERVER, BROKER_INGRESS]
     tried = [
         (one, other, port)

@@ -27,7 +27,7 @@ Ready. In another terminal:
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
 {story}
-Events that no function could handle go to {dead_letters}
+Events that no function could handle are shown by tenantry dead-letters
 The broker takes CloudEvents at {broker}
 Ctrl-C ends everything.
 """
@@ -118,7 +118,6 @@ async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = N
 
     With ``helm`` there is no node, and the Jobs that run Helm are run here too.
     """
-    from tenantry.local.control_plane import home
     from tenantry.local.knative import Knative
     from tenantry.serving.config import load_config
 
@@ -127,7 +126,6 @@ async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = N
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
-        letters = home() / "dead-letters.jsonl"
         knative = Knative(
             kubeconfig,
             Path(folder),
@@ -135,7 +133,6 @@ async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = N
             say=_say,
             on_log=_log,
             on_delivery=_delivery,
-            dead_letters=letters,
             helm=helm,
         )
         starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config(), own))
@@ -160,7 +157,6 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
                 kubeconfig=kubeconfig,
                 label=config.project_label or "team",
                 story=story,
-                dead_letters=knative.dead_letters,
                 broker=knative.broker_url,
             )
         )

@@ -35,6 +35,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 
 INSTALL_MANAGER = "tenantry-install"
 PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
@@ -66,7 +67,7 @@ Say = Callable[[str], None]
 
 
 async def install(api: Api, functions: Iterable[str], config: Config, say: Say) -> None:
-    """Apply CRDs, the system namespaces, and each function's identity and rights.
+    """Apply CRDs, the system namespaces, and the identity and rights of each function and of the dead-letter sink.
 
     ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.
 
@@ -84,7 +85,8 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
         *(_install_crd(api, crd, say) for crd in documents(knative / "crds")),
         *(_make_namespace(api, name, wanted, say) for name, wanted in namespaces.items()),
     )
-    wanted = [*base, *(found for name in functions for found in function_documents(name))]
+    names = dict.fromkeys([*functions, DEAD_LETTERS])
+    wanted = [*base, *(found for name in names for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
     known = [(_KINDS[document["kind"]], document) for document in wanted if document["kind"] in _KINDS]
