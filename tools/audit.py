@@ -2,9 +2,9 @@
 
     python tools/audit.py
 
-Python packages: pip-audit over requirements.lock, by name and version, with the data of osv.dev.  Go programs: govulncheck over each
-program of the control plane that is built here, and Helm, with the data of vuln.go.dev.  Both need the network: nothing is known
-offline, and a database that does not answer counts as a finding.  Exit code 0: everybody answered, and nothing is known.
+Python packages: pip-audit over requirements.lock, by name and version, with the data of osv.dev.  Go programs: govulncheck over
+each program of the control plane that is built here, and Helm, with the data of vuln.go.dev.  Both need the network: a database
+that does not answer counts as a finding.  Exit code 0: everybody answered, and nothing is known.
 """
 
 from __future__ import annotations

@@ -222,13 +222,8 @@ def test_each_policy_decides_about_something(policies: list[Body], installed: li
     sources = [container_source("a"), api_server_source("b")]
     pods = [functions(installed)[0], *sources, helm_job("shop"), Pod(SYSTEM, {}), Pod(HELM, {})]
     others = [ACTIVATOR, AUTOSCALER, STRANGER, DNS, API_SERVER, BROKER_INGRESS]
-    tried = [
-        (one, other, port)
-        for mine in pods
-        for each in others
-        for one, other in ((mine, each), (each, mine))
-        for port in (443, 8012)
-    ]
+    pairs = [pair for mine in pods for other in others for pair in ((mine, other), (other, mine))]
+    tried = [(*pair, port) for pair in pairs for port in (443, QUEUE_HTTP, EVENT_HTTP)]
 
     assert len(without) < len(policies)
     assert any(connects(policies, *each) != connects(without, *each) for each in tried)
