@@ -296,15 +296,17 @@ async def test_writes_are_few_whatever_comes_in() -> None:
     collector = Collector(cluster, pause_s=0.1)  # type: ignore[arg-type]
 
     async def send(number: int) -> None:
-        await asyncio.sleep(number * 0.001)
-        await collector.take(letter(number % 50, event=str(number)))
-        assert f"Namespace/{number % 50}" in [each.key for each in cluster.book]
+        await asyncio.sleep(number * 0.005)
+        await collector.take(letter(number % 8, event=str(number)))
+        assert f"Namespace/{number % 8}" in [each.key for each in cluster.book]
 
-    await asyncio.gather(*(send(number) for number in range(400)))
+    began = asyncio.get_running_loop().time()
+    await asyncio.gather(*(send(number) for number in range(WAITING)))
+    elapsed = asyncio.get_running_loop().time() - began
     await collector.close()
 
-    assert sum(each.count for each in cluster.book) == 400
-    assert len(cluster.writes) <= 8
+    assert sum(each.count for each in cluster.book) == WAITING
+    assert len(cluster.writes) <= elapsed / 0.1 + 2
     gaps = [later - sooner for sooner, later in itertools.pairwise(cluster.writes[:-1])]
     assert all(gap >= 0.095 for gap in gaps), gaps
 
