@@ -14,6 +14,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
+from tenantry.local.fences import configured
 from tenantry.local.followed import STAND_IN
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
@@ -87,7 +88,9 @@ async def _make_namespace(api: Api, name: str, say: Say) -> None:
 
 
 def for_charts(document: Object, config: Config) -> Object:
-    """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration."""
+    """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration, or a fence whose lists are."""
+    if document["kind"] == ADMISSION_POLICY.kind:
+        return configured(document, config)
     operator = config.helm_project_operator
     if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
         return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
