@@ -77,7 +77,7 @@ class Cages:
         for name in (*(theft.function for theft in THEFTS), *SOURCES):
             self.thieves[name] = await self.steal(name)
         for theft in THEFTS:
-            await self._until_in_force(theft.function, theft.attacks[0].ask)
+            await self._until_in_force(theft.function, next(each.ask for each in theft.attacks if each.is_by_fence))
 
     async def _open_kinds(self) -> None:
         """Administrators let lock-enforcement write kinds, and by mistake its source too."""

@@ -173,7 +173,7 @@ THEFT = Theft(
             Attack(
                 f"marks for {name}",
                 apply(NAMESPACE, obj(NAMESPACE, name, labels={LABEL: "p-jobs"})),
-                "writes nothing on system namespaces",
+                "changes only namespaces of releases",
             )
             for name in ("kube-system", "tenantry-system", "cattle-helm-system")
         ),
@@ -222,7 +222,7 @@ THEFT = Theft(
             "a chart of its own", create(HELM_CHART, _chart(repo="https://example.com")), "repositories that the configuration"
         ),
         Attack("an image of its own", create(HELM_CHART, _chart(jobImage="example.com/evil")), "image of Jobs that the config"),
-        Attack("a role that nobody named", apply(CLUSTER_ROLE_BINDING, _role_binding("admin")), "cannot change roleRef"),
+        Attack("a role that nobody named", apply(CLUSTER_ROLE_BINDING, _role_binding("admin")), "attempting to grant"),
         Attack(
             "a role that everybody has",
             create(

@@ -13,9 +13,9 @@ from typing import Any
 
 from tenantry.api import Api
 from tenantry.model.kinds import Kind, Object
-from tenantry.model.names import SYSTEM_NAMESPACE
 
-USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
+_BEFORE = ("cannot", "attempting to grant")
+"""What RBAC says, and the API server of a change that no object of that kind can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A request that must be refused, and in which words: those of a fence, or ``cannot``, which are those of RBAC."""
+    """A request that must be refused, and in which words: those of the fence, of RBAC, or of the API server's own rules."""
 
     title: str
     ask: Ask
     words: str
+
+    @property
+    def is_by_fence(self) -> bool:
+        """Whether the fence refuses it, and not what stands before it."""
+        return not self.words.startswith(_BEFORE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import manifests
 from manifests import Document
-from release_provisioning.jobs.manifest import IMAGE
 
+from release_provisioning.jobs.manifest import IMAGE
 from tenantry.api import Api
 from tenantry.local.install import PART_OF
 from tenantry.model.kinds import ADMISSION_POLICY
@@ -79,8 +78,8 @@ def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> No
 
 def test_what_fences_share_is_the_same_in_all(installed: list[Document]) -> None:
     """What a request changes is worked out in the same way everywhere."""
-    shared = "now was newLabels oldLabels labelsWritten newAnnotations oldAnnotations annotationsWritten".split()
-    shared += "newFinalizers oldFinalizers finalizersWritten newOwners oldOwners".split()
+    shared = ["now", "was", "newLabels", "oldLabels", "labelsWritten", "newAnnotations", "oldAnnotations", "annotationsWritten"]
+    shared += ["newFinalizers", "oldFinalizers", "finalizersWritten", "newOwners", "oldOwners"]
     found = [variables(fence) for identity, fence in fences(installed).items() if identity != "sources"]
     for name in shared:
         assert len({each[name] for each in found}) == 1, name
