@@ -15,6 +15,7 @@ from tenantry.model.kinds import (
     NAMESPACE,
     NETWORK_POLICY,
     PROJECT_HELM_CHART,
+    ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
     Object,
@@ -55,6 +56,11 @@ def _role_binding(role: str = "cluster-admin", account: str = f"helm-{RELEASE}",
     made = obj(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{RELEASE}", "", OURS)
     person = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM, **subject}
     return {**made, "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": [person]}
+
+
+def _in_release(role: str = "tenantry-helm-job", place: str = RELEASE) -> Object:
+    made = _role_binding(role)
+    return {**made, "kind": ROLE_BINDING.kind, "metadata": {**made["metadata"], "namespace": place}}
 
 
 CONTAINER: Object = {
@@ -146,6 +152,7 @@ THEFT = Theft(
         delete(HELM_CHART, RELEASE, SYSTEM),
         create(HELM_RELEASE, _release()),
         apply(CLUSTER_ROLE_BINDING, _role_binding()),
+        create(ROLE_BINDING, _in_release()),
         delete(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{RELEASE}"),
         apply(SECRET, SECRET_OF_OURS),
         apply(CONFIG_MAP, obj(CONFIG_MAP, f"chart-content-{RELEASE}", SYSTEM, OURS, data={})),
@@ -238,6 +245,25 @@ THEFT = Theft(
                 varied(_role_binding("admin", "helm-free"), ("metadata.name", lambda _: f"helm-{SYSTEM}-free")),
             ),
             "attempting to grant",
+        ),
+        Attack(
+            "a role that everybody has, in the namespace of a release",
+            create(ROLE_BINDING, _in_release("system:discovery")),
+            "only the ClusterRoles for Jobs in namespaces of releases",
+        ),
+        Attack(
+            "everything in the namespace of a release",
+            create(ROLE_BINDING, _in_release("cluster-admin")),
+            "only the ClusterRoles for Jobs in namespaces of releases",
+        ),
+        *(
+            Attack(f"rights in {name}", create(ROLE_BINDING, _in_release(place=name)), "gives no rights in system namespaces")
+            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+        ),
+        Attack(
+            "rights in the namespace of a release for a user",
+            create(ROLE_BINDING, {**_in_release(), "subjects": [{"kind": "User", "name": "eve", "apiGroup": RBAC}]}),
+            "for the account helm-<chart> of the system namespace only",
         ),
         Attack(
             "everything for a user",

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tenantry.local.policies import until_in_force
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
+from tenantry.local.policies import until_in_force
 from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET, Object
 from tenantry.testing import fences
 from tenantry.testing.audit import AuditLog, Used

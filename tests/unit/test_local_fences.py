@@ -44,8 +44,7 @@ def test_labels_of_the_configuration() -> None:
 
 def test_places_of_releases() -> None:
     """Namespaces of their own by their ends, else registration namespaces, else the system namespace."""
-    own = {"global": {"cattle": {"systemProjectId": "p-system"}}}
-    assert lists("rbac-aggregation", **own)["places"] == {"-dummy"}
+    assert lists("rbac-aggregation")["places"] == {"-dummy"}
     shared = {"helmProjectOperator": {"projectReleaseNamespaces": {"enabled": False}}}
     assert lists("rbac-aggregation", **shared)["places"] == {"cattle-project-"}
     single = lists("rbac-aggregation", **{"global": {"cattle": {"projectLabel": ""}}})

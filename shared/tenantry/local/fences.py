@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tenantry.local.policies import bound_to
 from tenantry.model.config import Config
 from tenantry.model.kinds import ADMISSION_POLICY, Object
-from tenantry.model.names import REGISTRATION_PREFIX, SYSTEM_NAMESPACE
+from tenantry.model.names import CLUSTER_ADMIN, REGISTRATION_PREFIX, SYSTEM_NAMESPACE
 
 FENCE = "tenantry-fence-"
 _ENTRY = re.compile(r'^\s*"([^"]*)",', re.MULTILINE)
@@ -46,7 +47,7 @@ def _places(config: Config) -> Iterable[str]:
     if not config.project_label:
         return ()
     names = {f"-{chart.release_name}" for chart in config.helm_project_operator.charts}
-    return names if config.release_project_id else {REGISTRATION_PREFIX}
+    return names if config.dedicated else {REGISTRATION_PREFIX}
 
 
 def _releases(config: Config) -> Iterable[str]:
@@ -59,8 +60,13 @@ def _repositories(config: Config) -> Iterable[str]:
 
 
 def _job_roles(config: Config) -> Iterable[str]:
-    operator = config.helm_project_operator
-    return {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)} - {""}
+    """The roles of Helm's Jobs in the namespace of their release."""
+    return config.job_cluster_roles - {CLUSTER_ADMIN}
+
+
+def _job_roles_everywhere(config: Config) -> Iterable[str]:
+    """The same in all namespaces."""
+    return {CLUSTER_ADMIN} if config.cluster_admins else ()
 
 
 def _images(config: Config) -> Iterable[str]:
@@ -85,7 +91,7 @@ _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
         "releases": _releases,
         "repositories": _repositories,
         "roles": _job_roles,
-        "clusterRoles": _job_roles,
+        "clusterRoles": _job_roles_everywhere,
         "images": _images,
         "homes": _system_namespace,
         "systemNamespaces": _system_but_home,
@@ -93,6 +99,11 @@ _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
     "scope-binding": {"systemNamespaces": _system},
     "lock-enforcement": {"systemNamespaces": _system_but_home},
 }
+
+
+def is_fence(document: Object) -> bool:
+    """Whether a policy is a fence, or a binding that of one."""
+    return bound_to(document).startswith(FENCE)
 
 
 def configured(document: Object, config: Config) -> Object:

@@ -14,7 +14,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
-from tenantry.local.fences import configured
+from tenantry.local.fences import configured, is_fence
 from tenantry.local.followed import STAND_IN
 from tenantry.local.policies import PART_OF, bound_to, for_config, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
@@ -86,7 +86,11 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
             if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
         )
     )
-    policies = [for_config(document, config) for document in known if document["kind"] in _POLICY_KINDS]
+    policies = [
+        configured(document, config) if is_fence(document) else for_config(document, config)
+        for document in known
+        if document["kind"] in _POLICY_KINDS
+    ]
     if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
         await until_in_force(api)
 
@@ -113,9 +117,7 @@ async def _make_namespace(api: Api, name: str, say: Say) -> None:
 
 
 def for_charts(document: Object, config: Config) -> Object:
-    """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration, or a fence whose lists are."""
-    if document["kind"] == ADMISSION_POLICY.kind:
-        return configured(document, config)
+    """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration."""
     operator = config.helm_project_operator
     if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
         return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}

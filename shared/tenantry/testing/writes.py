@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tenantry.model.names import REGISTRATION_PREFIX
+
 FENCE = "tenantry-fence-"
 _WRITES = frozenset({"create", "update", "patch", "delete"})
 _WORKLOADS = frozenset({"deployments", "statefulsets", "daemonsets"})
@@ -118,9 +120,14 @@ def _restarts(request: Request) -> Iterator[str]:
 
 _LABELS, _ANNOTATIONS = _keys("labels"), _keys("annotations")
 
+
+def _member_labels(request: Request) -> Iterable[str]:
+    return () if request.name.startswith(REGISTRATION_PREFIX) else _LABELS(request)
+
+
 LISTS: dict[tuple[str, str], Callable[[Request], Iterable[str]]] = {
     ("namespace-registration", "labels"): _LABELS,
-    ("namespace-registration", "memberLabels"): _of("namespaces")(_LABELS),
+    ("namespace-registration", "memberLabels"): _of("namespaces")(_member_labels),
     ("namespace-registration", "annotations"): _ANNOTATIONS,
     ("rbac-aggregation", "labels"): _LABELS,
     ("rbac-aggregation", "annotations"): _ANNOTATIONS,
