@@ -95,7 +95,7 @@ bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run
 	@$(BIN)/tenantry cluster build
 	@$(BIN)/python tests/bench/run.py $(ARGS)
 
-rights: setup ## write the least rights of each function, from what the tests used
+rights: setup ## write the least rights of each function and the lists of its fence, from what the tests used
 	@$(BIN)/python -m tenantry.testing.rights
 
 lock: setup ## resolve the packages anew into requirements.lock
