@@ -238,9 +238,9 @@ async def test_what_was_given_is_taken_back_from_who_took_the_name(
 ) -> None:
     """While nobody looked the home was deleted and made again: the rights that still stand go at the first look."""
     label = {"cpfs.helm/install": "true"}  # without a finalizer nothing waits for the function
-    await own.begin(1)
-    await own.scope(1, annotations=chosen(projection), labels=label)
     async with alone(identity, tmp_path) as (looks, _):
+        await own.begin(1)
+        await own.scope(1, annotations=chosen(projection), labels=label)
         await looks(own)
         await own.given(1, name_of(own, projection))
         await Takeover(attackers, own, projection).happens(1, labels=label)
@@ -281,12 +281,12 @@ async def test_who_is_quicker_than_the_filling_does_not_keep_it(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path
 ) -> None:
     """A binding that is made between our look and our write gets what is written, and loses it at the next look."""
-    await own.begin(1, consent=False)
-    await own.consent(own.member(1), [GET_LIST])
-    attacker = await attackers.someone("owner", own.member(1))
     place = managed_name(), own.member(1)
-    await own.scope(1)
     async with alone(identity, tmp_path) as (looks, proxy):
+        await own.begin(1, consent=False)
+        await own.consent(own.member(1), [GET_LIST])
+        attacker = await attackers.someone("owner", own.member(1))
+        await own.scope(1)
         await looks(own)
         before, _ = await own.given(1, managed_name())
         await own.consent(own.member(1))
@@ -528,7 +528,7 @@ async def test_a_role_of_ours_that_somebody_binds_gets_no_more(
 async def test_a_binding_of_our_name_is_emptied_before_its_role_is_filled(
     own: Operators, scopes: Knative, attackers: Attackers, projection: str
 ) -> None:
-    """Role and RoleBinding of our name and marks with the attacker in them become ours, and at no moment is he in the filled one."""
+    """Role and RoleBinding of our name and marks with the attacker in it become ours, and he is never in the filled one."""
     await own.begin(1)
     await own.right("my-op", "my-op", [GET_LIST, QUOTAS])
     member, name = own.member(1), name_of(own, projection)
