@@ -25,7 +25,7 @@ from scope_binding.namespace_scopes.names import (
 from scope_binding.namespace_scopes.rules import Answers, Given, Known
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model.config import NamespaceScopeSettings
-from tenantry.model.consent import AGENT, consent_name, is_given_to
+from tenantry.model.consent import AGENT, NOBODY, consent_name, is_given_to
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 
@@ -106,7 +106,7 @@ def consented(seen: Seen, member: str, settings: NamespaceScopeSettings) -> tupl
     reference = binding.get("roleRef") or {}
     if (reference.get("kind"), reference.get("name")) != (ROLE.kind, name):
         return None
-    agreed = {(seen.name, AGENT), (SYSTEM_NAMESPACE, FUNCTION), *settings.agreed_accounts}
+    agreed = {NOBODY, (seen.name, AGENT), (SYSTEM_NAMESPACE, FUNCTION), *settings.agreed_accounts}
     bound = {
         (subject.get("namespace") or member, subject.get("name"))
         for subject in binding.get("subjects") or ()

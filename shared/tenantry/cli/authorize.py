@@ -46,8 +46,8 @@ class _LikeTheScript(click.Command):
     "--subject",
     default="",
     metavar="NS/SA",
-    help="The ServiceAccount to bind, one of the configuration's scopeBinding.namespaceScope.consentAccounts.  Default: "
-    "ibm-namespace-scope-operator in --to.",
+    help="The ServiceAccount to bind, which has all of the consent itself then: ibm-namespace-scope-operator in --to, or one of "
+    "the configuration's scopeBinding.namespaceScope.consentAccounts.  Default: one that is never made.",
 )
 @click.option(
     "--role-file",
