@@ -11,7 +11,7 @@ STAMP := .venv/.installed
 JOB_IMAGE := ghcr.io/tenantry/helm-job:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test volume image check format faults hunt bench rights lock clean
+.PHONY: help setup run test attacks volume image check format faults hunt bench rights lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 	@$(BIN)/tenantry cluster build helm4
 	@GOGC=400 $(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
+attacks: setup ## carry out the attacks; WITHOUT=POLICY or all switches it off and succeeds when each test that names it fails
+	@$(BIN)/tenantry cluster build
+	@GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
+
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
 	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py
@@ -49,7 +53,7 @@ image: setup ## build the image of Helm's Jobs with buildah, and run the tests o
 	@buildah bud --isolation chroot $(ARGS) -t $(JOB_IMAGE) -f knative/helm-job/Containerfile .
 	@TENANTRY_JOB_IMAGE=$(JOB_IMAGE) GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py
 
-check: setup ## formatting, lint, types, the import contracts and the table of checks
+check: setup ## formatting, lint, types, the import contracts and the tables of checks and attacks
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
@@ -57,6 +61,7 @@ check: setup ## formatting, lint, types, the import contracts and the table of c
 	@$(BIN)/lint-imports --no-cache >.lint-imports.log 2>&1 || { cat .lint-imports.log; rm -f .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
 	@$(BIN)/python tests/checks_table.py --verify
+	@$(BIN)/python tests/attacks_table.py --verify
 	@echo "check: all good"
 
 format: setup ## put the formatting right

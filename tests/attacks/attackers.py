@@ -17,13 +17,54 @@ from people import token
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kind, Object, labels_of
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    NAMESPACE,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    labels_of,
+)
+from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import packed, unpacked
 
 LEVELS = {"owner": "admin", "editor": "edit"}
 """Who has which ClusterRole in his namespaces."""
 HOME = "attackers"
+_WRITE = ["get", "list", "create", "update", "patch"]
+RULES: dict[str, list[Object]] = {
+    # As on self-service clusters: may make namespaces and write their labels and annotations, in every way that the API has.
+    "labeller": [{"apiGroups": [""], "resources": ["namespaces", "namespaces/status", "namespaces/finalize"], "verbs": _WRITE}],
+    # May write every other kind that we read marks from, and their status, and hold no right that those give.
+    "marker": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": _WRITE},
+        {
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles", "rolebindings", "clusterroles", "clusterrolebindings"],
+            "verbs": _WRITE,
+        },
+        {
+            "apiGroups": ["helm.cattle.io"],
+            "resources": [
+                *("helmcharts", "helmreleases", "projecthelmcharts"),
+                *("helmcharts/status", "helmreleases/status", "projecthelmcharts/status"),
+            ],
+            "verbs": _WRITE,
+        },
+        {"apiGroups": ["operator.ibm.com"], "resources": ["namespacescopes", "namespacescopes/status"], "verbs": _WRITE},
+        {
+            "apiGroups": ["operators.coreos.com", "operators.io.operator-framework"],
+            "resources": ["scopetemplates", "scopetemplates/status", "scopeinstances", "scopeinstances/status"],
+            "verbs": _WRITE,
+        },
+    ],
+}
+"""Who has rights in the whole cluster, and which."""
 
 
 class Attackers:
@@ -33,6 +74,7 @@ class Attackers:
         self.admin = admin
         self._kubeconfig = kubeconfig
         self._folder = folder
+        self._names: dict[Api, str] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Attackers:
@@ -42,22 +84,16 @@ class Attackers:
         await self._stack.aclose()
 
     async def someone(self, actor: str, *namespaces: str) -> Api:
-        """An owner or editor of namespaces, as a client of his own."""
+        """An owner or editor of namespaces, or who has `RULES` in all of them, as a client of his own."""
         name = f"{actor}-{token()}"
         if await self.admin.get(NAMESPACE, HOME) is None:
             await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
         metadata = {"name": name, "namespace": HOME}
         await self.admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-        group = "rbac.authorization.k8s.io"
         for namespace in namespaces:
-            binding = {
-                "apiVersion": ROLE_BINDING.api_version,
-                "kind": ROLE_BINDING.kind,
-                "metadata": {"name": name, "namespace": namespace},
-                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": LEVELS[actor]},
-                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": HOME}],
-            }
-            await self.admin.create(ROLE_BINDING, binding)
+            await self._bind(name, LEVELS[actor], namespace)
+        if actor in RULES:
+            await self._allow(name, RULES[actor])
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
         answer = await self.admin.request("POST", SERVICE_ACCOUNT.path(HOME, name) + "/token", None, request)
         config = yaml.safe_load(self._kubeconfig.read_text())
@@ -69,7 +105,45 @@ class Attackers:
         path = self._folder / f"{name}.kubeconfig"
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
-        return await self._stack.enter_async_context(await Api.connect(field_manager=actor, kubeconfig=path))
+        api = await self._stack.enter_async_context(await Api.connect(field_manager=actor, kubeconfig=path))
+        self._names[api] = name
+        return api
+
+    async def allow(self, attacker: Api, *rules: Object) -> None:
+        """Give somebody further rights in the whole cluster, and wait until the API server knows."""
+        await self._allow(self._names[attacker], rules)
+        attributes = {"verb": rules[0]["verbs"][0], "group": rules[0]["apiGroups"][0], "resource": rules[0]["resources"][0]}
+        attributes["name"] = next(iter(rules[0].get("resourceNames", ())), "")
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        body = {**review, "spec": {"resourceAttributes": attributes}}
+
+        async def known() -> bool:
+            answer = await attacker.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", None, body)
+            return bool(answer["status"]["allowed"])
+
+        await eventually(known, within=10, what=f"{self._names[attacker]} may {attributes}")
+
+    async def _allow(self, name: str, rules: Sequence[Object]) -> None:
+        role = f"{name}-{token()}"
+        body = {
+            "apiVersion": CLUSTER_ROLE.api_version,
+            "kind": CLUSTER_ROLE.kind,
+            "metadata": {"name": role},
+            "rules": list(rules),
+        }
+        await self.admin.create(CLUSTER_ROLE, body)
+        await self._bind(name, role)
+
+    async def _bind(self, name: str, cluster_role: str, namespace: str = "") -> None:
+        kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
+        binding = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": cluster_role if not namespace else name, **({"namespace": namespace} if namespace else {})},
+            "roleRef": {"apiGroup": kind.group, "kind": CLUSTER_ROLE.kind, "name": cluster_role},
+            "subjects": [{"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": HOME}],
+        }
+        await self.admin.create(kind, binding)
 
     async def plant(self, attacker: Api, kind: Kind, record: Object) -> bool:
         """Write a forged record as the attacker; where that is refused already, as an administrator: the lock must hold too.

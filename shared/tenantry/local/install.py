@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
 from tenantry.local.followed import STAND_IN
+from tenantry.local.policies import PART_OF, bound_to, for_config, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
@@ -32,11 +33,11 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     key_of,
+    labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 INSTALL_MANAGER = "tenantry-install"
-PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
 SERVED_S = 30.0
 _DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
 _KINDS = {
@@ -52,17 +53,20 @@ _KINDS = {
         ADMISSION_POLICY_BINDING,
     )
 }
+_POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
 
 Say = Callable[[str], None]
 
 
-async def install(api: Api, functions: Iterable[str], config: Config, say: Say) -> None:
-    """Apply CRDs, the system namespaces, and each function's identity and rights.
+async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
+    """Apply CRDs, namespaces, identities and rights of functions, and admission policies, which are in force at the end.
 
-    ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.
+    ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.  ``without`` names policies to be left out, with
+    their bindings, or says ``all``; one of ours that is there is deleted.
 
     Raises:
         ApiError: the server refuses; the message names the object.
+        TimeoutError: the server does not act on new policies.
     """
     knative = deployment_folder("knative")
     namespaces = {SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace}
@@ -73,10 +77,31 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say) 
     wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
-    known = [(_KINDS[document["kind"]], document) for document in wanted if document["kind"] in _KINDS]
+    known = [document for document in [*wanted, *guard_documents()] if document["kind"] in _KINDS]
     await asyncio.gather(
-        *(apply_if_different(api, kind, for_charts(document, config), say) for kind, document in known if kind is not NAMESPACE)
+        *(
+            apply_if_different(api, _KINDS[document["kind"]], for_charts(document, config), say)
+            for document in known
+            if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
+        )
     )
+    policies = [for_config(document, config) for document in known if document["kind"] in _POLICY_KINDS]
+    if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
+        await until_in_force(api)
+
+
+async def _install_policy(api: Api, document: Object, say: Say, without: Collection[str]) -> bool:
+    """Apply a policy or a binding, or delete it where it is to be left out; whether that changed anything."""
+    kind = _KINDS[document["kind"]]
+    if not is_left_out(bound_to(document), without):
+        return await apply_if_different(api, kind, document, say)
+    name = document["metadata"]["name"]
+    live = await api.get(kind, name)
+    if live is None or not (labels_of(live).items() >= PART_OF.items() or entries_of(live, api.field_manager)):
+        return False
+    await api.delete(kind, name, uid=live["metadata"]["uid"])
+    say(f"removed {key_of(live)}: it is to be left out")
+    return True
 
 
 async def _make_namespace(api: Api, name: str, say: Say) -> None:
@@ -94,17 +119,19 @@ def for_charts(document: Object, config: Config) -> Object:
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
     levels = operator.release_role_bindings.cluster_role_refs
-    job_roles = {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)}
+    runs_helm = document["metadata"]["name"] == "tenantry-release-provisioning"
     cluster_roles = {
-        "tenantry-rbac-aggregation": {levels.admin, levels.edit, levels.view},
-        "tenantry-release-provisioning": job_roles,
+        "tenantry-rbac-aggregation": frozenset({levels.admin, levels.edit, levels.view}),
+        "tenantry-release-provisioning": config.job_cluster_roles,
     }
     names = {
         CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],
-        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], set()) - {""}),
+        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], frozenset()) - {""}),
     }
 
     def adapt(rule: dict[str, Any]) -> list[dict[str, Any]]:
+        if runs_helm and rule.get("resources") == [CLUSTER_ROLE_BINDING.plural] and "create" in rule["verbs"]:
+            return [rule] if config.cluster_admins else []  # nobody asked for rights in all namespaces
         found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
         if found is None or "resourceNames" not in rule:
             return [rule]
@@ -115,18 +142,27 @@ def for_charts(document: Object, config: Config) -> Object:
     return {**document, "rules": [adapted for rule in document["rules"] or [] for adapted in adapt(rule)]}
 
 
-async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> None:
-    """Server-side apply, unless the object is as wanted already."""
+async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> bool:
+    """Server-side apply, unless the object is as wanted already; whether that changed it."""
     metadata = wanted["metadata"]
     live = await api.get(kind, metadata["name"], metadata.get("namespace", ""))
     if difference(wanted, live, manager=api.field_manager) is None:
-        return
+        return False
     try:
-        await api.apply(kind, wanted)
+        applied = await api.apply(kind, wanted)
     except ApiError as error:
         error.args = (f"cannot install {key_of(wanted)}: {error.message}",)
         raise
+    if live is not None and _substance(applied) == _substance(live):
+        return False  # what differed are defaults that the API server fills in
     say(f"installed {key_of(wanted)}")
+    return True
+
+
+def _substance(obj: Object) -> Object:
+    """An object without who wrote what when, and without its status."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
 
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:
