@@ -31,8 +31,6 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.consent import consent_name
 from tenantry.model.kinds import (
-    CLUSTER_ROLE,
-    CLUSTER_ROLE_BINDING,
     DEPLOYMENT,
     NAMESPACE,
     NAMESPACE_SCOPE,
@@ -40,7 +38,6 @@ from tenantry.model.kinds import (
     ROLE,
     ROLE_BINDING,
     SERVICE_ACCOUNT,
-    Kind,
     Object,
 )
 from tenantry.testing import eventually
@@ -55,15 +52,6 @@ GROUP = {"apiGroup": ROLE.group, "kind": "Group", "name": f"system:serviceaccoun
 """All attackers."""
 QUOTAS: Object = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": ["create", "delete", "get", "list"]}
 """What a member consents to, and who administrates a namespace has not: nobody may raise his own quota."""
-SELF_SERVICE: Object = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create"]}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -154,8 +142,7 @@ class Takeover:
         live = await self.own.people.get(NAMESPACE, home)
         await admin.delete(NAMESPACE, home)
         await self.own.people.gone(home, live["metadata"]["uid"])
-        attacker = await self.attackers.someone("owner")
-        await self._may(CLUSTER_ROLE_BINDING, "makes-namespaces", "ClusterRole", "makes-namespaces")
+        attacker = await self.attackers.someone("labeller")
 
         async def made() -> bool:
             try:
@@ -165,8 +152,9 @@ class Takeover:
             return True
 
         await eventually(made, within=NAMESPACE_GONE_S, what="the attacker makes the namespace")
-        await self._may(ROLE_BINDING, "admin", "ClusterRole", "admin")
-        await self._may(ROLE_BINDING, "scopes", "ClusterRole", "tenantry-namespace-scope-editor")
+        for role_name in ("admin", "tenantry-namespace-scope-editor"):
+            reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": role_name}
+            await admin.create(ROLE_BINDING, {**bound(role_name, role_name, home), "roleRef": reference})
 
         async def has_it() -> bool:
             try:
@@ -184,16 +172,6 @@ class Takeover:
         await attacker.create(DEPLOYMENT, workload(DEPLOYMENT, home, "my-op", template()))
         await theirs.scope(*members, annotations=chosen(self.projection), labels=labels)
         return attacker
-
-    async def _may(self, kind: Kind, name: str, role_kind: str, role_name: str) -> None:
-        admin = self.own.admin
-        if role_name == "makes-namespaces":
-            body = {"apiVersion": ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": role_name}}
-            await admin.apply(CLUSTER_ROLE, {**body, "rules": [SELF_SERVICE]})
-        metadata = {"name": name, **({"namespace": self.own.home} if kind == ROLE_BINDING else {})}
-        reference = {"apiGroup": ROLE.group, "kind": role_kind, "name": role_name}
-        body = {"apiVersion": ROLE.api_version, "kind": kind.kind, "metadata": metadata}
-        await admin.apply(kind, {**body, "roleRef": reference, "subjects": [GROUP]})
 
 
 @pytest.fixture
