@@ -123,6 +123,12 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 SYSTEM_NAMESPACE = "tenantry-system"
 """Where the functions and their ServiceAccounts live."""
 
+HELM_JOB_ROLE = "tenantry-helm-job"
+"""The ClusterRole of ours for the Jobs that run Helm: what an admin of one namespace may do."""
+
+CLUSTER_ADMIN = "cluster-admin"
+"""Kubernetes' own ClusterRole with all rights."""
+
 REGISTRATION_PREFIX = "cattle-project-"
 HARDENING_POLICY = "hpo-generated-default"
 DEFAULT_SERVICE_ACCOUNT = "default"
