@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,9 +36,8 @@ def running(control_plane: ControlPlane, tmp_path: Path) -> Start:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def labeller(control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield await made.someone("labeller")
+async def labeller(attackers: Attackers) -> Api:
+    return await attackers.someone("labeller")
 
 
 async def label(who: Api, **labels: str) -> Object:

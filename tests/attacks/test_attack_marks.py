@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from writing import WAYS, Way, create, with_part
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
@@ -157,14 +155,6 @@ CARRIERS = [
         )
     ),
 ]  # fmt: skip
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
