@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.model.config import Cattle, Config, HelmProjectOperator
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, Kind, Object
 
 ALL = "all"
 """Leaves out every policy."""
 PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
+NO_LABEL = "tenantry.dev/no-project-label"
+"""What policies look for where there are no projects: nobody has it, so other systems' project labels are theirs."""
 IN_FORCE_S = 30.0
 """The API server takes a second at most; a busy one longer."""
 _POLL_S = 0.05
@@ -60,6 +64,29 @@ def bound_to(document: Object) -> str:
 def is_left_out(name: str, without: Collection[str]) -> bool:
     """Whether a policy of this name is to be left out."""
     return ALL in without or name in without
+
+
+def for_config(document: Object, config: Config) -> Object:
+    """A policy or binding with the project label and the system namespace of the configuration in place of the defaults."""
+    names = {
+        Cattle().project_label: config.project_label or NO_LABEL,
+        HelmProjectOperator().system_namespace: config.helm_project_operator.system_namespace,
+    }
+    replaced: Object = _replaced(document, names)
+    return replaced
+
+
+def _replaced(value: Any, names: Mapping[str, str]) -> Any:
+    match value:
+        case str():
+            for default, name in names.items():
+                value = value.replace(default, name)
+            return value
+        case list():
+            return [_replaced(each, names) for each in value]
+        case dict():
+            return {key: _replaced(each, names) for key, each in value.items()}
+    return value
 
 
 async def until_in_force(api: Api) -> None:

@@ -84,6 +84,7 @@ from tenantry.model.names import (
 )
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_registration
+from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 from tenantry.serving.server import FUNCTIONS
 
 MANAGERS = "tenantry-"
@@ -104,8 +105,11 @@ _MADE = (
 )
 """What functions make outside the system namespace, bindings before roles: kinds with label selectors."""
 
-_RUNS_HELM = (CLUSTER_ROLE_BINDING, JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
-"""What release-provisioning makes for a HelmChart, in the system namespace and beside it."""
+_GIVES_HELM = (ROLE_BINDING, CLUSTER_ROLE_BINDING)
+"""The rights of Helm's accounts, in the namespaces of releases or in all."""
+
+_RUNS_HELM = (JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
+"""What release-provisioning makes for a HelmChart in the system namespace."""
 
 _INJECTED = (CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 
@@ -284,8 +288,8 @@ class Uninstaller:
             await asyncio.sleep(POLL_S if asked else 0)
 
     async def _functions(self) -> list[str]:
-        """What runs functions: in the cluster, and on machines that answered."""
-        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join(FUNCTIONS)})"
+        """What runs functions and takes their dead letters: in the cluster, and on machines that answered."""
+        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join((*FUNCTIONS, DEAD_LETTERS))})"
         found = [each for kind in _RUNNING for each in await self._list(kind, SYSTEM_NAMESPACE, selector)]
         return sorted(
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]
@@ -316,10 +320,10 @@ class Uninstaller:
             if HELM_CHART_FINALIZER in (chart["metadata"].get("finalizers") or ()):
                 self.done.kept.append(f"{key_of(chart)}: its Helm release stays as it is, also when the HelmChart is deleted")
                 await self._let_go(HELM_CHART, chart, HELM_CHART_FINALIZER)
-        for kind in _RUNS_HELM:
-            for live in await self._list(kind, namespace if kind.namespaced else "", CHART_LABEL):
+        for kind in (*_GIVES_HELM, *_RUNS_HELM):
+            for live in await self._list(kind, "" if kind in _GIVES_HELM else namespace, CHART_LABEL):
                 named = f"helm-{namespace}-{labels_of(live)[CHART_LABEL]}"
-                if _written_by_functions(live) and (kind.namespaced or live["metadata"]["name"] == named):
+                if _written_by_functions(live) and (kind not in _GIVES_HELM or live["metadata"]["name"] == named):
                     await self._delete(kind, live)
 
     async def _leave_namespace_scopes(self) -> None:
