@@ -77,14 +77,14 @@ class Collector:
         self.items = list(session.items)
 
 
-def collect() -> Shown:
-    """Collect the marked tests; leave with what pytest said when it cannot."""
+def collected() -> list[pytest.Item]:
+    """The marked tests; leaves with what pytest said when it cannot collect them."""
     collector, said = Collector(), io.StringIO()
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = pytest.main(["--collect-only", "-q", "-m", "check", "-p", "no:cacheprovider"], plugins=[collector])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         sys.exit(f"pytest cannot collect the tests ({code!r}):\n{said.getvalue()[-3000:]}")
-    return shown(collector.items)
+    return collector.items
 
 
 def shown(items: Iterable[pytest.Item]) -> Shown:
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
     if any(argument != "--verify" for argument in arguments):
         print(__doc__)
         return 2
-    wanted = page(collect())
+    wanted = page(shown(collected()))
     current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     if arguments:
         if wanted == current:

@@ -17,13 +17,54 @@ from people import token
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kind, Object, labels_of
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    NAMESPACE,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    labels_of,
+)
+from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import packed, unpacked
 
 LEVELS = {"owner": "admin", "editor": "edit"}
 """Who has which ClusterRole in his namespaces."""
 HOME = "attackers"
+_WRITE = ["get", "list", "create", "update", "patch"]
+RULES: dict[str, list[Object]] = {
+    # As on self-service clusters: may make namespaces and write their labels and annotations, in every way that the API has.
+    "labeller": [{"apiGroups": [""], "resources": ["namespaces", "namespaces/status", "namespaces/finalize"], "verbs": _WRITE}],
+    # May write every other kind that we read marks from, and their status, and hold no right that those give.
+    "marker": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": _WRITE},
+        {
+            "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles", "rolebindings", "clusterroles", "clusterrolebindings"],
+            "verbs": _WRITE,
+        },
+        {
+            "apiGroups": ["helm.cattle.io"],
+            "resources": [
+                *("helmcharts", "helmreleases", "projecthelmcharts"),
+                *("helmcharts/status", "helmreleases/status", "projecthelmcharts/status"),
+            ],
+            "verbs": _WRITE,
+        },
+        {"apiGroups": ["operator.ibm.com"], "resources": ["namespacescopes", "namespacescopes/status"], "verbs": _WRITE},
+        {
+            "apiGroups": ["operators.coreos.com", "operators.io.operator-framework"],
+            "resources": ["scopetemplates", "scopetemplates/status", "scopeinstances", "scopeinstances/status"],
+            "verbs": _WRITE,
+        },
+    ],
+}
+"""Who has rights in the whole cluster, and which."""
 
 
 class Attackers:
@@ -33,6 +74,7 @@ class Attackers:
         self.admin = admin
         self._kubeconfig = kubeconfig
         self._folder = folder
+        self._names: dict[Api, str] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Attackers:
@@ -42,34 +84,85 @@ class Attackers:
         await self._stack.aclose()
 
     async def someone(self, actor: str, *namespaces: str) -> Api:
-        """An owner or editor of namespaces, as a client of his own."""
+        """An owner or editor of namespaces, or who has `RULES` in all of them, as a client of his own."""
         name = f"{actor}-{token()}"
         if await self.admin.get(NAMESPACE, HOME) is None:
             await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
         metadata = {"name": name, "namespace": HOME}
         await self.admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-        group = "rbac.authorization.k8s.io"
         for namespace in namespaces:
-            binding = {
-                "apiVersion": ROLE_BINDING.api_version,
-                "kind": ROLE_BINDING.kind,
-                "metadata": {"name": name, "namespace": namespace},
-                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": LEVELS[actor]},
-                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": HOME}],
-            }
-            await self.admin.create(ROLE_BINDING, binding)
+            await self._bind(name, LEVELS[actor], namespace)
+        if actor in RULES:
+            await self._allow(name, RULES[actor])
+        api = await self.thief(HOME, name, actor)
+        self._names[api] = name
+        return api
+
+    async def thief(self, namespace: str, account: str, actor: str = "thief") -> Api:
+        """Who has a token of a ServiceAccount, as a client of his own."""
+        path = await self._kubeconfig_of(namespace, account)
+        return await self._stack.enter_async_context(await Api.connect(field_manager=actor, kubeconfig=path))
+
+    async def kubeconfig(self, actor: str, namespace: str, *cluster_roles: str) -> Path:
+        """The kubeconfig of an owner or editor, who has these ClusterRoles in his namespace, too."""
+        attacker = await self.someone(actor, namespace)
+        name = self._names[attacker]
+        for role in cluster_roles:
+            await self._bind(name, role, namespace, called=role)
+        return await self._kubeconfig_of(HOME, name)
+
+    async def _kubeconfig_of(self, namespace: str, account: str) -> Path:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        answer = await self.admin.request("POST", SERVICE_ACCOUNT.path(HOME, name) + "/token", None, request)
+        answer = await self.admin.request("POST", SERVICE_ACCOUNT.path(namespace, account) + "/token", None, request)
         config = yaml.safe_load(self._kubeconfig.read_text())
         for user in config["users"]:
             user["user"] = {"token": answer["status"]["token"]}
         for cluster in config["clusters"]:
             if authority := cluster["cluster"].get("certificate-authority"):
                 cluster["cluster"]["certificate-authority"] = str((self._kubeconfig.parent / authority).resolve())
-        path = self._folder / f"{name}.kubeconfig"
+        path = self._folder / f"{account}-{token()}.kubeconfig"
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
-        return await self._stack.enter_async_context(await Api.connect(field_manager=actor, kubeconfig=path))
+        return path
+
+    async def allow(self, attacker: Api, *rules: Object) -> None:
+        """Give somebody further rights in the whole cluster, and wait until the API server knows."""
+        await self._allow(self._names[attacker], rules)
+        attributes = {"verb": rules[0]["verbs"][0], "group": rules[0]["apiGroups"][0], "resource": rules[0]["resources"][0]}
+        attributes["name"] = next(iter(rules[0].get("resourceNames", ())), "")
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        body = {**review, "spec": {"resourceAttributes": attributes}}
+
+        async def known() -> bool:
+            answer = await attacker.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", None, body)
+            return bool(answer["status"]["allowed"])
+
+        await eventually(known, within=10, what=f"{self._names[attacker]} may {attributes}")
+
+    async def _allow(self, name: str, rules: Sequence[Object]) -> None:
+        role = f"{name}-{token()}"
+        body = {
+            "apiVersion": CLUSTER_ROLE.api_version,
+            "kind": CLUSTER_ROLE.kind,
+            "metadata": {"name": role},
+            "rules": list(rules),
+        }
+        await self.admin.create(CLUSTER_ROLE, body)
+        await self._bind(name, role)
+
+    async def _bind(self, name: str, cluster_role: str, namespace: str = "", called: str = "") -> None:
+        kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
+        binding = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {
+                "name": called or (cluster_role if not namespace else name),
+                **({"namespace": namespace} if namespace else {}),
+            },
+            "roleRef": {"apiGroup": kind.group, "kind": CLUSTER_ROLE.kind, "name": cluster_role},
+            "subjects": [{"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": HOME}],
+        }
+        await self.admin.create(kind, binding)
 
     async def plant(self, attacker: Api, kind: Kind, record: Object) -> bool:
         """Write a forged record as the attacker; where that is refused already, as an administrator: the lock must hold too.

@@ -66,14 +66,6 @@ def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
     async with flawless(running):

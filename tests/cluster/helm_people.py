@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import tarfile
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from people import People
@@ -18,6 +20,7 @@ from tenantry.model.kinds import (
     HELM_CHART,
     HELM_CHART_CONFIG,
     JOB,
+    NAMESPACE,
     SECRET,
     Kind,
     Object,
@@ -131,6 +134,26 @@ class HelmPeople:
     async def job(self, name: str) -> Object:
         """The Job that installs and upgrades."""
         return await self.people.get(JOB, f"helm-install-{name}", SYSTEM)
+
+    async def namespace(self, name: str) -> None:
+        """Make a namespace, as release-provisioning does for a project's release."""
+        await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    async def watched(self, kind: Kind) -> Callable[[str], Awaitable[tuple[Object, bool]]]:
+        """From now on: what was made of a kind by name, and whether it was deleted, as a watch tells it afterwards."""
+        since = (await self.admin.list(kind, limit=1)).resource_version
+
+        async def look(name: str) -> tuple[Object, bool]:
+            made: Object = {}
+            async with aclosing(self.admin.watch(kind, "", resource_version=since, timeout_s=60)) as told:  # type: ignore[type-var]
+                async for change, obj in told:
+                    if change != "BOOKMARK" and obj["metadata"]["name"] == name:
+                        made = made or obj
+                        if change == "DELETED":
+                            return made, True
+            return made, False
+
+        return look
 
     async def gone(self, kind: Kind, name: str, namespace: str = SYSTEM, *, within: float = HELM_S) -> None:
         """Wait until an object is gone."""

@@ -17,6 +17,7 @@ from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.schedule import ping_event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
+from tenantry.model.names import ALLOW_DELETION
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually
 
@@ -109,7 +110,10 @@ class People:
         return await self.admin.json_patch(kind, name, namespace, operations)
 
     async def delete(self, kind: Kind, name: str, namespace: str = "") -> None:
-        """Delete an object, whatever state it is in."""
+        """Delete an object, whatever state it is in, a namespace also when a project or a release uses it."""
+        found = await self.admin.get(kind, name) if kind is NAMESPACE else None
+        if OPERATED in labels_of(found) and ORPHANED not in labels_of(found):
+            await self.label(name, {ALLOW_DELETION: "true"}, "annotations")
         await self.admin.delete(kind, name, namespace)
 
     async def gone(self, name: str, uid: str = "") -> None:

@@ -17,7 +17,7 @@ import yaml
 from aiohttp import web
 from flawless import flawless
 from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, is_alive
-from locking import end_hook, pod_hook
+from locking import PRIORITY_CLASS, end_hook, pod_hook
 from people import People, token
 from times import HELM_S
 
@@ -31,13 +31,17 @@ from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
     JOB,
+    NAMESPACE,
     POD,
     ROLE,
+    ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
+    Object,
     annotations_of,
     is_terminating,
 )
+from tenantry.model.names import CHART_LABEL
 from tenantry.testing.settling import settle
 
 CONFIG: dict[str, Any] = {
@@ -82,9 +86,7 @@ async def test_chart_is_installed_upgraded_and_uninstalled(helm: HelmPeople, sys
     first = await helm.job(name)
     digest = annotations_of(first["spec"]["template"])["helmcharts.helm.cattle.io/configHash"]
     assert digest.startswith("SHA256=")
-    binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
-    assert binding["roleRef"]["name"] == "cluster-admin"
-    assert [subject["name"] for subject in binding["subjects"]] == [f"helm-{name}"]
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
 
     await helm.change(name, valuesContent="greeting: servus")
     await helm.greets(name, "servus")
@@ -107,7 +109,7 @@ async def test_chart_is_installed_upgraded_and_uninstalled(helm: HelmPeople, sys
     assert await helm.admin.get(ROLE, name, name) is None
     assert await helm.releases(name) == []
     assert await helm.admin.get(SERVICE_ACCOUNT, f"helm-{name}", SYSTEM) is None
-    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
+    assert await helm.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}") is None
     await helm.gone(SECRET, f"chart-values-{name}")
     await helm.gone(CONFIG_MAP, f"chart-content-{name}")
     await helm.gone(JOB, f"helm-install-{name}")
@@ -195,6 +197,7 @@ async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: H
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
 
 
+@pytest.mark.check("a-62")
 async def test_the_next_helm_comes_when_the_last_one_has_ended(helm: HelmPeople) -> None:
     """A pod that is evicted while Helm works, as at a node drain, is followed by the next only after Helm has ended in it."""
     name = f"drained-{token()}"
@@ -372,41 +375,146 @@ async def test_uninstallation_that_cannot_succeed_is_told_and_ends(helm: HelmPeo
     assert is_alive(await helm.admin.get(CONFIG_MAP, name, name))
 
 
+async def test_administrators_charts_have_every_right_while_a_job_runs(helm: HelmPeople) -> None:
+    """A HelmChart of an administrator is bound to the role that its switch names, as by the usual controller, and not at rest."""
+    name = f"wide-{token()}"
+    bindings = await helm.watched(CLUSTER_ROLE_BINDING)
+    class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7}
+    content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(class_))
+    await helm.ask(name, chartContent=content, valuesContent="greeting: wide")
+    await helm.says(name, "Complete")
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
+
+    made, gone = await bindings(f"helm-{SYSTEM}-{name}")
+    assert (made["roleRef"]["name"], len(made["subjects"]), gone) == ("cluster-admin", 1, True)
+    assert made["subjects"][0]["name"] == f"helm-{name}"
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+    await helm.gone(HELM_CHART, name)
+    assert await helm.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}") is None
+    assert await helm.admin.get(PRIORITY_CLASS, name) is None
+
+
 async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople) -> None:
-    """The account of a Job is bound to the role that the configuration names for its chart, and to no other."""
+    """The account of a Job has the role that the configuration names for its chart, in the namespace of the release; what it
+    lacks is told with the setting that gives more."""
     name = f"narrow-{token()}"
-    await helm.ask(
-        name, {"tenantry.dev/helm-api-version": "narrow.cattle.io/v1alpha1"}, valuesContent="greeting: no", backOffLimit=0
-    )
+    class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7}
+    content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(class_))
+    bindings = await helm.watched(ROLE_BINDING)
+    await helm.namespace(name)
+    annotations = {"tenantry.dev/helm-api-version": "narrow.cattle.io/v1alpha1"}
+    await helm.ask(name, annotations, chartContent=content, createNamespace=None, valuesContent="greeting: no", backOffLimit=0)
 
     failed = await helm.says(name, "JobFailed")
 
-    binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
-    assert binding["roleRef"]["name"] == "admin"
     assert "forbidden" in failed["message"]
+    assert f"ClusterRole admin in namespace {name} only" in failed["message"]
+    assert "charts[].jobClusterRole" in failed["message"]
+    await helm.gone(ROLE_BINDING, f"helm-{SYSTEM}-{name}", name)
+    made, gone = await bindings(f"helm-{SYSTEM}-{name}")
+    assert (made["roleRef"]["name"], made["metadata"]["namespace"], gone) == ("admin", name, True)
+    assert await helm.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}") is None
 
 
-async def test_documented_role_is_enough(helm: HelmPeople) -> None:
-    """With the narrower ClusterRole of docs/helm-jobs.md real Helm installs, upgrades and uninstalls."""
-    page = (Path(__file__).parents[2] / "docs" / "helm-jobs.md").read_text(encoding="utf-8")
-    example = next(each for each in re.findall(r"```yaml\n(.+?)```", page, re.DOTALL) if "name: tenantry-helm-job\n" in each)
-    for body in yaml.safe_load_all(example):
-        await helm.admin.apply(CLUSTER_ROLE, body)
-    await helm.people.until(
-        CLUSTER_ROLE, "tenantry-helm-job", "", lambda found: any("namespaces" in each["resources"] for each in found["rules"])
-    )
+async def test_the_shipped_role_is_enough(helm: HelmPeople) -> None:
+    """With the ClusterRole that we ship real Helm installs, upgrades and uninstalls, and every run has a binding of its own."""
     name = f"least-{token()}"
-    await helm.ask(name, {"tenantry.dev/helm-api-version": "least.cattle.io/v1alpha1"}, valuesContent="greeting: least")
+    await helm.namespace(name)
+    bindings = await helm.watched(ROLE_BINDING)
+    annotations = {"tenantry.dev/helm-api-version": "least.cattle.io/v1alpha1"}
+    await helm.ask(name, annotations, createNamespace=None, valuesContent="greeting: least")
     await helm.greets(name, "least")
     await helm.says(name, "Complete")
-    binding = await helm.people.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}")
-    assert binding["roleRef"]["name"] == "tenantry-helm-job"
+    await helm.gone(ROLE_BINDING, f"helm-{SYSTEM}-{name}", name)
     await helm.change(name, valuesContent="greeting: more")
     await helm.greets(name, "more")
     await helm.says(name, "Complete")
     await helm.people.delete(HELM_CHART, name, SYSTEM)
     await helm.gone(HELM_CHART, name)
     assert await helm.releases(name) == []
+    assert await helm.admin.get(ROLE_BINDING, f"helm-{SYSTEM}-{name}", name) is None
+    made, gone = await bindings(f"helm-{SYSTEM}-{name}")
+    assert (made["roleRef"]["name"], gone) == ("tenantry-helm-job", True)
+
+
+async def test_the_documented_extension_adds_to_the_shipped_role(helm: HelmPeople) -> None:
+    """A ClusterRole with the label of docs/helm-jobs.md is part of what every Job may do in its namespace."""
+    page = (Path(__file__).parents[2] / "docs" / "helm-jobs.md").read_text(encoding="utf-8")
+    example = next(each for each in re.findall(r"```yaml\n(.+?)```", page, re.DOTALL) if "aggregate-to-helm-job" in each)
+    body = yaml.safe_load(example)
+    await helm.admin.apply(CLUSTER_ROLE, body)
+    wanted = body["rules"][0]["resources"]
+
+    def has_it(role: Object) -> bool:
+        return any(each["resources"] == wanted for each in role.get("rules") or ())
+
+    await helm.people.until(CLUSTER_ROLE, "tenantry-helm-job", "", has_it)
+
+
+async def test_rights_of_before_are_taken_away(helm: HelmPeople, system: Knative) -> None:
+    """The ClusterRoleBinding that an older version left for a HelmChart at rest goes at the sweep, and nothing else happens."""
+    name = f"before-{token()}"
+    await helm.ask(name, valuesContent="greeting: old")
+    await helm.says(name, "Complete")
+    await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
+    await settle(system, helm.admin)
+    job = await helm.job(name)
+    await helm.admin.apply(CLUSTER_ROLE_BINDING, left_binding(name), manager=f"tenantry-{FUNCTION}")
+
+    await system.sweep(FUNCTION)
+
+    assert await helm.admin.get(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}") is None
+    assert (await helm.job(name))["metadata"]["uid"] == job["metadata"]["uid"]
+
+
+async def test_rights_that_a_killed_process_left_are_swept(helm: HelmPeople, system: Knative) -> None:
+    """Bindings of ours for a HelmChart that is gone, or in a namespace that its release left, go; those of others stay."""
+    name, place = f"left-{token()}", f"place-{token()}"
+    await helm.namespace(place)
+    await helm.ask(name, valuesContent="greeting: here")
+    await helm.says(name, "Complete")
+    for chart in (name, f"gone-{name}"):
+        await helm.admin.apply(ROLE_BINDING, left_binding(chart, place), manager=f"tenantry-{FUNCTION}")
+    theirs = left_binding(f"theirs-{name}", place)
+    await helm.admin.create(ROLE_BINDING, theirs)
+
+    await system.sweep(FUNCTION)
+
+    for chart in (name, f"gone-{name}"):
+        assert await helm.admin.get(ROLE_BINDING, f"helm-{SYSTEM}-{chart}", place) is None
+    assert await helm.admin.get(ROLE_BINDING, theirs["metadata"]["name"], place) is not None
+
+
+async def test_without_its_namespace_a_narrow_chart_waits(helm: HelmPeople, system: Knative) -> None:
+    """Nobody can be given rights in a namespace that is not there: that is told, and the release comes with the namespace."""
+    name = f"homeless-{token()}"
+    annotations = {"tenantry.dev/helm-api-version": "least.cattle.io/v1alpha1"}
+    await helm.ask(name, annotations, createNamespace=None, valuesContent="greeting: late")
+    assert f"namespace {name} only" in (await helm.says(name, "NamespaceMissing"))["message"]
+    assert await helm.admin.get(JOB, f"helm-install-{name}", SYSTEM) is None
+
+    await helm.namespace(name)
+    await system.sweep(FUNCTION)
+    await helm.greets(name, "late")
+    await helm.says(name, "Complete")
+
+    await helm.admin.delete(NAMESPACE, name)
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+    await helm.gone(HELM_CHART, name)
+    assert await helm.admin.get(JOB, f"helm-delete-{name}", SYSTEM) is None
+
+
+def left_binding(name: str, namespace: str = "") -> Object:
+    """A binding for Helm's account as release-provisioning makes it."""
+    kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": f"helm-{SYSTEM}-{name}", **place, "labels": {CHART_LABEL: name}},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": f"helm-{name}", "namespace": SYSTEM}],
+    }
 
 
 async def test_what_is_not_of_the_chart_is_not_taken_over(helm: HelmPeople) -> None:
@@ -433,8 +541,10 @@ async def test_what_holds_up_a_deletion_is_told_and_stays(helm: HelmPeople) -> N
     binding = f"helm-{SYSTEM}-{name}"
     await helm.ask(name, valuesContent="greeting: mine")
     await helm.says(name, "Complete")
+    await helm.gone(CLUSTER_ROLE_BINDING, binding, "")
     alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
-    theirs = await helm.people.edit(CLUSTER_ROLE_BINDING, binding, "", ("add", "/subjects/-", alice))
+    body = left_binding(name)
+    theirs = await helm.admin.create(CLUSTER_ROLE_BINDING, {**body, "subjects": [*body["subjects"], alice]})
 
     await helm.people.delete(HELM_CHART, name, SYSTEM)
 

@@ -32,6 +32,7 @@ Body = dict[str, Any]
 CLUSTER_SCOPED = frozenset(
     {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ScopeTemplate", "ScopeInstance"}
     | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    | {"PriorityClass", "FlowSchema", "PriorityLevelConfiguration"}
 )
 
 

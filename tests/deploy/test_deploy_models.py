@@ -16,7 +16,10 @@ import pytest
 from manifests import Document
 from pydantic import BaseModel, ValidationError
 
-CHECKED_BY_API_SERVER = {"", "admissionregistration.k8s.io", "apps", "apiextensions.k8s.io", "rbac.authorization.k8s.io"}
+CHECKED_BY_API_SERVER = {
+    *("", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "flowcontrol.apiserver.k8s.io", "networking.k8s.io"),
+    *("policy", "rbac.authorization.k8s.io", "scheduling.k8s.io"),
+}
 
 UNLISTED = {
     # The CRDs of Broker and Trigger preserve unknown fields of delivery for this one; it is on by default.

@@ -14,7 +14,7 @@ from release_provisioning.jobs.unit import Jobs
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, SERVICE_ACCOUNT, Key, Kind, Object
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, ROLE_BINDING, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import CHART_LABEL, HELM_CHART_FINALIZER
 
 SYSTEM = "cattle-helm-system"
@@ -58,7 +58,12 @@ def made(kind: Kind, name: str) -> Object:
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": name, "namespace": SYSTEM, "uid": "j", "labels": {CHART_LABEL: "demo"}},
+        "metadata": {
+            "name": name,
+            **({"namespace": SYSTEM} if kind.namespaced else {}),
+            "uid": "j",
+            "labels": {CHART_LABEL: "demo"},
+        },
     }
 
 
@@ -142,6 +147,67 @@ async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
     """By the label, where the name is the one that we give."""
     assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, name))))) == [f"chart/{SYSTEM}/demo"]
     assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, "another"))))) == []
+
+
+@pytest.mark.parametrize(
+    ("enabled", "chart", "kind", "owners"),
+    [
+        # Nobody else would find the binding of a HelmChart that is gone, moved on, or is another controller's.
+        (True, None, ROLE_BINDING, ["rights/place/demo"]),
+        (True, {"targetNamespace": "elsewhere"}, ROLE_BINDING, [f"chart/{SYSTEM}/demo", "rights/place/demo"]),
+        (False, {"targetNamespace": "place"}, ROLE_BINDING, [f"chart/{SYSTEM}/demo", "rights/place/demo"]),
+        (False, {}, CLUSTER_ROLE_BINDING, [f"chart/{SYSTEM}/demo", "rights/-/demo"]),
+        (False, None, CLUSTER_ROLE_BINDING, ["rights/-/demo"]),
+        # The run for the HelmChart does.
+        (True, {"targetNamespace": "place"}, ROLE_BINDING, [f"chart/{SYSTEM}/demo"]),
+        (True, {}, CLUSTER_ROLE_BINDING, [f"chart/{SYSTEM}/demo"]),
+    ],
+)
+async def test_a_sweep_finds_every_binding(enabled: bool, chart: Object | None, kind: Kind, owners: list[str]) -> None:
+    """Each is looked at by one run: that for its HelmChart, or one of its own."""
+    config = Config.model_validate({"helmProjectOperator": {"helmController": {"enabled": enabled}}})
+    binding = made(kind, manifest.binding_name(SYSTEM, "demo"))
+    if kind.namespaced:
+        binding["metadata"]["namespace"] = "place"
+    there = [binding] if chart is None else [binding, {**chart_with(0), "spec": {"chart": "tiny", **chart}}]
+    jobs = Jobs(config)
+
+    assert await jobs.sweep(Reader(cast(Api, Objects(*there)))) == owners
+    assert all(jobs.accepts(owner) for owner in owners)
+
+
+async def test_rights_are_read_before_the_jobs_that_need_them() -> None:
+    """A binding of a newer Job is never seen beside the end of an older one, whose binding would be taken away."""
+    chart = chart_with(0)
+    objects = Objects(chart, job_for(chart))
+    asked: list[str] = []
+    get = objects.get
+
+    async def noted(kind: Kind, name: str, namespace: str = "") -> Object | None:
+        asked.append(kind.kind)
+        return await get(kind, name, namespace)
+
+    objects.get = noted  # type: ignore[method-assign]
+    await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, objects), [CAUSE]))
+
+    assert max(asked.index(kind.kind) for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)) < asked.index("Job")
+
+
+async def test_a_sweep_asks_for_no_binding_of_a_chart_at_rest() -> None:
+    """It has the list of those with our label: there is nothing to ask for each HelmChart."""
+    jobs, objects = Jobs(CONFIG), Objects(chart_with(0), job_for(chart_with(0)))
+    snapshot = await Snapshot.take(cast(Api, objects), jobs.prefetch())
+    asked: list[str] = []
+    get = objects.get
+
+    async def noted(kind: Kind, name: str, namespace: str = "") -> Object | None:
+        asked.append(kind.kind)
+        return await get(kind, name, namespace)
+
+    objects.get = noted  # type: ignore[method-assign]
+    await observe_chart(SYSTEM, "demo", CONFIG, snapshot)
+
+    assert not {"RoleBinding", "ClusterRoleBinding", "Namespace"} & set(asked)
 
 
 @pytest.mark.parametrize(

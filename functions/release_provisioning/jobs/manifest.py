@@ -1,9 +1,9 @@
 """The objects that run Helm for one HelmChart: names and environment are the contract of the usual job image.
 
 For HelmChart ``N`` in namespace ``S``: Secret ``chart-values-N``, ConfigMap ``chart-content-N``, ServiceAccount ``helm-N``,
-ClusterRoleBinding ``helm-S-N``, and Job ``helm-install-N`` or ``helm-delete-N``.  The image gets values files in ``/config``
-(in the order of their names), the archive as base64 in ``/chart/N.tgz.base64``, what to do as arguments, and the rest as
-environment, so that rancher/klipper-helm and our own image (knative/helm-job) can stand for each other.
+RoleBinding ``helm-S-N`` in the namespace of the release, and Job ``helm-install-N`` or ``helm-delete-N``.  The image gets values
+files in ``/config`` (in the order of their names), the archive as base64 in ``/chart/N.tgz.base64``, what to do as arguments, and
+the rest as environment, so that rancher/klipper-helm and our own image (knative/helm-job) can stand for each other.
 """
 
 from __future__ import annotations
@@ -17,10 +17,20 @@ from typing import Any
 
 from tenantry import __version__
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, CONFIG_MAP, JOB, SECRET, SERVICE_ACCOUNT, Kind, Object, annotations_of
-from tenantry.model.names import CHART_LABEL, CONFIG_HASH, HELM_API_VERSION
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    JOB,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    annotations_of,
+)
+from tenantry.model.names import CHART_LABEL, CLUSTER_ADMIN, CONFIG_HASH
 
-IMAGE = f"ghcr.io/tenantry/helm-job:{__version__}"
+IMAGE = f"image.invalid/tenantry/helm-job:{__version__}"
 BACK_OFF_LIMIT = 20
 """Further attempts of a run that fails, unless the HelmChart says otherwise: with Kubernetes' pauses of up to ten minutes
 between them about two and a half hours."""
@@ -61,7 +71,7 @@ def account_name(name: str) -> str:
 
 
 def binding_name(namespace: str, name: str) -> str:
-    """The ClusterRoleBinding of that account."""
+    """The binding of that account, in all namespaces or in that of the release."""
     return f"helm-{namespace}-{name}"
 
 
@@ -88,17 +98,6 @@ def target_namespace(chart: Object) -> str:
 def values_secrets(obj: Object | None) -> list[Object]:
     """The Secrets with further values files that a HelmChart or HelmChartConfig names."""
     return [found for found in spec_of(obj).get("valuesSecrets") or () if found.get("name") and found.get("keys")]
-
-
-def job_role(chart: Object, config: Config) -> str:
-    """The ClusterRole for the Job's account: that of the configured chart, else that of the installation.
-
-    A HelmChart can only choose among what the configuration names: it can never ask for a role.
-    """
-    operator = config.helm_project_operator
-    wanted = annotations_of(chart).get(HELM_API_VERSION, "")
-    own = next((found.job_cluster_role for found in operator.charts if found.helm_api_version == wanted), "")
-    return own or operator.helm_controller.job_cluster_role
 
 
 def values_files(chart: Object, further: Object | None) -> dict[str, str]:
@@ -135,12 +134,14 @@ def account(chart: Object) -> Object:
 
 
 def binding(chart: Object, role: str) -> Object:
-    """ClusterRoleBinding of the account."""
+    """The binding of the account to a ClusterRole: in the namespace of the release, for ``cluster-admin`` in all of them."""
     metadata = chart["metadata"]
+    kind = ROLE_BINDING if role != CLUSTER_ADMIN else CLUSTER_ROLE_BINDING
+    place = {"namespace": target_namespace(chart)} if kind is ROLE_BINDING else {}
     made: Object = {
-        "apiVersion": CLUSTER_ROLE_BINDING.api_version,
-        "kind": CLUSTER_ROLE_BINDING.kind,
-        "metadata": {"name": binding_name(metadata["namespace"], metadata["name"]), "labels": _labels(chart)},
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": binding_name(metadata["namespace"], metadata["name"]), **place, "labels": _labels(chart)},
     }
     return {**made, "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}, "subjects": [subject(chart)]}
 
@@ -180,6 +181,13 @@ def delete_job(chart: Object, config: Config) -> Object:
     template = _template(chart, None, config, ["delete"])
     limits = {"backoffLimit": DELETE_BACK_OFF_LIMIT, "activeDeadlineSeconds": DELETE_DEADLINE_S}
     return {**made, "spec": {**limits, "podReplacementPolicy": REPLACEMENT, "template": template}}
+
+
+def target_of(job: Object) -> str:
+    """The namespace that a Job works on; empty when it is none of ours."""
+    containers = (((job.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or ()
+    found = (one.get("value") for each in containers for one in each.get("env") or () if one.get("name") == "TARGET_NAMESPACE")
+    return next((str(value) for value in found), "")
 
 
 def hash_of(job: Object | None) -> str:

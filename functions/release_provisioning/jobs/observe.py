@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from release_provisioning.jobs import manifest
-from release_provisioning.jobs.plan import Seen, is_managed, outcome_of, upgrades_to, with_wanted
-from tenantry.engine.reader import Reader
+from release_provisioning.jobs import manifest, rights
+from release_provisioning.jobs.plan import upgrades_to, with_wanted
+from release_provisioning.jobs.rights import Stray
+from release_provisioning.jobs.seen import Seen, is_managed, outcome_of
+from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -18,6 +21,7 @@ from tenantry.model.kinds import (
     JOB,
     NAMESPACE,
     POD,
+    ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
     Object,
@@ -54,39 +58,72 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         return await _left_behind(namespace, name, reader)
     if not is_managed(chart, config):
         return Seen(namespace, name, chart)
-    account, binding, install, delete = await asyncio.gather(
+    place = manifest.target_namespace(chart)
+    # Bindings before the Jobs that need them: the binding of a newer Job is never seen beside the end of an older one.
+    further, secret, content, account, binding, role_binding = await asyncio.gather(
+        reader.get(HELM_CHART_CONFIG, name, namespace) if not is_terminating(chart) else _nothing(),
+        reader.get(SECRET, manifest.secret_name(name), namespace),
+        reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
         reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
         reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
+        _role_binding(place, namespace, name, reader),
+    )
+    install, delete = await asyncio.gather(
         reader.get(JOB, manifest.install_name(name), namespace),
         reader.get(JOB, manifest.delete_name(name), namespace),
     )
+    parts = (secret, content, account, binding, install, delete)
     if is_terminating(chart):
-        target, home, secret, content = await asyncio.gather(
-            reader.get(NAMESPACE, manifest.target_namespace(chart)),
-            reader.get(NAMESPACE, namespace),
-            reader.get(SECRET, manifest.secret_name(name), namespace),
-            reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
-        )
+        target, home = await asyncio.gather(reader.get(NAMESPACE, place), reader.get(NAMESPACE, namespace))
         pods = await _pods(delete or install, namespace, name, reader, leaving=True)
         # Another replica may have let it go meanwhile, and then taken away what this one has just not found.
         chart = await reader.get(HELM_CHART, name, namespace, again=True)
         if chart is None or not is_terminating(chart):
             return await observe_chart(namespace, name, config, reader)
-        parts = (secret, content, account, binding, install, delete)
-        waited_s = _waited_s(chart, install, delete)
-        return Seen(
-            namespace, name, chart, None, *parts, pods=pods, target=target, ending=is_terminating(home), waited_s=waited_s
-        )
-    further, secret, content = await asyncio.gather(
-        reader.get(HELM_CHART_CONFIG, name, namespace),
-        reader.get(SECRET, manifest.secret_name(name), namespace),
-        reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
-    )
+        seen = Seen(namespace, name, chart, None, *parts, pods=pods, target=target, role_binding=role_binding)
+        return replace(seen, ending=is_terminating(home), waited_s=_waited_s(chart, install, delete))
     named = sorted({found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)})
     secrets = dict(zip(named, await asyncio.gather(*(reader.get(SECRET, each, namespace) for each in named)), strict=True))
     pods = await _pods(install, namespace, name, reader)
-    seen = Seen(namespace, name, chart, further, secret, content, account, binding, install, delete, secrets, pods)
-    return with_wanted(seen, config)
+    seen = Seen(namespace, name, chart, further, *parts, secrets, pods, role_binding=role_binding)
+    return with_wanted(replace(seen, homeless=await _is_homeless(seen, config, reader)), config)
+
+
+async def observe_stray(place: str, namespace: str, name: str, config: Config, reader: Reader) -> Stray:
+    """Read a binding that may be left of a HelmChart, and what may still need it; a ``place`` of "" for all namespaces."""
+    binding = await reader.get(ROLE_BINDING if place else CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name), place)
+    chart = await reader.get(HELM_CHART, name, namespace) if binding is not None else None
+    if chart is None or rights.is_minded(chart, place, config):
+        return Stray(place, name, namespace, binding, chart)
+    names = (manifest.install_name(name), manifest.delete_name(name))
+    jobs = await asyncio.gather(*(reader.get(JOB, each, namespace) for each in names))
+    return Stray(place, name, namespace, binding, chart, tuple(job for job in jobs if job is not None))
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _role_binding(place: str, namespace: str, name: str, reader: Reader) -> Object | None:
+    """The binding of Helm's account in the namespace of the release.
+
+    At rest there is none: a sweep, whose list has those with our label, does not ask for the one of each HelmChart.
+    """
+    wanted = manifest.binding_name(namespace, name)
+    if not isinstance(reader, Snapshot):
+        return await reader.get(ROLE_BINDING, wanted, place)
+    found = await reader.list(ROLE_BINDING, place, labels={CHART_LABEL: name})
+    return next((each for each in found if each["metadata"]["name"] == wanted), None)
+
+
+async def _is_homeless(seen: Seen, config: Config, reader: Reader) -> bool:
+    """Whether a Job needs a binding in a namespace that nobody can make one in."""
+    assert seen.chart is not None
+    needed = rights.is_working(seen) or not seen.jobs
+    if not needed or seen.role_binding is not None or rights.reaches_everywhere(seen.chart, config):
+        return False
+    target = await reader.get(NAMESPACE, manifest.target_namespace(seen.chart))
+    return target is None or is_terminating(target)
 
 
 def _waited_s(chart: Object, install: Object | None, delete: Object | None) -> float:
@@ -113,13 +150,17 @@ async def has_plain_status(reader: Reader) -> bool:
 
 async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
     """What has no owner, or has not been collected, and so may have outlived the HelmChart."""
-    binding, account, install, delete = await asyncio.gather(
-        reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
+    account, install, delete, binding = await asyncio.gather(
         reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
         reader.get(JOB, manifest.install_name(name), namespace),
         reader.get(JOB, manifest.delete_name(name), namespace),
+        reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
     )
-    return Seen(namespace, name, None, account=account, binding=binding, install=install, delete=delete)
+    place = next((manifest.target_of(job) for job in (install, delete) if job is not None), "")
+    role_binding = await _role_binding(place, namespace, name, reader) if place else None
+    return Seen(
+        namespace, name, None, account=account, binding=binding, install=install, delete=delete, role_binding=role_binding
+    )
 
 
 async def _pods(job: Object | None, namespace: str, name: str, reader: Reader, *, leaving: bool = False) -> tuple[Object, ...]:

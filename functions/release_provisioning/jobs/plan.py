@@ -10,16 +10,24 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
 
-from release_provisioning.jobs import manifest
+from release_provisioning.jobs import manifest, rights
+from release_provisioning.jobs.seen import (
+    MANAGER,
+    Problem,
+    Seen,
+    Wanted,
+    finalizers_of,
+    is_managed,
+    is_of_chart,
+    outcome_of,
+)
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
-    CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
     HELM_CHART,
     JOB,
@@ -35,14 +43,11 @@ from tenantry.model.manifests import NotReadable, load_yaml
 from tenantry.model.names import (
     CHART_LABEL,
     CHART_MANAGED_BY,
-    CHART_UNMANAGED,
     HELM_CHART_FINALIZER,
     UPSTREAM_HELM_CHART_FINALIZER,
-    field_manager,
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
 
-MANAGER = field_manager("release-provisioning")
 LOOKED_AT = 200_000
 """Characters of values that are looked at before Helm gets them; to read more takes seconds, and Helm's Job tells as well."""
 CLAIM_MANAGER = f"{MANAGER}-jobs"
@@ -50,74 +55,6 @@ CLAIM_MANAGER = f"{MANAGER}-jobs"
 NAME_LIMIT = 63 - len("helm-install-")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _GZIP = b"\x1f\x8b"
-
-Result = Literal["running", "complete", "failed"]
-Problem = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a HelmChart that stays comes to, worked out once for plan and report: its digest is of megabytes."""
-
-    job: Object
-    problem: Problem | None
-    """What the user must change before Helm can be run, as reason and message that name the field and the fix."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One HelmChart as it is, with what runs Helm for it; for one that is not ours nothing more is read."""
-
-    namespace: str
-    name: str
-    chart: Object | None
-    further: Object | None = None
-    """The HelmChartConfig of the same name."""
-    secret: Object | None = None
-    content: Object | None = None
-    account: Object | None = None
-    binding: Object | None = None
-    install: Object | None = None
-    delete: Object | None = None
-    secrets: Mapping[str, Object | None] = field(default_factory=dict)
-    pods: tuple[Object, ...] = ()
-    target: Object | None = None
-    """The namespace of the release, read when the HelmChart is on its way out."""
-    ending: bool = False
-    """Whether the HelmChart's own namespace is on its way out."""
-    waited_s: float = 0.0
-    """How long a HelmChart on its way out has waited for what it waits for now."""
-    plain: bool = False
-    """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
-    wanted: Wanted | None = None
-    """Of a HelmChart that is ours and stays."""
-
-
-def is_managed(chart: Object, config: Config) -> bool:
-    """Whether this HelmChart is for us: named after us, or nobody's yet and asking for something (spec 1.5)."""
-    operator = config.helm_project_operator
-    if not operator.helm_controller.enabled or chart["metadata"]["namespace"] != operator.system_namespace:
-        return False
-    annotations = annotations_of(chart)
-    if CHART_UNMANAGED in annotations:
-        return False
-    held = HELM_CHART_FINALIZER in finalizers_of(chart)
-    spec = manifest.spec_of(chart)
-    if not (spec.get("chart") or spec.get("chartContent") or held):
-        return False
-    return annotations.get(CHART_MANAGED_BY, operator.controller_name) == operator.controller_name
-
-
-def finalizers_of(obj: Object) -> Sequence[str]:
-    """The finalizers of an object."""
-    found: list[str] = obj["metadata"].get("finalizers") or []
-    return found
-
-
-def outcome_of(job: Object) -> Result:
-    """What a Job's conditions say of it."""
-    true = {found["type"] for found in (job.get("status") or {}).get("conditions") or () if found.get("status") == "True"}
-    return "complete" if "Complete" in true else "failed" if "Failed" in true else "running"
 
 
 def with_wanted(seen: Seen, config: Config) -> Seen:
@@ -150,34 +87,11 @@ def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
 
 def taken_by(seen: Seen) -> str:
     """The first object that bears a name of ours and belongs to something else."""
-    parts = (seen.secret, seen.content, seen.account, seen.install, seen.delete)
-    foreign = next((found for found in parts if found is not None and not _is_of_chart(found, seen)), None)
+    parts = (seen.secret, seen.content, seen.account, *seen.jobs)
+    foreign = next((found for found in parts if found is not None and not is_of_chart(found, seen)), None)
     if foreign is not None:
         return f"{foreign['kind']} {seen.namespace}/{foreign['metadata']['name']}"
-    if seen.binding is not None and not _binds_only(seen.binding, seen):
-        return f"ClusterRoleBinding {seen.binding['metadata']['name']}"
-    return ""
-
-
-def _is_of_chart(obj: Object, seen: Seen) -> bool:
-    """Made for this HelmChart: by us, or by a Helm controller before us."""
-    if labels_of(obj).get(CHART_LABEL) == seen.name:
-        return True
-    owners = obj["metadata"].get("ownerReferences") or ()
-    by_owner = any(owner.get("kind") == HELM_CHART.kind and owner.get("name") == seen.name for owner in owners)
-    applied = annotations_of(obj)
-    by_record = applied.get("objectset.rio.cattle.io/owner-name") == seen.name and "HelmChart" in applied.get(
-        "objectset.rio.cattle.io/owner-gvk", ""
-    )
-    return by_owner or by_record
-
-
-def _binds_only(binding: Object, seen: Seen) -> bool:
-    """Whether a binding is about the account of this HelmChart and nobody else."""
-    subjects = [(one.get("kind"), one.get("namespace"), one.get("name")) for one in binding.get("subjects") or ()]
-    return all(subject == ("ServiceAccount", seen.namespace, manifest.account_name(seen.name)) for subject in subjects) and (
-        bool(subjects) or labels_of(binding).get(CHART_LABEL) == seen.name
-    )
+    return rights.shared_binding(seen)
 
 
 def _bad_archive(spec: Object) -> Problem | None:
@@ -225,9 +139,14 @@ def plan_chart(seen: Seen, config: Config) -> Plan:
     claim = _claim(chart, config)
     assert seen.wanted is not None
     if seen.wanted.problem is not None:
-        return Plan((claim,))
-    role = manifest.job_role(chart, config)
-    return Plan((claim, tuple(_inputs(seen)), tuple(_binding(seen, role)), tuple(_install(seen, seen.wanted.job))))
+        return Plan(((*claim, *rights.withdrawn(seen, idle=True)),))
+    stages: list[tuple[Write, ...]] = [(*claim, *rights.withdrawn(seen, idle=seen.homeless)), tuple(_inputs(seen))]
+    if not seen.homeless:
+        # Not while a Job that ended is replaced: its binding goes, and the next comes with the next Job.
+        stages += rights.given(seen, config) if rights.is_working(seen) or not seen.jobs else []
+    if not seen.homeless or seen.jobs:
+        stages.append(tuple(_install(seen, seen.wanted.job)))
+    return Plan(tuple(stages))
 
 
 def _hand_over(chart: Object, config: Config) -> Plan:
@@ -276,16 +195,6 @@ def _inputs(seen: Seen) -> list[Write]:
     ]
 
 
-def _binding(seen: Seen, role: str) -> list[Write]:
-    assert seen.chart is not None
-    wanted = manifest.binding(seen.chart, role)
-    live = seen.binding
-    if live is not None and live.get("roleRef") != wanted["roleRef"]:
-        note = f"the account of the Job is bound to ClusterRole {role} instead of {(live.get('roleRef') or {}).get('name')}"
-        return [Delete(CLUSTER_ROLE_BINDING, live, Notice(seen.chart, "RoleChanged", note, "Bind"))]
-    return [Apply(CLUSTER_ROLE_BINDING, wanted, live)]
-
-
 def _install(seen: Seen, wanted: Object) -> list[Write]:
     assert seen.chart is not None
     live = seen.install
@@ -326,28 +235,28 @@ def _uninstall(seen: Seen, config: Config) -> Plan:
     assert chart is not None
     if HELM_CHART_FINALIZER not in finalizers_of(chart):
         return NOTHING  # it was never ours, or waits for somebody else
-    if verdict := last_word(seen):
+    if verdict := last_word(seen, config):
         kept = [name for name in (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER) if name in finalizers_of(chart)]
-        rights, jobs, binding = _parts(seen)
+        account, jobs, bindings = _parts(seen)
         # The account and what it is bound to go first, so that no Job can do anything any more, and so that a refusal is told
         # while there is a HelmChart to tell it. The Jobs are what the verdict rests on: they stay until it is carried out, or a
         # run that was cut short would come to another one.
-        return Plan((rights, binding, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs))
+        return Plan((account, bindings, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs))
     if taken_by(seen):
-        return NOTHING  # told, and waited for until `_stuck`
+        return Plan((rights.withdrawn(seen, idle=True),))  # told, and waited for until `_stuck`
     if seen.install is not None:
-        return NOTHING if is_terminating(seen.install) else Plan(((Delete(JOB, seen.install, propagation="Foreground"),),))
+        away = () if is_terminating(seen.install) else (Delete(JOB, seen.install, propagation="Foreground"),)
+        return Plan(((*rights.withdrawn(seen), *away),))
     if seen.delete is not None:
-        return NOTHING
-    role = manifest.job_role(chart, config)
+        return Plan(tuple(rights.given(seen, config)))
     where = f"Job {seen.namespace}/{manifest.delete_name(seen.name)}"
     notice = Notice(chart, "RemoveJob", f"Helm uninstalls with {where}", "RemoveJob")
     job = Apply(JOB, manifest.delete_job(chart, config), None, create_only=True, notice=notice)
-    account = Apply(SERVICE_ACCOUNT, manifest.account(chart), seen.account)
-    return Plan(((account,), tuple(_binding(seen, role)), (job,)))
+    account_ = Apply(SERVICE_ACCOUNT, manifest.account(chart), seen.account)
+    return Plan(((account_,), *rights.given(seen, config), (job,)))
 
 
-def last_word(seen: Seen) -> Notice | None:
+def last_word(seen: Seen, config: Config) -> Notice | None:
     """Why there is nothing to wait for any more, as the last word on this HelmChart; None while there is.
 
     It never waits for ever: the Job's own deadline ends in a failure, and what keeps Helm from its work has the same time; then
@@ -362,26 +271,37 @@ def last_word(seen: Seen) -> Notice | None:
         return Notice(
             chart, "NotUninstalled", f"{release} was not uninstalled: namespace {seen.namespace} is deleted", "Remove", "Warning"
         )
-    if (job := delete_job_of(seen)) is not None:
-        result = outcome_of(job)
+    job = delete_job_of(seen)
+    if job is not None and (result := outcome_of(job)) != "running":
         if result == "complete":
             return Notice(chart, "Removed", f"{release} is uninstalled", "Remove")
-        if result == "failed":
-            note = f"{release} could not be uninstalled and stays behind: {failure_of(job, seen.pods)}. {by_hand}"
-            return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
-    elif not has_run(seen):
+        note = f"{release} could not be uninstalled and stays behind: {failure_of(job, seen.pods)}. {by_hand}"
+        return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
+    if job is None and not has_run(seen):
         return Notice(chart, "Removed", "nothing was installed for this HelmChart", "Remove")
-    elif seen.target is None and seen.install is None:
-        return Notice(chart, "Removed", f"namespace {namespace} is gone, and {release} with it", "Remove")
+    if seen.install is None and (gone := _gone_with(seen, config)):
+        return Notice(chart, "Removed", f"namespace {namespace} {gone}, and {release} with it", "Remove")
     if stuck := _stuck(seen):
         note = f"{release} was not uninstalled and stays behind: {stuck}. {by_hand}"
         return Notice(chart, "NotUninstalled", note, "Remove", "Warning")
     return None
 
 
+def _gone_with(seen: Seen, config: Config) -> str:
+    """What the release's namespace is, where there is nothing left for Helm to do; empty while there is.
+
+    In a namespace on its way out nobody can be given rights, and a release without rights elsewhere has nothing elsewhere.
+    """
+    assert seen.chart is not None
+    everywhere = rights.reaches_everywhere(seen.chart, config)
+    if seen.target is None:
+        return "is gone" if delete_job_of(seen) is None or not everywhere else ""
+    return "is deleted" if is_terminating(seen.target) and not everywhere else ""
+
+
 def delete_job_of(seen: Seen) -> Object | None:
     """The Job that uninstalls, where it is of this HelmChart."""
-    return seen.delete if seen.delete is not None and _is_of_chart(seen.delete, seen) else None
+    return seen.delete if seen.delete is not None and is_of_chart(seen.delete, seen) else None
 
 
 def _stuck(seen: Seen) -> str:
@@ -430,29 +350,28 @@ def _left_behind(seen: Seen) -> Plan:
 
     Without a binding that is for it alone, only what we made ourselves goes: a name and a label prove nothing.
     """
-    rights, jobs, binding = _parts(seen)
-    if seen.binding is None:
-        found = [each for each in (*rights, *jobs) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL)]
-        return Plan((tuple(found),))
-    if labels_of(seen.binding).get(CHART_LABEL) != seen.name:
+    account, jobs, bindings = _parts(seen)
+    if seen.binding is not None and labels_of(seen.binding).get(CHART_LABEL) != seen.name:
         return NOTHING
-    return Plan(((*rights, *jobs), binding))
+    if seen.binding is None:
+        found = [each for each in (*account, *jobs, *bindings) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL)]
+        return Plan((tuple(found),))
+    return Plan(((*account, *jobs), bindings))
 
 
 def _parts(seen: Seen) -> tuple[tuple[Delete, ...], tuple[Delete, ...], tuple[Delete, ...]]:
-    """The deletions of what is of this HelmChart: account and inputs, Jobs, binding.
+    """The deletions of what is of this HelmChart: account and inputs, Jobs, bindings.
 
     Garbage collection would come for what has an owner, but half a minute later where the CRD is new.
     """
 
     def away(*parts: tuple[Kind, Object | None]) -> tuple[Delete, ...]:
-        mine = ((kind, found) for kind, found in parts if found is not None and _is_of_chart(found, seen))
+        mine = ((kind, found) for kind, found in parts if found is not None and is_of_chart(found, seen))
         return tuple(Delete(kind, found) for kind, found in mine if not is_terminating(found))
 
-    rights = away((SERVICE_ACCOUNT, seen.account), (SECRET, seen.secret), (CONFIG_MAP, seen.content))
-    bound = seen.binding is not None and _binds_only(seen.binding, seen)
-    binding = (Delete(CLUSTER_ROLE_BINDING, seen.binding),) if bound and seen.binding is not None else ()
-    return rights, away((JOB, seen.install), (JOB, seen.delete)), binding
+    account = away((SERVICE_ACCOUNT, seen.account), (SECRET, seen.secret), (CONFIG_MAP, seen.content))
+    bindings = tuple(Delete(kind, live) for kind, live in rights.bindings_of(seen) if not is_terminating(live))
+    return account, away((JOB, seen.install), (JOB, seen.delete)), bindings
 
 
 def failure_of(job: Object, pods: Sequence[Object]) -> str:

@@ -7,24 +7,16 @@ release.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
-from release_provisioning.jobs import manifest
-from release_provisioning.jobs.plan import (
-    Seen,
-    delete_job_of,
-    failure_of,
-    finalizers_of,
-    has_run,
-    is_managed,
-    last_word,
-    outcome_of,
-    taken_by,
-)
+from release_provisioning.jobs import manifest, rights
+from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, last_word, taken_by
+from release_provisioning.jobs.seen import Seen, finalizers_of, is_managed, outcome_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, Object, annotations_of, is_terminating
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, ROLE_BINDING, Object, annotations_of, is_terminating
 from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
 
@@ -35,6 +27,8 @@ FIXES = {
     "invalid": "correct the HelmChart",
 }
 _REASONS = {"quota": "QuotaExceeded", "admission": "AdmissionDenied", "rights": "RightMissing", "invalid": "Invalid"}
+_LACKS = re.compile(r"is forbidden: [Uu]ser ")
+"""How the API server says that an account lacks a right."""
 Verdict = tuple[Literal["True", "False"], str, str]
 
 
@@ -45,9 +39,9 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
         return NOTHING
     if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
         return NOTHING
-    if is_terminating(chart) and not refusals and delete_job_of(seen) is None and last_word(seen) is not None:
+    if is_terminating(chart) and not refusals and delete_job_of(seen) is None and last_word(seen, config) is not None:
         return NOTHING  # it goes now, and its last word is an Event
-    created, failed = _verdicts(seen, refusals)
+    created, failed = _verdicts(seen, refusals, config)
     generation = int(chart["metadata"].get("generation", 0))
     job = manifest.delete_name(seen.name) if is_terminating(chart) else manifest.install_name(seen.name)
     before = (chart.get("status") or {}).get("jobName")
@@ -70,7 +64,7 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
     return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
 
 
-def _verdicts(seen: Seen, refusals: Sequence[Refusal]) -> tuple[Verdict, Verdict]:
+def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
     chart = seen.chart
     assert chart is not None
     leaving = is_terminating(chart)
@@ -80,6 +74,8 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal]) -> tuple[Verdict, Verdict
         return ("False", problem[0], "Helm is not run"), ("True", *problem)
     if leaving and (hindered := _hindered(seen)):
         return hindered
+    if seen.homeless and not seen.jobs:
+        return _homeless(chart)
     name = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
     does = "uninstalls" if leaving else "installs or upgrades"
     created: Verdict = ("True", "JobCreated", f"Helm {does} with Job {seen.namespace}/{name}")
@@ -90,9 +86,9 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal]) -> tuple[Verdict, Verdict
     if result == "complete":
         return created, ("False", "Complete", "Helm has done its work")
     if result == "failed":
-        return created, ("True", "JobFailed", failure_of(job, seen.pods))
+        return created, ("True", "JobFailed", _failure(job, seen, config))
     if (job.get("status") or {}).get("failed"):
-        return created, ("False", "Retrying", f"Helm failed and is tried again: {failure_of(job, seen.pods)}")
+        return created, ("False", "Retrying", f"Helm failed and is tried again: {_failure(job, seen, config)}")
     return created, ("False", "Running", "Helm runs")
 
 
@@ -105,7 +101,8 @@ def _hindered(seen: Seen) -> tuple[Verdict, Verdict] | None:
         f"{manifest.DELETE_DEADLINE_S // 60} minutes it does so by itself"
     )
     if taken := taken_by(seen):
-        what = "take the other subjects off it" if taken.startswith(CLUSTER_ROLE_BINDING.kind) else "delete it"
+        binding = taken.startswith((CLUSTER_ROLE_BINDING.kind, ROLE_BINDING.kind))
+        what = "take the other subjects off it" if binding else "delete it"
         text = f"{taken} is not of this HelmChart, so the release is not uninstalled: {what}, {way_out}"
         return ("False", "NameTaken", "Helm is not run"), ("True", "NameTaken", text)
     if seen.install is not None and is_terminating(seen.install) and seen.waited_s > manifest.GRACE_S:
@@ -115,6 +112,30 @@ def _hindered(seen: Seen) -> tuple[Verdict, Verdict] | None:
         )
         return ("False", "JobNotEnding", "Helm is not run"), ("True", "JobNotEnding", text)
     return None
+
+
+def _homeless(chart: Object) -> tuple[Verdict, Verdict]:
+    """There is no namespace in which Helm's account could have rights: that of a project's release is on its way."""
+    namespace = manifest.target_namespace(chart)
+    what = f"Helm's account has rights in namespace {namespace} only, and that does not exist, or is being deleted"
+    created: Verdict = ("False", "NamespaceMissing", "Helm is not run")
+    if rights.is_of_project(chart):
+        return created, ("False", "NamespaceMissing", f"{what}: Helm runs when it is there")
+    return created, ("True", "NamespaceMissing", f"{what}: make it, or set helmController.administratorsClusterRole")
+
+
+def _failure(job: Object, seen: Seen, config: Config) -> str:
+    """What went wrong, and who can mend it when Helm's account lacks a right."""
+    chart, text = seen.chart, failure_of(job, seen.pods)
+    assert chart is not None
+    if not _LACKS.search(text) or rights.reaches_everywhere(chart, config):
+        return text
+    setting = "charts[].jobClusterRole" if rights.is_of_project(chart) else "helmController.administratorsClusterRole"
+    role, namespace = rights.job_role(chart, config), manifest.target_namespace(chart)
+    return (
+        f"{text}. Helm's account has ClusterRole {role} in namespace {namespace} only: a cluster administrator may name a wider "
+        f"one in {setting} (docs/helm-jobs.md)"
+    )
 
 
 def _installed(seen: Seen) -> Verdict:
@@ -135,7 +156,7 @@ def _is_of_old(seen: Seen, job: Object) -> bool:
 def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> tuple[Verdict, Verdict]:
     first = min(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message))
     fix = FIXES[first.cause]
-    if first.key.kind == CLUSTER_ROLE_BINDING.kind and first.cause == "rights":
+    if first.key.kind in (CLUSTER_ROLE_BINDING.kind, ROLE_BINDING.kind) and first.cause == "rights":
         fix = "let the function's ServiceAccount `bind` that ClusterRole (see docs/helm-jobs.md)"
     if leaving:
         fix += f"; or give the HelmChart the annotation {CHART_UNMANAGED}, and it goes without uninstalling"

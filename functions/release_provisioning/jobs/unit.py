@@ -1,28 +1,36 @@
-"""The wiring of jobs: which HelmChart an event concerns, and what a sweep looks at."""
+"""The wiring of jobs: which HelmChart an event concerns, and what a sweep looks at.
+
+Owners are ``chart/<system namespace>/<name>``, and ``rights/<namespace>/<name>`` for a binding of Helm's account that no run for
+its HelmChart would find; ``-`` stands for a ClusterRoleBinding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from release_provisioning.jobs import manifest, observe, plan, report
-from release_provisioning.jobs.plan import Seen
+from release_provisioning.jobs import manifest, observe, plan, report, rights
+from release_provisioning.jobs.rights import Stray
+from release_provisioning.jobs.seen import Seen
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.model.config import DNS_SUBDOMAIN, Config
+from tenantry.model.config import DNS_LABEL, DNS_SUBDOMAIN, Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
     HELM_CHART,
     HELM_CHART_CONFIG,
     JOB,
+    ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
     Key,
+    Object,
     labels_of,
 )
 from tenantry.model.names import CHART_LABEL
-from tenantry.model.plan import Plan, Refusal
+from tenantry.model.plan import NOTHING, Plan, Refusal
 
+_EVERYWHERE = "-"
 _JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
 
 
@@ -52,10 +60,14 @@ class Jobs:
         return f"chart/{self._namespace}/{name}"
 
     def accepts(self, owner: str) -> bool:
-        """Whether the owner is a HelmChart of the system namespace."""
+        """Whether the owner is a HelmChart of the system namespace, or a binding for one."""
         kind, _, rest = owner.partition("/")
         namespace, _, name = rest.partition("/")
-        return kind == "chart" and namespace == self._namespace and DNS_SUBDOMAIN.fullmatch(name) is not None
+        if DNS_SUBDOMAIN.fullmatch(name) is None:
+            return False
+        if kind == "rights":
+            return namespace == _EVERYWHERE or DNS_LABEL.fullmatch(namespace) is not None
+        return kind == "chart" and namespace == self._namespace
 
     def pause_s(self, owner: str) -> float:
         """No pause: where values change one after the other, the look waits until they no longer do."""
@@ -66,43 +78,67 @@ class Jobs:
         """Nothing is kept."""
         del owner, succeeded
 
-    async def observe(self, owner: str, reader: Reader) -> Seen:
-        """Read what the plan of a HelmChart needs."""
-        _, namespace, name = owner.split("/")
+    async def observe(self, owner: str, reader: Reader) -> Seen | Stray:
+        """Read what the plan of a HelmChart, or of a binding, needs."""
+        kind, namespace, name = owner.split("/")
+        if kind == "rights":
+            place = "" if namespace == _EVERYWHERE else namespace
+            return await observe.observe_stray(place, self._namespace, name, self._config, reader)
         plain = self._plain
         if plain is None and self._enabled:
             plain = self._plain = await observe.has_plain_status(reader)
         return replace(await observe.observe_still(namespace, name, self._config, reader), plain=bool(plain))
 
-    def plan(self, observed: Seen) -> Plan:
+    def plan(self, observed: Seen | Stray) -> Plan:
         """The Job and what it needs, or the end of them."""
+        if isinstance(observed, Stray):
+            return rights.plan_stray(observed, self._config)
         return plan.plan_chart(observed, self._config)
 
-    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: Seen | Stray, refusals: Sequence[Refusal]) -> Plan:
         """The status of the HelmChart."""
+        if isinstance(observed, Stray):
+            return NOTHING
         return report.report_chart(observed, refusals, self._config)
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """The HelmCharts, and what is kept for them."""
-        lists = [Prefetch(HELM_CHART, namespace=self._namespace)]
+        """The HelmCharts, and what is kept for them; a ClusterRoleBinding by its name, whoever labelled it."""
+        ours = ((CHART_LABEL, ""),)
+        lists = [
+            Prefetch(HELM_CHART, namespace=self._namespace),
+            Prefetch(ROLE_BINDING, ours),
+            Prefetch(CLUSTER_ROLE_BINDING),
+        ]
         if self._enabled:
-            ours = ((CHART_LABEL, ""),)
             lists += [Prefetch(kind, namespace=self._namespace) for kind in (HELM_CHART_CONFIG, JOB)]
             lists += [Prefetch(kind, ours, namespace=self._namespace) for kind in (SECRET, CONFIG_MAP, SERVICE_ACCOUNT)]
-            lists.append(Prefetch(CLUSTER_ROLE_BINDING, ours))
         return lists
 
     async def sweep(self, reader: Reader) -> Sequence[str]:
         """Every HelmChart, and every one that is gone and of which an account, its binding or a Job is left."""
-        names = {chart["metadata"]["name"] for chart in await reader.list(HELM_CHART, self._namespace)}
-        if self._enabled:
-            left = [*await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""})]
-            for kind in (SERVICE_ACCOUNT, JOB):
-                left += await reader.list(kind, self._namespace, labels={CHART_LABEL: ""})
-            for obj in left:
+        charts = {chart["metadata"]["name"]: chart for chart in await reader.list(HELM_CHART, self._namespace)}
+        bindings = [*await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""})]
+        bindings += await reader.list(ROLE_BINDING, labels={CHART_LABEL: ""})
+        owners = {self._owner(name) for name in charts}
+        for each in bindings:
+            owners |= self._minding(each, charts)
+        for kind in (SERVICE_ACCOUNT, JOB) if self._enabled else ():
+            for obj in await reader.list(kind, self._namespace, labels={CHART_LABEL: ""}):
                 name = labels_of(obj)[CHART_LABEL]
                 if obj["metadata"]["name"] in manifest.left_names(self._namespace, name):
-                    names.add(name)
+                    owners.add(self._owner(name))
         # Whoever manages the CRD may have changed it.
-        self._plain = await observe.has_plain_status(reader) if self._enabled and names else None
-        return [self._owner(name) for name in sorted(names)]
+        self._plain = await observe.has_plain_status(reader) if self._enabled and owners else None
+        return sorted(owners)
+
+    def _minding(self, binding: Object, charts: Mapping[str, Object]) -> set[str]:
+        """Who looks at a binding that bears our label: the run for its HelmChart, or one of its own."""
+        name, place = labels_of(binding)[CHART_LABEL], binding["metadata"].get("namespace", "")
+        if binding["metadata"]["name"] != manifest.binding_name(self._namespace, name):
+            return set()
+        if rights.is_minded(charts.get(name), place, self._config):
+            return set()
+        if name not in charts and not place and self._enabled:
+            return {self._owner(name)}
+        owner = f"rights/{place or _EVERYWHERE}/{name}"
+        return {owner} if self.accepts(owner) else set()

@@ -46,14 +46,16 @@ def show(file: Path | None, output: str) -> None:
     """
     named = os.environ.get(CONFIG_VARIABLE)
     path = file or (Path(named) if named else None)
-    values = load_config(path).model_dump(mode="json", by_alias=True)
+    loaded = load_config(path)
+    values = loaded.model_dump(mode="json", by_alias=True)
     if output != "text":
         click.echo(structured(values, output))
         return
     given = (yaml.safe_load(path.read_text()) or {}) if path else {}
     for key, value in _leaves(values):
         origin = str(path) if _given(given, key) else "default"
-        click.echo(f"{_dotted(key)} = {value!r}  ({origin})")
+        note = "; Helm's Jobs have all rights in all namespaces while they run" if _dotted(key) in loaded.cluster_admins else ""
+        click.echo(f"{_dotted(key)} = {value!r}  ({origin}){note}")
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,12 @@ END
 )
 @click.option("--function", "functions", multiple=True, metavar="NAME", help="Only this function, and what wakes it; repeatable.")
 @click.option("--fresh", is_flag=True, help="Begin with an empty cluster (only with the embedded control plane).")
-def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None:
+@click.option(
+    "--without-guards",
+    is_flag=True,
+    help="Leave out the admission policies that hold for everybody (knative/guards), and take out those that are there.",
+)
+def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without_guards: bool) -> None:
     """Run sources, broker, schedules and functions here, against an embedded control plane or --kubeconfig.
 
     Installs the CRDs, and an identity with the least rights for each function.  TENANTRY_CONFIG names the
@@ -65,6 +70,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
     from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError
+    from tenantry.local.policies import guard_names
     from tenantry.local.processes import FunctionFailed
     from tenantry.serving.charts import READ_BY, chart_files
     from tenantry.serving.config import load_config
@@ -79,14 +85,15 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
     config = load_config()  # a wrong configuration ends here, before anything is started
     if READ_BY.intersection(functions or READ_BY):
         chart_files(config)
+    without = guard_names() if without_guards else frozenset()
     try:
         end_in_order()
         if kubeconfig is not None:
-            sys.exit(asyncio.run(_run(kubeconfig, functions)))
+            sys.exit(asyncio.run(_run(kubeconfig, functions, without)))
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             click.echo(f"using the control plane that runs already: {running.server}")
-            sys.exit(asyncio.run(_run(Path(running.kubeconfig), functions, _helm())))
+            sys.exit(asyncio.run(_run(Path(running.kubeconfig), functions, without, _helm())))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
@@ -94,7 +101,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool) -> None
         click.echo("starting etcd, kube-apiserver and kube-controller-manager")
         with ControlPlane(progress=Lines()) as plane:
             click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
-            sys.exit(asyncio.run(_run(plane.kubeconfig, functions, helm, own=True)))
+            sys.exit(asyncio.run(_run(plane.kubeconfig, functions, without, helm, own=True)))
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
         sys.exit(1)
@@ -113,7 +120,9 @@ def _helm() -> Path | None:
         return None
 
 
-async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = None, *, own: bool = False) -> int:
+async def _run(
+    kubeconfig: Path, functions: Sequence[str], without: Collection[str], helm: Path | None = None, *, own: bool = False
+) -> int:
     """Run until a signal, or until Tenantry is uninstalled, which needs an ``own`` control plane for longer than us.
 
     With ``helm`` there is no node, and the Jobs that run Helm are run here too.
@@ -134,6 +143,7 @@ async def _run(kubeconfig: Path, functions: Sequence[str], helm: Path | None = N
             on_log=_log,
             on_delivery=_delivery,
             helm=helm,
+            without=without,
         )
         starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config(), own))
         await starting

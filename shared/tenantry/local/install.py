@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
+from tenantry.local.fences import configured, is_fence
 from tenantry.local.followed import STAND_IN
+from tenantry.local.policies import PART_OF, bound_to, for_config, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
@@ -32,14 +34,20 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     key_of,
+    labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 
 INSTALL_MANAGER = "tenantry-install"
-PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
 SERVED_S = 30.0
 _DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
+_ENFORCED = "pod-security.kubernetes.io/enforce"
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io/v1"
+_PRIORITY_LEVEL = Kind(_FLOW_CONTROL, "PriorityLevelConfiguration", "prioritylevelconfigurations", namespaced=False)
+_FLOW_SCHEMA = Kind(_FLOW_CONTROL, "FlowSchema", "flowschemas", namespaced=False)
+# Of what `knative/` has, these are for whoever acts under our identities, wherever it runs.  What is for pods (network policies,
+# quotas, limits, disruption budgets, the priority class) is for a cluster whose nodes run them.
 _KINDS = {
     kind.kind: kind
     for kind in (
@@ -51,62 +59,107 @@ _KINDS = {
         CLUSTER_ROLE_BINDING,
         ADMISSION_POLICY,
         ADMISSION_POLICY_BINDING,
+        _PRIORITY_LEVEL,
+        _FLOW_SCHEMA,
     )
 }
+_POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
 
 Say = Callable[[str], None]
 
 
-async def install(api: Api, functions: Iterable[str], config: Config, say: Say) -> None:
-    """Apply CRDs, the system namespaces, and the identity and rights of each function and of the dead-letter sink.
+async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
+    """Apply CRDs, namespaces, identities and rights, also of the dead-letter sink, and admission policies, in force at the end.
 
-    ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.
+    ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.  ``without`` names policies to be left out, with
+    their bindings, or says ``all``; one of ours that is there is deleted.
 
     Raises:
         ApiError: the server refuses; the message names the object.
+        TimeoutError: the server does not act on new policies.
     """
     knative = deployment_folder("knative")
-    namespaces = {SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace}
+    base = documents(knative / "base")
+    labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in base if each["kind"] == NAMESPACE.kind}
+    namespaces = {
+        SYSTEM_NAMESPACE: labels[SYSTEM_NAMESPACE],
+        config.helm_project_operator.system_namespace: labels[_DEFAULT_NAMESPACE],
+    }
     await asyncio.gather(
         *(_install_crd(api, crd, say) for crd in documents(knative / "crds")),
-        *(_make_namespace(api, namespace, say) for namespace in namespaces),
+        *(_make_namespace(api, name, wanted, say) for name, wanted in namespaces.items()),
     )
     names = dict.fromkeys([*functions, DEAD_LETTERS])
-    wanted = [*documents(knative / "base"), *(found for name in names for found in function_documents(name))]
+    wanted = [*base, *(found for name in names for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
-    known = [(_KINDS[document["kind"]], document) for document in wanted if document["kind"] in _KINDS]
+    known = [document for document in [*wanted, *guard_documents()] if document["kind"] in _KINDS]
     await asyncio.gather(
-        *(apply_if_different(api, kind, for_charts(document, config), say) for kind, document in known if kind is not NAMESPACE)
+        *(
+            apply_if_different(api, _KINDS[document["kind"]], for_charts(document, config), say)
+            for document in known
+            if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
+        )
     )
+    policies = [
+        configured(document, config) if is_fence(document) else for_config(document, config)
+        for document in known
+        if document["kind"] in _POLICY_KINDS
+    ]
+    if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
+        await until_in_force(api)
 
 
-async def _make_namespace(api: Api, name: str, say: Say) -> None:
-    """Make a namespace with our mark, by which an uninstallation knows it; one that is there stays as it is."""
-    if await api.get(NAMESPACE, name) is None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(PART_OF)}}
+async def _install_policy(api: Api, document: Object, say: Say, without: Collection[str]) -> bool:
+    """Apply a policy or a binding, or delete it where it is to be left out; whether that changed anything."""
+    kind = _KINDS[document["kind"]]
+    if not is_left_out(bound_to(document), without):
+        return await apply_if_different(api, kind, document, say)
+    name = document["metadata"]["name"]
+    live = await api.get(kind, name)
+    if live is None or not (labels_of(live).items() >= PART_OF.items() or entries_of(live, api.field_manager)):
+        return False
+    await api.delete(kind, name, uid=live["metadata"]["uid"])
+    say(f"removed {key_of(live)}: it is to be left out")
+    return True
+
+
+async def _make_namespace(api: Api, name: str, labels: dict[str, str], say: Say) -> None:
+    """Make a namespace with our mark, by which an uninstallation knows it, and the pod security that its pods fit.
+
+    One that somebody else made stays as it is; where it enforces less, that is said (check a-61).
+    """
+    live = await api.get(NAMESPACE, name)
+    if live is None or entries_of(live, api.field_manager):
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         await apply_if_different(api, NAMESPACE, body, say)
+    elif labels_of(live).get(_ENFORCED) != labels[_ENFORCED]:
+        say(f"kept Namespace {name}: somebody else made it; give it the label {_ENFORCED}={labels[_ENFORCED]}")
 
 
 def for_charts(document: Object, config: Config) -> Object:
     """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration."""
     operator = config.helm_project_operator
+    if document["kind"] == _FLOW_SCHEMA.kind:
+        return _for_accounts_of(document, operator.system_namespace)
     if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
         return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
     levels = operator.release_role_bindings.cluster_role_refs
-    job_roles = {operator.helm_controller.job_cluster_role, *(chart.job_cluster_role for chart in operator.charts)}
+    runs_helm = document["metadata"]["name"] == "tenantry-release-provisioning"
     cluster_roles = {
-        "tenantry-rbac-aggregation": {levels.admin, levels.edit, levels.view},
-        "tenantry-release-provisioning": job_roles,
+        "tenantry-rbac-aggregation": frozenset({levels.admin, levels.edit, levels.view}),
+        "tenantry-release-provisioning": config.job_cluster_roles,
     }
     names = {
         CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],
-        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], set()) - {""}),
+        CLUSTER_ROLE.plural: sorted(cluster_roles.get(document["metadata"]["name"], frozenset()) - {""}),
     }
 
     def adapt(rule: dict[str, Any]) -> list[dict[str, Any]]:
+        if runs_helm and rule.get("resources") == [CLUSTER_ROLE_BINDING.plural] and "create" in rule["verbs"]:
+            return [rule] if config.cluster_admins else []  # nobody asked for rights in all namespaces
         found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
         if found is None or "resourceNames" not in rule:
             return [rule]
@@ -117,18 +170,42 @@ def for_charts(document: Object, config: Config) -> Object:
     return {**document, "rules": [adapted for rule in document["rules"] or [] for adapted in adapt(rule)]}
 
 
-async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> None:
-    """Server-side apply, unless the object is as wanted already."""
+def _for_accounts_of(schema: Object, namespace: str) -> Object:
+    """A FlowSchema whose accounts of the default system namespace are those of another one."""
+
+    def adapt(subject: dict[str, Any]) -> dict[str, Any]:
+        account = subject["serviceAccount"]
+        return (
+            {**subject, "serviceAccount": {**account, "namespace": namespace}}
+            if account["namespace"] == _DEFAULT_NAMESPACE
+            else subject
+        )
+
+    rules = [{**rule, "subjects": [adapt(subject) for subject in rule["subjects"]]} for rule in schema["spec"]["rules"]]
+    return {**schema, "spec": {**schema["spec"], "rules": rules}}
+
+
+async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> bool:
+    """Server-side apply, unless the object is as wanted already; whether that changed it."""
     metadata = wanted["metadata"]
     live = await api.get(kind, metadata["name"], metadata.get("namespace", ""))
     if difference(wanted, live, manager=api.field_manager) is None:
-        return
+        return False
     try:
-        await api.apply(kind, wanted)
+        applied = await api.apply(kind, wanted)
     except ApiError as error:
         error.args = (f"cannot install {key_of(wanted)}: {error.message}",)
         raise
+    if live is not None and _substance(applied) == _substance(live):
+        return False  # what differed are defaults that the API server fills in
     say(f"installed {key_of(wanted)}")
+    return True
+
+
+def _substance(obj: Object) -> Object:
+    """An object without who wrote what when, and without its status."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
 
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:

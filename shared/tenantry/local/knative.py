@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -70,6 +70,7 @@ class Knative:
         on_delivery, on_log: see every delivery, and every log line of a function as a mapping.
         watch: False leaves the sources out: events come only through `broker`.
         helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
+        without: names of admission policies to be left out, or ``all``.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Knative:
         watch: bool = True,
         helm: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        without: Collection[str] = (),
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
         self.sources: list[ApiServerSource] = []
@@ -108,6 +110,7 @@ class Knative:
         self._watch = watch
         self._helm = helm
         self._environment = dict(environment or {})
+        self._without = without
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -166,7 +169,7 @@ class Knative:
         admin = await self._stack.enter_async_context(
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
         )
-        await install(admin, self._names, config, self._say)
+        await install(admin, self._names, config, self._say, without=self._without)
         self._presence = await self._stack.enter_async_context(Presence(admin))
         poster = await self._stack.enter_async_context(Poster())
         self._stack.push_async_callback(self.dead_letters.close)

@@ -20,7 +20,7 @@ from typing import Self
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.backlog import Verb
-from tenantry.local.install import PART_OF
+from tenantry.local.policies import PART_OF
 from tenantry.local.reflector import Reflector
 from tenantry.model.kinds import LEASE, Object, annotations_of
 from tenantry.model.names import SYSTEM_NAMESPACE

@@ -19,13 +19,16 @@ from tenantry.api import Api
 from tenantry.api.errors import ConflictError, KindNotServed, NotFound
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.followed import STAND_IN
-from tenantry.local.install import INSTALL_MANAGER, PART_OF, Say
+from tenantry.local.install import INSTALL_MANAGER, Say
 from tenantry.local.kinds import kind_of
+from tenantry.local.policies import PART_OF
 from tenantry.local.presence import END, PRESENCE
 from tenantry.local.removal import Files
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
     API_SERVER_SOURCE,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -102,8 +105,11 @@ _MADE = (
 )
 """What functions make outside the system namespace, bindings before roles: kinds with label selectors."""
 
-_RUNS_HELM = (CLUSTER_ROLE_BINDING, JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
-"""What release-provisioning makes for a HelmChart, in the system namespace and beside it."""
+_GIVES_HELM = (ROLE_BINDING, CLUSTER_ROLE_BINDING)
+"""The rights of Helm's accounts, in the namespaces of releases or in all."""
+
+_RUNS_HELM = (JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
+"""What release-provisioning makes for a HelmChart in the system namespace."""
 
 _INJECTED = (CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 
@@ -173,6 +179,7 @@ class Uninstaller:
         await self._leave_namespace_scopes()
         await self._remove_locked_sources()  # should its function have made one anew at its end
         await self._remove_products()
+        await self._remove_policies()
         await self._remove_configuration()
         if self._crds:
             await self._remove_crds()
@@ -313,10 +320,10 @@ class Uninstaller:
             if HELM_CHART_FINALIZER in (chart["metadata"].get("finalizers") or ()):
                 self.done.kept.append(f"{key_of(chart)}: its Helm release stays as it is, also when the HelmChart is deleted")
                 await self._let_go(HELM_CHART, chart, HELM_CHART_FINALIZER)
-        for kind in _RUNS_HELM:
-            for live in await self._list(kind, namespace if kind.namespaced else "", CHART_LABEL):
+        for kind in (*_GIVES_HELM, *_RUNS_HELM):
+            for live in await self._list(kind, "" if kind in _GIVES_HELM else namespace, CHART_LABEL):
                 named = f"helm-{namespace}-{labels_of(live)[CHART_LABEL]}"
-                if _written_by_functions(live) and (kind.namespaced or live["metadata"]["name"] == named):
+                if _written_by_functions(live) and (kind not in _GIVES_HELM or live["metadata"]["name"] == named):
                     await self._delete(kind, live)
 
     async def _leave_namespace_scopes(self) -> None:
@@ -386,6 +393,12 @@ class Uninstaller:
         """The ConfigMaps of the configuration, whose names end in a hash."""
         for live in await self._list(CONFIG_MAP, SYSTEM_NAMESPACE, _selector(PART_OF)):
             await self._delete(CONFIG_MAP, live)
+
+    async def _remove_policies(self) -> None:
+        """Those that are in no file of today: an earlier version's, or what an interrupted installation left."""
+        for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
+            for live in await self._list(kind, selector=_selector(PART_OF)):
+                await self._delete(kind, live)
 
     async def _remove_products(self) -> None:
         """What functions made in namespaces that stay, and their memory on the namespaces of projects."""

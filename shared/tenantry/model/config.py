@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
+from tenantry.model.names import ADOPT, CLUSTER_ADMIN, HELM_JOB_ROLE, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -132,7 +132,7 @@ class Chart(Section):
     """At most one ProjectHelmChart per registration namespace."""
     values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
     job_cluster_role: str = Field("", alias="jobClusterRole")
-    """The ClusterRole for the Jobs that run Helm for this chart; empty for ``helmController.jobClusterRole``."""
+    """The ClusterRole for the Jobs that run Helm for this chart; empty for ``helmController.jobClusterRole``, which see."""
 
     @field_validator("helm_api_version")
     @classmethod
@@ -179,7 +179,9 @@ class ProjectReleaseNamespaces(Section):
     """Dedicated namespaces for releases, and the project that they are put into."""
 
     enabled: StrictBool = True
+    """False puts releases into the registration namespaces: their owners then hold Helm's records and all Secrets of them."""
     label_value: LabelValue = Field("", alias="labelValue")
+    """The project of these namespaces; empty for ``global.cattle.systemProjectId``, and without that for no project."""
 
 
 class ClusterRoleRefs(Section):
@@ -245,8 +247,12 @@ class HelmController(Section):
     """The name in the managed-by annotation of HelmCharts while this one is not enabled."""
     job_image: str = Field("", alias="jobImage")
     """The image of the Jobs that run Helm; empty for the one of this release."""
-    job_cluster_role: str = Field("cluster-admin", alias="jobClusterRole")
-    """The ClusterRole that the account of such a Job is bound to, unless the chart names its own."""
+    job_cluster_role: str = Field(HELM_JOB_ROLE, alias="jobClusterRole", min_length=1)
+    """The ClusterRole that the account of such a Job has in the namespace of its release, while the Job runs, unless the chart
+    names its own.  Only ``cluster-admin`` holds in all namespaces."""
+    administrators_cluster_role: str = Field(CLUSTER_ADMIN, alias="administratorsClusterRole")
+    """The same for HelmCharts that administrators made themselves, which the usual controller gives ``cluster-admin``; empty for
+    ``jobClusterRole``."""
     quiet_seconds: int = Field(2, alias="quietSeconds", ge=0, le=5, strict=True)
     """How long chart and values must stay as they are before Helm runs again: many changes in a row are one upgrade.  A run
     waits at most four times as long, well below the deadline of an event."""
@@ -349,12 +355,36 @@ class Config(Section):
         return self.global_.cattle.project_label
 
     @property
+    def dedicated(self) -> bool:
+        """Whether releases have namespaces of their own, which the owners of the project have no rights in."""
+        return self.helm_project_operator.project_release_namespaces.enabled and bool(self.project_label)
+
+    @property
     def release_project_id(self) -> str:
-        """Project id that dedicated release namespaces get; empty when there are none."""
-        release = self.helm_project_operator.project_release_namespaces
-        if not release.enabled or not self.project_label:
+        """Project id that dedicated release namespaces get; empty when there are none, or they are put into no project."""
+        if not self.dedicated:
             return ""
-        return release.label_value or self.global_.cattle.system_project_id
+        return self.helm_project_operator.project_release_namespaces.label_value or self.global_.cattle.system_project_id
+
+    @property
+    def cluster_admins(self) -> tuple[str, ...]:
+        """The settings that give Helm's Jobs all rights in all namespaces, as paths in the file."""
+        operator = self.helm_project_operator
+        controller = operator.helm_controller
+        named = {
+            "helmController.jobClusterRole": controller.job_cluster_role,
+            "helmController.administratorsClusterRole": controller.administrators_cluster_role,
+            **{f"charts[{index}].jobClusterRole": chart.job_cluster_role for index, chart in enumerate(operator.charts)},
+        }
+        return tuple(f"helmProjectOperator.{path}" for path, role in named.items() if role == CLUSTER_ADMIN)
+
+    @property
+    def job_cluster_roles(self) -> frozenset[str]:
+        """The ClusterRoles that accounts of Helm's Jobs may get."""
+        operator = self.helm_project_operator
+        controller = operator.helm_controller
+        roles = {controller.job_cluster_role, controller.administrators_cluster_role}
+        return frozenset({*roles, *(chart.job_cluster_role for chart in operator.charts)} - {""})
 
     @property
     def denied_project_ids(self) -> frozenset[str]:

@@ -98,6 +98,10 @@ LOCK_IGNORE = "tenantry.dev/lock-ignore"
 ADOPT = "tenantry.dev/adopt"
 """Annotation ``true`` with which an administrator lets Tenantry take over an existing namespace."""
 
+ALLOW_DELETION = "tenantry.dev/allow-deletion"
+"""Annotation ``true`` with which an administrator lets a namespace be deleted that a project or a release uses.  Only the
+policy ``tenantry-guard-namespaces`` reads it."""
+
 REGISTERED_CONDITION = "tenantry.dev/Registered"
 """Condition on a Namespace that says why its project is not served; absent when all is well."""
 
@@ -118,6 +122,12 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 SYSTEM_NAMESPACE = "tenantry-system"
 """Where the functions and their ServiceAccounts live."""
+
+HELM_JOB_ROLE = "tenantry-helm-job"
+"""The ClusterRole of ours for the Jobs that run Helm: what an admin of one namespace may do."""
+
+CLUSTER_ADMIN = "cluster-admin"
+"""Kubernetes' own ClusterRole with all rights."""
 
 REGISTRATION_PREFIX = "cattle-project-"
 HARDENING_POLICY = "hpo-generated-default"

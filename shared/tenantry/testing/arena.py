@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -61,9 +61,12 @@ class Arena:
         folder: for files; must exist.
         bug: a seeded mutation that the processes run with.
         settle_s: how long it may take until nothing goes on any more.
+        without: names of admission policies to be left out, or ``all``.
     """
 
-    def __init__(self, workload: Workload, folder: Path, *, bug: str = "", settle_s: float = SETTLE_S) -> None:
+    def __init__(
+        self, workload: Workload, folder: Path, *, bug: str = "", settle_s: float = SETTLE_S, without: Collection[str] = ()
+    ) -> None:
         self.workload = workload
         self.logs: list[tuple[int, str]] = []
         self.hands: Api
@@ -78,6 +81,7 @@ class Arena:
         self._folder = folder
         self._bug = bug
         self._settle_s = settle_s
+        self._without = without
         self._stack = AsyncExitStack()
         self._sources: list[ApiServerSource] = []
         self._manifests: Manifests
@@ -109,7 +113,7 @@ class Arena:
             await installer.apply(KINDS[document["kind"]], document)
             if document["kind"] == CUSTOM_RESOURCE_DEFINITION.kind:
                 await until_served(installer, document)
-        await install(installer, [function], load_config(config_path), say)
+        await install(installer, [function], load_config(config_path), say, without=self._without)
         self.hands = await enter(await Api.connect(field_manager=HANDS, kubeconfig=plane.kubeconfig, concurrency=64))
         watcher = await enter(await Api.connect(field_manager="observer", kubeconfig=plane.kubeconfig))
         broker, triggers = deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")

@@ -1,5 +1,7 @@
 """pytest fixtures: ``control_plane``, ``admin``, ``identity``, ``knative``; ``fault_proxy``, ``fault_arena``, ``fault_matrix``.
 
+``TENANTRY_WITHOUT`` names admission policies, with commas between them, or says ``all``: `identity`, `knative` and `fault_arena`
+leave these out, so that it shows which tests fail without them.
 Modules share a control plane for as long as it is as good as new; their tests keep apart by the names of their projects and
 namespaces.
 Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
@@ -8,6 +10,7 @@ installed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from tenantry.testing.workload import Workload
 
 ADMIN_MANAGER = "tests-admin"
+WITHOUT = "TENANTRY_WITHOUT"
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +86,7 @@ async def identity(
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
 
         async def open_identity(function: str, config: Config | None = None) -> Path:
-            await install(api, [function], config or Config(), _silent)
+            await install(api, [function], config or Config(), _silent, without=policies_left_out())
             if function not in opened:
                 opened[function] = Identity(api, function, folder, control_plane.kubeconfig, _silent)
                 await opened[function].open()
@@ -106,6 +110,7 @@ async def knative(
     async with AsyncExitStack() as stack:
 
         async def start(config: dict[str, Any] | None = None, *, through: FaultProxy | None = None, **options: Any) -> Knative:
+            options.setdefault("without", policies_left_out())
             kubeconfig = through.kubeconfig_for(control_plane.kubeconfig) if through else control_plane.kubeconfig
             running = Knative(kubeconfig, tmp_path_factory.mktemp("knative"), config=config, **options)
             return await stack.enter_async_context(running)
@@ -140,6 +145,7 @@ async def fault_arena(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[A
     async with AsyncExitStack() as stack:
 
         async def start(workload: Workload, **options: Any) -> Arena:
+            options.setdefault("without", policies_left_out())
             return await stack.enter_async_context(Arena(workload, tmp_path, **options))
 
         yield start
@@ -151,6 +157,13 @@ def fault_matrix() -> Callable[..., Awaitable[Report]]:
     from tenantry.testing.matrix import run_matrix
 
     return run_matrix
+
+
+def policies_left_out() -> frozenset[str]:
+    """The admission policies that this run leaves out."""
+    from tenantry.local.policies import left_out
+
+    return left_out(os.environ.get(WITHOUT, ""))
 
 
 def _silent(line: str) -> None:

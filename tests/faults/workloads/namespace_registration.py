@@ -9,6 +9,7 @@ from tenantry.testing.world import Moment
 PROJECT, HOME, CHART = "field.cattle.io/projectId", "cattle-project-p-@", "dummy.cattle.io.v1alpha1"
 JOIN, MOVE, BAD, DENIED = (namespace("a-@", {PROJECT: id_}) for id_ in ("p-@", "q-@", "Bad_@", "p-denied"))
 LEAVE, LEAVE_TOO, JOIN_TOO = namespace("a-@"), namespace("b-@"), namespace("b-@", {PROJECT: "p-@"})
+MAY_GO = edit("Namespace", HOME, "", "/metadata/annotations/tenantry.dev~1allow-deletion", "true")
 THEIRS, VANISH, POLICY = {"foreign.example/owner": "them"}, delete("Namespace", "a-@"), "hpo-generated-default"
 FOREIGN, HELD = namespace(HOME, THEIRS), namespace("a-@", {PROJECT: "p-@"}, finalizers=["foreign.example/hold"])
 
@@ -46,7 +47,7 @@ workload.scenario("leave", LEAVE, LEAVE_TOO, before=[JOIN_TOO, JOIN], other=[JOI
 workload.scenario("orphan-return", LEAVE, JOIN, before=[JOIN])
 workload.scenario("delete-last", delete("Namespace", "a-@", gone=True), before=[JOIN], other=[JOIN, LEAVE, VANISH])
 workload.scenario("delete-held", VANISH, before=[HELD], other=[HELD, LEAVE, HELD, VANISH])
-workload.scenario("rebuild", delete("Namespace", HOME, gone=True), before=[JOIN])
+workload.scenario("rebuild", delete("Namespace", HOME, gone=True), before=[JOIN, MAY_GO])
 workload.scenario("drift-labels", edit("Namespace", HOME, "", "/metadata/labels/helm.cattle.io~1projectId"), before=[JOIN])
 workload.scenario("drift-chart", edit("ConfigMap", CHART, HOME, "/data/values.yaml", "x: 1"), before=[JOIN])
 workload.scenario("drift-immutable", edit("ConfigMap", CHART, HOME, "/immutable", True), before=[JOIN])

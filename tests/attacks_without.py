@@ -1,0 +1,90 @@
+"""Runs the tests that name an admission policy with that policy switched off: each must fail, or it shows nothing.
+
+    python tests/attacks_without.py NAME [arguments of pytest]   NAME: a policy, or all
+
+A test names the policies that it fails without: ``@pytest.mark.check("a-33", without="tenantry-guard-projects")``.  Only a test
+that fails itself counts; one whose fixtures fail, or that is expected to fail anyhow, shows nothing either.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection
+
+import pytest
+
+from attacks_table import policies, without
+from checks_table import ROOT
+
+ALL = "all"
+FAILED, PASSED, EXPECTED = "failed", "passed", "is expected to fail anyhow"
+
+
+class Judge:
+    """A pytest plugin: keeps the tests that name the policy, and notes how each ends."""
+
+    def __init__(self, policy: str) -> None:
+        self.policy = policy
+        self.ended: dict[str, str] = {}
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        concerned = [item for item in items if self.concerns(item)]
+        kept = [item for item in concerned if item.get_closest_marker("xfail") is None]
+        self.ended |= {item.nodeid: EXPECTED for item in concerned if item not in kept}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+    def concerns(self, item: pytest.Item) -> bool:
+        """Whether a test says that it fails without the policy."""
+        named = {name for mark in item.iter_markers("check") for name in without(mark)}
+        return bool(named) if self.policy == ALL else self.policy in named
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.note(report.nodeid, report.when or "", report.outcome)
+
+    def note(self, test: str, when: str, outcome: str) -> None:
+        """How a phase of a test ended."""
+        if when == "call":
+            self.ended[test] = outcome
+        elif outcome != PASSED and test not in self.ended:
+            self.ended[test] = f"did not run: {outcome} at {when}"
+
+    def findings(self) -> list[str]:
+        """What speaks against the tests, a line for each; empty when each of them failed."""
+        if not self.ended:
+            return [f"no test names {self.policy}"]
+        return [f"{test}: {how}, though it must fail" for test, how in sorted(self.ended.items()) if how != FAILED]
+
+
+def usage(arguments: Collection[str], known: Collection[str]) -> str:
+    """What is wrong with the arguments; else empty."""
+    name = next(iter(arguments), "")
+    if name and name in {ALL, *known}:
+        return ""
+    return f"no policy {name or 'is named'}; there are {', '.join(sorted(known))}, and {ALL}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests and judge; 0 when each failed."""
+    if wrong := usage(arguments, policies()):
+        print(wrong, file=sys.stderr)
+        return 2
+    policy, *more = arguments
+    os.environ["TENANTRY_WITHOUT"] = policy
+    os.chdir(ROOT)
+    judge = Judge(policy)
+    code = pytest.main(["-q", "--tb=line", "-m", "check", "-p", "no:cacheprovider", *more], plugins=[judge])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return int(code)
+    findings = judge.findings()
+    print(
+        f"\nwithout {policy}: {sum(how == FAILED for how in judge.ended.values())} of {len(judge.ended)} tests fail, as they must"
+    )
+    for line in findings:
+        print(line)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
