@@ -1,6 +1,6 @@
 """The unit jobs of release-provisioning: HelmCharts come, change, change hands and go; what runs Helm drifts and is put back.
 
-No node: pods stay pending until a step ends them. Neither held deletions nor still values are waited for: what the one leaves
+No node: pods stay pending. Neither held deletions nor still values are waited for: what the one leaves
 ends with the sweep, the other would only take time.
 """
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from tenantry.model import kinds
 from tenantry.model.conditions import find_condition
-from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, HELM_API_VERSION
+from tenantry.model.names import CHART_MANAGED_BY, HELM_API_VERSION
 from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
 
-from ._helm_jobs import OURS, SYSTEM, ended, helm_has_rights_while_it_runs, rights_are_those_of_a_job, runs_helm_for_ours_only
+from ._helm_jobs import OURS, SYSTEM, helm_has_rights_while_it_runs, rights_are_those_of_a_job, runs_helm_for_ours_only
 
 THEIRS, PLACE, PROJECTS = "helm-controller", "r-@", {HELM_API_VERSION: "dummy.cattle.io/v1alpha1"}
 
@@ -22,15 +22,10 @@ def chart(values: str = "a: 1", annotations: dict[str, str] | None = None, **spe
     return apply("HelmChart", "a-@", SYSTEM, spec=asked, annotations={CHART_MANAGED_BY: OURS} | PROJECTS | (annotations or {}))
 
 
-FIRST, SECOND, THIRD, HANDED = chart(), chart("a: 2"), chart("a: 3"), chart(annotations={CHART_MANAGED_BY: THEIRS})
+FIRST, SECOND, HANDED = chart(), chart("a: 2"), chart(annotations={CHART_MANAGED_BY: THEIRS})
 HOME, BINDING = namespace(PLACE), f"helm-{SYSTEM}-a-@"
-WIDE = apply("HelmChart", "a-@", SYSTEM, spec={"chart": "tiny", "chartContent": "H4sIAAAA"}, annotations={CHART_MANAGED_BY: OURS})
 VANISH = delete("HelmChart", "a-@", SYSTEM)
 MORE, TAKEN = apply("HelmChartConfig", "a-@", SYSTEM, spec={"valuesContent": "b: 2"}), apply("Secret", "chart-values-a-@", SYSTEM)
-DONE, LOST, AWAY = ended("helm-install-a-@"), ended("helm-install-a-@", "Failed"), ended("helm-delete-a-@")
-ACCOUNT = {"kind": "ServiceAccount", "name": "helm-a-@", "namespace": SYSTEM}
-EVERYTHING = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-BEFORE = apply("ClusterRoleBinding", BINDING, roleRef=EVERYTHING, subjects=[ACCOUNT], labels={CHART_LABEL: "a-@"})
 workload = Workload(
     "release-provisioning",
     config={"helmProjectOperator": {"helmController": {"quietSeconds": 0}}},
@@ -50,12 +45,5 @@ handed = [HOME, FIRST, HANDED]
 workload.scenario("chart-handed-over", HANDED, before=handed[:2], other=handed, gives_away=True)  # what ran Helm stays
 workload.scenario("chart-bad", chart("- no map"), FIRST, before=[HOME])
 workload.scenario("chart-taken", FIRST, before=[HOME, TAKEN])
-workload.scenario("chart-wide", WIDE)
-workload.scenario("job-done", DONE, before=[HOME, FIRST], other=[HOME, FIRST, DONE])
-workload.scenario("job-lost", LOST, before=[HOME, chart(backOffLimit=0)], other=[HOME, chart(backOffLimit=0), LOST])
-workload.scenario("job-again", SECOND, before=[HOME, FIRST, DONE], other=[HOME, THIRD, DONE, SECOND])
-workload.scenario("job-uninstalls", VANISH, before=[HOME, FIRST, DONE], other=[HOME, SECOND, DONE, VANISH])
-workload.scenario("job-uninstalled", AWAY, before=[HOME, FIRST, DONE, VANISH], other=[HOME, FIRST, DONE, VANISH, AWAY])
-workload.scenario("rights-of-before", BEFORE, SECOND, before=[HOME, FIRST, DONE], other=[HOME, THIRD, DONE, BEFORE, SECOND])
 workload.scenario("drift-job", delete("Job", "helm-install-a-@", SYSTEM), before=[HOME, FIRST])
 workload.scenario("drift-binding", edit("RoleBinding", BINDING, PLACE, "/subjects", []), SECOND, before=[HOME, FIRST])
