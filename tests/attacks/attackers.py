@@ -94,20 +94,36 @@ class Attackers:
             await self._bind(name, LEVELS[actor], namespace)
         if actor in RULES:
             await self._allow(name, RULES[actor])
+        api = await self.thief(HOME, name, actor)
+        self._names[api] = name
+        return api
+
+    async def thief(self, namespace: str, account: str, actor: str = "thief") -> Api:
+        """Who has a token of a ServiceAccount, as a client of his own."""
+        path = await self._kubeconfig_of(namespace, account)
+        return await self._stack.enter_async_context(await Api.connect(field_manager=actor, kubeconfig=path))
+
+    async def kubeconfig(self, actor: str, namespace: str, *cluster_roles: str) -> Path:
+        """The kubeconfig of an owner or editor, who has these ClusterRoles in his namespace, too."""
+        attacker = await self.someone(actor, namespace)
+        name = self._names[attacker]
+        for role in cluster_roles:
+            await self._bind(name, role, namespace, called=role)
+        return await self._kubeconfig_of(HOME, name)
+
+    async def _kubeconfig_of(self, namespace: str, account: str) -> Path:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        answer = await self.admin.request("POST", SERVICE_ACCOUNT.path(HOME, name) + "/token", None, request)
+        answer = await self.admin.request("POST", SERVICE_ACCOUNT.path(namespace, account) + "/token", None, request)
         config = yaml.safe_load(self._kubeconfig.read_text())
         for user in config["users"]:
             user["user"] = {"token": answer["status"]["token"]}
         for cluster in config["clusters"]:
             if authority := cluster["cluster"].get("certificate-authority"):
                 cluster["cluster"]["certificate-authority"] = str((self._kubeconfig.parent / authority).resolve())
-        path = self._folder / f"{name}.kubeconfig"
+        path = self._folder / f"{account}-{token()}.kubeconfig"
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
-        api = await self._stack.enter_async_context(await Api.connect(field_manager=actor, kubeconfig=path))
-        self._names[api] = name
-        return api
+        return path
 
     async def allow(self, attacker: Api, *rules: Object) -> None:
         """Give somebody further rights in the whole cluster, and wait until the API server knows."""
@@ -134,12 +150,15 @@ class Attackers:
         await self.admin.create(CLUSTER_ROLE, body)
         await self._bind(name, role)
 
-    async def _bind(self, name: str, cluster_role: str, namespace: str = "") -> None:
+    async def _bind(self, name: str, cluster_role: str, namespace: str = "", called: str = "") -> None:
         kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
         binding = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
-            "metadata": {"name": cluster_role if not namespace else name, **({"namespace": namespace} if namespace else {})},
+            "metadata": {
+                "name": called or (cluster_role if not namespace else name),
+                **({"namespace": namespace} if namespace else {}),
+            },
             "roleRef": {"apiGroup": kind.group, "kind": CLUSTER_ROLE.kind, "name": cluster_role},
             "subjects": [{"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": HOME}],
         }

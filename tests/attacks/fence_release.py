@@ -24,7 +24,7 @@ from tenantry.model.kinds import (
 RBAC = "rbac.authorization.k8s.io"
 SYSTEM, HOME, RELEASE, FOREIGN, TAKEN = "cattle-helm-system", "cattle-project-p-jobs", "jobs-dummy", "nobodys", "taken-dummy"
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
-IMAGE = "ghcr.io/tenantry/helm-job:0.1.0"
+IMAGE = "image.invalid/tenantry/helm-job:0.1.0"
 OPERATED, PROJECT_ID, LABEL = "helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId", "field.cattle.io/projectId"
 FOR, CHART = "tenantry.dev/project-helm-chart", "helmcharts.helm.cattle.io/chart"
 MANAGED_BY, FINALIZER = "helmcharts.cattle.io/managed-by", "tenantry.dev/helm-chart"

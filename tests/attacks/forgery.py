@@ -233,7 +233,7 @@ _LABELS = (
 
 
 @asynccontextmanager
-async def forging(urls: Sequence[str], forger: Forger, *, at_once: int = 2) -> AsyncIterator[Counter[int]]:
+async def forging(urls: Sequence[str], forger: Forger, *, at_once: int = 8) -> AsyncIterator[Counter[int]]:
     """Forged events without end, so many at a time to each function; how each was answered."""
     async with Wire() as wire:
 

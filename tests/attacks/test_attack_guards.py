@@ -341,6 +341,7 @@ async def test_a_garbage_collector_deletes_no_namespace_in_use(scene: Scene, adm
     """An owner reference that somebody puts on a release namespace ends nothing when its owner goes, unlike on one of nobody."""
     owner = await create(scene.labeller, NAMESPACE, body(f"evil-{token()}"))
     free = await create(scene.labeller, NAMESPACE, body(f"free-{token()}"))
+    before = await scene.owners.get(NAMESPACE, scene.release)
     reference = {"apiVersion": "v1", "kind": "Namespace", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
     for name in (scene.release, free["metadata"]["name"]):
         await scene.labeller.json_patch(
@@ -352,6 +353,8 @@ async def test_a_garbage_collector_deletes_no_namespace_in_use(scene: Scene, adm
         return await admin.get(NAMESPACE, free["metadata"]["name"]) is None
 
     await eventually(collected, within=2 * NAMESPACE_GONE_S, what="the garbage collector ends what is nobody's")
+    found = await scene.owners.get(NAMESPACE, scene.release)
+    assert (found["metadata"]["uid"], is_terminating(found)) == (before["metadata"]["uid"], False)
     await scene.all_is_as_it_was()
 
 

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers
 from flawless import flawless
-from people import OPERATED, PROJECT_ID, token
+from people import OPERATED, ORPHANED, PROJECT_ID, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project
 from writing import WAYS, Way, create, with_part
@@ -31,6 +31,7 @@ from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
     HELM_RELEASE,
+    NAMESPACE,
     NAMESPACE_SCOPE,
     PROJECT_HELM_CHART,
     ROLE,
@@ -284,6 +285,18 @@ async def test_what_is_deleted_goes_to_its_end(aggregating: Knative, admin: Api)
     owners = Owners(admin, eventually_s=30)
     for kind, name in [(CONFIG_MAP, owner["metadata"]["name"]), *made]:
         await owners.away(kind, name, "default")
+
+
+@pytest.mark.check("hpo-87", without="tenantry-guard-namespaces")
+async def test_a_namespace_in_use_stays_while_its_function_is_away(aggregating: Knative, admin: Api) -> None:
+    """No function that makes namespaces runs: what is in use stays, what is marked as orphaned goes."""
+    owners = Owners(admin)
+    project = await Project(owners).set_up()
+    for name in (project.home, project.place):
+        await refused(admin.delete(NAMESPACE, name), "is in use", ORPHANED)
+        await owners.label(name, {ORPHANED: "true"})
+        await admin.delete(NAMESPACE, name)
+        await owners.gone(name)
 
 
 async def test_every_policy_of_ours_type_checks(aggregating: Knative, admin: Api) -> None:

@@ -197,6 +197,7 @@ async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: H
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
 
 
+@pytest.mark.check("a-62")
 async def test_the_next_helm_comes_when_the_last_one_has_ended(helm: HelmPeople) -> None:
     """A pod that is evicted while Helm works, as at a node drain, is followed by the next only after Helm has ended in it."""
     name = f"drained-{token()}"
@@ -394,8 +395,8 @@ async def test_administrators_charts_have_every_right_while_a_job_runs(helm: Hel
 
 
 async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople) -> None:
-    """The account of a Job has the role that the configuration names for its chart, in the namespace of the release; what it lacks
-    is told with the setting that gives more."""
+    """The account of a Job has the role that the configuration names for its chart, in the namespace of the release; what it
+    lacks is told with the setting that gives more."""
     name = f"narrow-{token()}"
     class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7}
     content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(class_))
@@ -451,7 +452,7 @@ async def test_the_documented_extension_adds_to_the_shipped_role(helm: HelmPeopl
 
 
 async def test_rights_of_before_are_taken_away(helm: HelmPeople, system: Knative) -> None:
-    """The ClusterRoleBinding that an older version left for a HelmChart at rest goes at the next look, and nothing else happens."""
+    """The ClusterRoleBinding that an older version left for a HelmChart at rest goes at the sweep, and nothing else happens."""
     name = f"before-{token()}"
     await helm.ask(name, valuesContent="greeting: old")
     await helm.says(name, "Complete")

@@ -2,7 +2,7 @@
 
 A RoleBinding comes after its Role.  Each member is a plan of its own, so that one that refuses does not hold up the
 others.  What another projection left is taken away only after the new one stands, so that no account is without
-rights in between.
+rights in between.  Where others are bound to a Role of ours nothing is added, see `others`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from scope_binding.namespace_scopes.names import (
     RUNTIME_PREFIX,
     label_value,
 )
+from scope_binding.namespace_scopes.others import is_held, kept, rules_of, strangers
 from scope_binding.namespace_scopes.projection import Grant, Projection, stale
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model.difference import entries_of
@@ -93,13 +94,37 @@ def _is_replaced(leftover: Object, wanted: Container[str]) -> bool:
 
 
 def _grant_plan(grant: Grant, seen: Seen) -> Plan:
+    if is_held(grant.place, seen):
+        return _held_plan(grant, seen)
     role = Apply(ROLE, grant.role(), seen.roles.get(grant.place), create_only=True)
     if not grant.accounts:
         return Plan(((role,),))
     live, wanted = seen.bindings.get(grant.place), grant.binding()
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
         return Plan(((role,), (Delete(ROLE_BINDING, live),)))  # a roleRef cannot change; the next look makes it anew
-    return Plan(((role,), (Apply(ROLE_BINDING, wanted, live, create_only=True),)))
+    binding = Apply(ROLE_BINDING, wanted, live, create_only=True)
+    if live is not None and grant.place in seen.growing and strangers(grant, seen):
+        return Plan(((_without_strangers(grant, live),), (role,), (binding,)))  # who is not meant goes before more comes
+    return Plan(((role,), (binding,)))
+
+
+def _held_plan(grant: Grant, seen: Seen) -> Plan:
+    """What is there only becomes less: rules and subjects that are not wanted go, and nothing comes."""
+    role, binding = seen.roles.get(grant.place), seen.bindings.get(grant.place) if grant.accounts else None
+    writes: list[Write] = []
+    if binding is not None and binding.get("roleRef") != grant.binding()["roleRef"]:
+        writes.append(Delete(ROLE_BINDING, binding))
+    elif binding is not None:
+        writes.append(_without_strangers(grant, binding))
+    if rules_of(role):
+        writes.append(Apply(ROLE, {**grant.role(), "rules": kept(grant, seen)}, role))
+    return Plan((tuple(writes),)) if writes else Plan()
+
+
+def _without_strangers(grant: Grant, live: Object) -> Apply:
+    there = live.get("subjects") or ()
+    fewer = [subject for subject in grant.subjects() if subject in there]
+    return Apply(ROLE_BINDING, {**grant.binding(), "subjects": fewer}, live)
 
 
 def _deletions(leftovers: list[Object], told_with: Write | None = None, notice: Notice | None = None) -> Iterator[Delete]:
@@ -123,7 +148,10 @@ def _told(member: str, grants: list[Grant], seen: Seen) -> Notice | None:
     scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
     if not scopes:
         return None
-    accounts = sorted({account for grant in grants for account in grant.accounts})
+    accounts = sorted({account for grant in grants if not is_held(grant.place, seen) for account in grant.accounts})
+    if not accounts and any(grant.accounts for grant in grants):
+        note = f"nothing was added in namespace {member}, since others are bound to Roles there that are to be filled"
+        return Notice(scopes[0].live, "RightsHeld", note, "Project", "Warning")
     if accounts:
         note = f"rights in namespace {member} are as declared and consented to, for {', '.join(accounts)}"
         return Notice(scopes[0].live, "RightsProjected", note, "Project")

@@ -1,0 +1,497 @@
+"""Helm's own records against those who may write beside a release: what Helm runs and deletes never follows from what they wrote.
+
+Two halves stop it, and neither needs the other.  The policy ``tenantry-guard-records`` refuses the write.  And where an
+administrator plants the forged record for the attacker, or the policy is away, the account of Helm's Job has no right for what it
+names, nor any right when no Job runs.  Only a chart that an administrator gave ``cluster-admin`` has the first half alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from attackers import Attackers, forged, manifest
+from flawless import flawless
+from locking import Helm, end_hook
+from people import registration
+from projects_releases import (
+    NAMED,
+    OWN_ROLE,
+    PLAIN,
+    WIDE,
+    Scene,
+    chart,
+    cluster_admin,
+    configuration,
+    hook,
+    may,
+    own_role,
+    records_of,
+    refused,
+    release,
+    rewrite,
+    steps_to_rewrite,
+    unharmed,
+    victims,
+)
+from releases import SYSTEM, Owners
+from times import HELM_S, POLICY_S
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
+from tenantry.local.knative import Knative
+from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    HELM_CHART,
+    HELM_RELEASE,
+    JOB,
+    NAMESPACE,
+    POD,
+    RESOURCE_QUOTA,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Object,
+    labels_of,
+)
+from tenantry.testing import eventually
+from tenantry.testing.helm import unpacked
+
+GUARD = "tenantry-guard-records"
+FUNCTIONS = ("namespace-registration", "release-provisioning", "lock-enforcement")
+ACTORS = [
+    pytest.param("owner", id="owner"),
+    pytest.param("editor", id="editor", marks=pytest.mark.check("a-5", without=GUARD)),
+]
+"""Whoever may write Secrets and ConfigMaps beside the release."""
+
+
+@pytest.fixture(scope="module", params=["registration", "dedicated"])
+def dedicated(request: pytest.FixtureRequest) -> bool:
+    """Where releases are: beside their owners, as without any configured id, or in namespaces of their own."""
+    return str(request.param) == "dedicated"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def system(
+    knative: Callable[..., Awaitable[Knative]], admin: Api, tmp_path_factory: pytest.TempPathFactory, *, dedicated: bool
+) -> AsyncIterator[Knative]:
+    """The functions, the local runner of Jobs with a real Helm, and charts with each kind of role."""
+    await admin.apply(CLUSTER_ROLE, own_role())
+    config = configuration(chart(tmp_path_factory.mktemp("chart") / "tiny"), dedicated=dedicated)
+    running = await knative(config, functions=FUNCTIONS, helm=ensure_helm(Lines()))
+    async with flawless(running):
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def attackers(
+    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Attackers]:
+    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
+        yield made
+
+
+@pytest.fixture
+def owners(admin: Api, system: Knative) -> Owners:
+    del system
+    return Owners(admin, HELM_S)
+
+
+@pytest.fixture
+def actor() -> str:
+    return "owner"
+
+
+@pytest.fixture
+def version() -> str:
+    return PLAIN
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scene(owners: Owners, version: str, *, dedicated: bool) -> Scene:
+    made = await release(owners, version, dedicated=dedicated)
+    await made.greets("hello")
+    await made.complete()
+    return made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def attacker(scene: Scene, attackers: Attackers, actor: str) -> Api:
+    """Somebody with this level where the release is, and in the registration namespace of its project."""
+    return await attackers.someone(actor, *{scene.home, registration(scene.project)})
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def owner(scene: Scene, attackers: Attackers) -> Api:
+    """The owner of the project: only he may change ProjectHelmCharts."""
+    return await attackers.someone("owner", *{scene.home, registration(scene.project)})
+
+
+def says_why(words: str) -> None:
+    """The refusal names the policy, the rule and the way out."""
+    assert GUARD in words
+    assert "records.tenantry.dev" in words
+    assert "ProjectHelmChart" in words
+
+
+@pytest.mark.check("a-1", without=GUARD)
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_hook_in_a_record_gives_nobody_the_cluster(scene: Scene, attacker: Api, owner: Api) -> None:
+    """A pre-delete hook with a binding to cluster-admin: its write is refused; planted all the same, Helm lacks the right for it,
+    and says so."""
+    eve = f"eve-{scene.release}"
+    hooks = [hook(cluster_admin(eve), "pre-delete", "pre-upgrade", "pre-rollback")]
+    record = await scene.record()
+    words = await refused(attacker.json_patch(SECRET, scene.record_name, scene.home, steps_to_rewrite(record, hooks=hooks)))
+    says_why(words)
+    await scene.still_works(owner, "again")
+
+    name = max(await records_of(scene.admin, scene.home))
+    record = await scene.owners.get(SECRET, name, scene.home)
+    await rewrite(scene, attacker, record, hooks=hooks)
+    await scene.unwanted(owner)
+
+    told = await scene.says("Retrying")
+    assert "clusterrolebindings" in told
+    assert "charts[].jobClusterRole" in told
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    await scene.admin.json_patch(SECRET, name, scene.home, steps_to_rewrite(record))
+    await scene.gone()
+    await scene.without_rights()
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await records_of(scene.admin, scene.home) == []
+
+
+@pytest.mark.check("a-1", without=GUARD)
+@pytest.mark.parametrize("version", [WIDE])
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_chart_with_every_right_is_kept_by_the_policy(scene: Scene, attacker: Api, owner: Api) -> None:
+    """Where an administrator wrote cluster-admin for a chart, the record cannot be forged; the release goes as it came."""
+    eve = f"eve-{scene.release}"
+    hooks = [hook(cluster_admin(eve), "pre-delete")]
+    steps = steps_to_rewrite(await scene.record(), hooks=hooks)
+    words = await refused(attacker.json_patch(SECRET, scene.record_name, scene.home, steps))
+    await scene.unwanted(owner)
+    await scene.gone()
+
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    says_why(words)
+    assert await scene.admin.get(CONFIG_MAP, scene.release, scene.home) is None
+
+
+@pytest.mark.parametrize("version", [WIDE])
+async def test_a_forged_record_is_a_weapon_where_nothing_stops_it(scene: Scene, owner: Api) -> None:
+    """So that the others show something: written by an administrator, for a chart with every right, the same record works."""
+    eve = f"eve-{scene.release}"
+    steps = steps_to_rewrite(await scene.record(), hooks=[hook(cluster_admin(eve), "pre-delete")])
+    await scene.admin.json_patch(SECRET, scene.record_name, scene.home, steps)
+    await scene.unwanted(owner)
+    await scene.gone()
+
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is not None
+    await scene.admin.delete(CLUSTER_ROLE_BINDING, eve)
+
+
+@pytest.mark.check("a-2", without=GUARD)
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_forged_manifest_deletes_nothing_of_a_neighbour(scene: Scene, attacker: Api, owner: Api) -> None:
+    """Objects and the namespace of another project in a record's manifest: Helm does not touch them at an upgrade, nor at an
+    uninstallation."""
+    theirs = await victims(scene)
+    named = [
+        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": was["metadata"]["name"], "namespace": namespace}}
+        for kind, was in theirs
+        for namespace in [was["metadata"].get("namespace", "")]
+    ]
+    record = await scene.record()
+    own = str(unpacked(record)["manifest"])
+    says_why(await rewrite(scene, attacker, record, manifest=own + manifest(named)))
+    await scene.change(owner, "upgraded")  # Helm deletes what the record has and the chart has not
+    told = await scene.says("Retrying")
+    await unharmed(scene, theirs)
+    assert "forbidden" in told
+
+    await scene.unwanted(owner)
+    await scene.job("delete", lambda job: (job.get("status") or {}).get("failed"))
+    await unharmed(scene, theirs)
+
+
+@pytest.mark.check("a-3", without=GUARD)
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_release_is_not_made_anew_for_its_status(scene: Scene, attacker: Api, owner: Api) -> None:
+    """With ``status: failed`` the next Job would uninstall the release, hooks and data included: the write is refused, and the
+    data stay."""
+    eve = f"eve-{scene.release}"
+    hooks = [hook(cluster_admin(eve), "pre-delete")]
+    steps = steps_to_rewrite(await scene.record(), "failed", hooks=hooks)
+    words = await refused(attacker.json_patch(SECRET, scene.record_name, scene.home, steps))
+
+    await scene.still_works(owner, "upgraded")
+    says_why(words)
+    assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+
+
+@pytest.mark.check("a-4", without=GUARD)
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_nothing_that_helm_would_read_can_be_written(scene: Scene, attacker: Api, owner: Api) -> None:
+    """A ConfigMap, a higher revision, another release's name, a record under another name or type, by every way that the API has,
+    and the deletion of records: all are refused. Other Secrets and ConfigMaps, and Helm in a namespace of one's own, are free."""
+    eve, home = f"eve-{scene.release}", scene.home
+    real, hooks = await scene.record(), [hook(cluster_admin(eve), "pre-delete", "pre-upgrade")]
+    higher = forged(real, 7, hooks=hooks)
+    beside = forged(real, 7, kind=CONFIG_MAP, hooks=hooks)
+    other = forged(real, 1, hooks=hooks)
+    other["metadata"] |= {"name": "sh.helm.release.v1.other.v1", "labels": {**labels_of(other), "name": "other"}}
+    renamed = {**higher, "metadata": {**higher["metadata"], "name": "harmless"}, "type": "Opaque"}
+    typed = {**higher, "metadata": {"name": "harmless", "namespace": home}}
+    generated = {**higher, "metadata": {"generateName": "sh.helm.release.v1.x.v", "namespace": home}, "type": "Opaque"}
+    for kind, body in (
+        *((SECRET, each) for each in (higher, other, renamed, typed, generated)),
+        (CONFIG_MAP, beside),
+        (CONFIG_MAP, {**beside, "metadata": {**beside["metadata"], "name": "harmless"}}),
+    ):
+        says_why(await refused(attacker.create(kind, body)))
+    says_why(await refused(attacker.apply(SECRET, higher)))
+
+    free: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": home}, "data": {"a": "MQ=="}}
+    await attacker.create(SECRET, free)
+    marks = [{"op": "add", "path": "/metadata/labels", "value": {"owner": "helm", "name": scene.release}}]
+    says_why(await refused(attacker.json_patch(SECRET, "mine", home, marks)))
+    says_why(await refused(attacker.delete(SECRET, scene.record_name, home)))
+    says_why(await refused(attacker.request("DELETE", SECRET.path(home), {"labelSelector": "owner=helm"})))
+    unmark = [{"op": "remove", "path": "/metadata/labels"}]
+    says_why(await refused(attacker.json_patch(SECRET, scene.record_name, home, unmark)))
+    await attacker.delete(SECRET, "mine", home)
+    assert (await scene.record())["metadata"]["uid"] == real["metadata"]["uid"]
+
+    await scene.still_works(owner, "again")
+    assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+
+
+@pytest.mark.check("a-4")
+async def test_a_planted_record_of_a_higher_revision_gives_nobody_the_cluster(scene: Scene, owner: Api) -> None:
+    """Written by an administrator: Helm acts on it, and lacks every right outside of the release's namespace."""
+    eve = f"eve-{scene.release}"
+    hooks = [hook(cluster_admin(eve), "pre-delete", "pre-upgrade")]
+    await scene.admin.create(SECRET, forged(await scene.record(), 7, cluster_admin(eve), hooks=hooks))
+    await scene.change(owner, "on top of it")
+    assert "clusterrolebindings" in await scene.says("Retrying")
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+
+    await scene.unwanted(owner)
+    await scene.job("delete", lambda job: (job.get("status") or {}).get("failed"))
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+
+
+@pytest.mark.check("a-9")
+async def test_helms_own_work_goes_on(scene: Scene, owner: Api, control_plane: ControlPlane, tmp_path: Path) -> None:
+    """Jobs install, upgrade and uninstall; an administrator's ``helm`` rolls back and upgrades; the lock follows each."""
+    await scene.still_works(owner, "two")
+    await scene.owners.until(HELM_RELEASE, scene.release, SYSTEM, lambda found: _locked(found, 2))
+    helm = Helm(control_plane.kubeconfig, tmp_path)
+    await helm.run("rollback", scene.release, "1", "-n", scene.home)
+    await scene.greets("hello")
+    await scene.owners.until(HELM_RELEASE, scene.release, SYSTEM, lambda found: _locked(found, 3))
+    await scene.still_works(owner, "four")
+    await scene.owners.until(HELM_RELEASE, scene.release, SYSTEM, lambda found: _locked(found, 4))
+    assert [revision for revision, _ in await scene.revisions()] == [1, 2, 3, 4]
+
+    await scene.unwanted(owner)
+    await scene.gone()
+    await scene.without_rights()
+    assert await records_of(scene.admin, scene.home) == []
+    assert await scene.admin.get(CONFIG_MAP, scene.release, scene.home) is None
+    assert await scene.admin.get(NAMESPACE, scene.home) is not None
+
+
+def _locked(found: Object, revision: int) -> bool:
+    return bool((found.get("status") or {}).get("lockedVersion") == revision)
+
+
+@pytest.mark.check("a-9")
+async def test_owners_install_what_they_like_in_their_own_namespaces(scene: Scene, attackers: Attackers, tmp_path: Path) -> None:
+    """The records of a member namespace are its owner's: Helm installs, upgrades and uninstalls there with his rights."""
+    member = f"a1-{scene.project}"
+    kubeconfig = await attackers.kubeconfig("owner", member)
+    helm = Helm(kubeconfig, tmp_path)
+    await helm.install("mine", member, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}})
+    await helm.upgrade("mine", member, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "2"}})
+    assert (await scene.owners.get(CONFIG_MAP, "c", member))["data"] == {"a": "2"}
+    await helm.run("uninstall", "mine", "-n", member)
+    assert await records_of(scene.admin, member) == []
+
+
+@pytest.mark.check("a-9", without=GUARD)
+async def test_the_verb_on_records_is_what_counts(scene: Scene, attackers: Attackers, tmp_path: Path) -> None:
+    """Who is admin of the release's namespace and no more cannot run Helm there; with the verb write on records.tenantry.dev he
+    can, as docs/helm-jobs.md says."""
+    body: Object = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": f"by-hand-{scene.name}"}}
+    rules = [{"apiGroups": ["tenantry.dev"], "resources": ["records"], "verbs": ["write"]}]
+    await scene.admin.create(CLUSTER_ROLE, {**body, "rules": rules})
+    helm = Helm(await attackers.kubeconfig("owner", scene.home), tmp_path)
+    code, said = await helm.run("rollback", scene.release, "1", "-n", scene.home, check=False)
+    assert code
+    says_why(said)
+    assert await scene.revisions() == [(1, "deployed")]
+
+    helm = Helm(await attackers.kubeconfig("owner", scene.home, body["metadata"]["name"]), tmp_path)
+    await helm.run("rollback", scene.release, "1", "-n", scene.home)
+    assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
+
+
+async def test_the_policy_is_sound(admin: Api, system: Knative) -> None:
+    """The API server finds nothing to complain about in its expressions."""
+    del system
+
+    async def checked() -> Object:
+        found = await admin.get(ADMISSION_POLICY, GUARD) or {}
+        return (found.get("status") or {}).get("typeChecking") is not None and found
+
+    found = await eventually(checked, within=POLICY_S, what=f"type check of {GUARD}")
+    assert "expressionWarnings" not in found["status"]["typeChecking"]
+
+
+# -- the token of a Job --------------------------------------------------------------------------------------
+
+
+async def rights_in(thief: Api, namespace: str) -> list[Object]:
+    """What the API server says that somebody may do with objects in a namespace, with what he may do in all of them."""
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
+    answer = await thief.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", None, body)
+    rules: list[Object] = answer["status"]["resourceRules"]
+    return [each for each in rules if not {"authorization.k8s.io", "authentication.k8s.io"} >= set(each["apiGroups"])]
+
+
+async def thief_of(scene: Scene, attackers: Attackers) -> Api:
+    """Who has the token of the account of the release's Job."""
+    return await attackers.thief(SYSTEM, f"helm-{scene.release}")
+
+
+async def confined(scene: Scene, thief: Api) -> None:
+    """Every read and write outside of the release's namespace is refused."""
+    for namespace in (SYSTEM, "kube-system", "default", "tenantry-system", scene.other, f"a1-{scene.project}"):
+        assert await rights_in(thief, namespace) == [], namespace
+    outside = {"metadata": {"name": "stolen", "namespace": scene.other}}
+    secret: Object = {"apiVersion": "v1", "kind": "Secret", **outside}
+    values = f"chart-values-{scene.release}"
+    for read in (
+        thief.list(SECRET),
+        thief.list(SECRET, SYSTEM),
+        thief.get(SECRET, values, SYSTEM),
+        thief.get(SECRET, "theirs", scene.other),
+        thief.list(NAMESPACE),
+        thief.get(NAMESPACE, scene.other),
+        thief.list(HELM_CHART, SYSTEM),
+        thief.list(POD, SYSTEM),
+        thief.list(CLUSTER_ROLE),
+        thief.create(SECRET, secret),
+        thief.apply(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **outside}),
+        thief.delete(SECRET, "theirs", scene.other),
+        thief.create(CLUSTER_ROLE_BINDING, cluster_admin(f"eve-{scene.release}")),
+        thief.create(
+            ROLE_BINDING,
+            {
+                "apiVersion": ROLE_BINDING.api_version,
+                "kind": "RoleBinding",
+                **outside,
+                "roleRef": {"apiGroup": ROLE_BINDING.group, "kind": "ClusterRole", "name": "tenantry-helm-job"},
+                "subjects": [],
+            },
+        ),
+        thief.delete(JOB, f"helm-install-{scene.release}", SYSTEM),
+        thief.request("POST", SERVICE_ACCOUNT.path(SYSTEM, "helm-other") + "/token", None, {"spec": {}}),
+    ):
+        assert await refused(read)
+
+
+@pytest.mark.check("a-46")
+async def test_a_stolen_token_of_a_job_stays_in_its_release(owners: Owners, attackers: Attackers, *, dedicated: bool) -> None:
+    """While the Job runs it holds in the namespace of the release and nowhere else; when the Job has ended, nowhere."""
+    scene = await release(owners, PLAIN, dedicated=dedicated, hooks=["pre-install"])
+    await owners.until(POD, "hook-pre-install", scene.home, bool)
+    thief = await thief_of(scene, attackers)
+    theirs = await victims(scene)
+    assert await scene.bindings() == [f"RoleBinding {scene.home} tenantry-helm-job"]
+    assert await may(thief.list(SECRET, scene.home))
+    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": scene.home}, "spec": {}}
+    assert await refused(thief.create(RESOURCE_QUOTA, quota)), "an admin of a namespace has no quotas"
+    await confined(scene, thief)
+
+    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
+    await scene.greets("hello")
+    await scene.complete()
+    assert await rights_in(thief, scene.home) == []
+    assert await refused(thief.list(SECRET, scene.home))
+    await unharmed(scene, theirs)
+
+
+@pytest.mark.check("a-46")
+async def test_a_named_role_widens_one_chart_in_its_namespace(owners: Owners, attackers: Attackers, *, dedicated: bool) -> None:
+    """A role that an administrator named for a chart gives its Job more there, nothing elsewhere, not even what the role has of
+    cluster-scoped kinds, and nothing after the Job."""
+    scene = await release(owners, NAMED, dedicated=dedicated, hooks=["pre-install"], quota=True)
+    await owners.until(POD, "hook-pre-install", scene.home, bool)
+    thief = await thief_of(scene, attackers)
+    await victims(scene)
+    assert await scene.bindings() == [f"RoleBinding {scene.home} {OWN_ROLE}"]
+    assert await may(thief.list(RESOURCE_QUOTA, scene.home))
+    assert await refused(thief.request("GET", "/api/v1/nodes"))
+    await confined(scene, thief)
+
+    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
+    await owners.until(RESOURCE_QUOTA, scene.release, scene.home, bool)
+    await scene.complete()
+    assert await rights_in(thief, scene.home) == []
+
+
+@pytest.mark.check("a-46")
+async def test_every_right_only_where_somebody_wrote_it_and_only_while_a_job_runs(
+    owners: Owners, attackers: Attackers, *, dedicated: bool
+) -> None:
+    """cluster-admin for one chart is a ClusterRoleBinding while its Job runs, and then nothing."""
+    scene = await release(owners, WIDE, dedicated=dedicated, hooks=["pre-install"])
+    await owners.until(POD, "hook-pre-install", scene.home, bool)
+    thief = await thief_of(scene, attackers)
+    assert await scene.bindings() == ["ClusterRoleBinding  cluster-admin"]
+    assert await may(thief.list(SECRET))
+
+    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
+    await scene.complete()
+    assert await refused(thief.list(SECRET))
+    await confined_at_rest(scene, thief)
+
+
+async def confined_at_rest(scene: Scene, thief: Api) -> None:
+    """Nothing anywhere."""
+    for namespace in (scene.home, SYSTEM, scene.other):
+        assert await rights_in(thief, namespace) == []
+
+
+@pytest.mark.check("a-46", without=GUARD)
+async def test_a_stolen_token_forges_no_record_of_another_release(
+    owners: Owners, attackers: Attackers, *, dedicated: bool
+) -> None:
+    """Beside other releases in one namespace, the Job of one release writes the records of that release only."""
+    scene = await release(owners, PLAIN, dedicated=dedicated, hooks=["pre-install"])
+    await owners.until(POD, "hook-pre-install", scene.home, bool)
+    thief = await thief_of(scene, attackers)
+    own = await scene.record()
+    other = forged(own, 1)
+    for name in (f"{scene.release}.v1.v1", "other"):
+        other["metadata"] = {"name": f"sh.helm.release.v1.{name}.v1", "namespace": scene.home, "labels": {"owner": "helm"}}
+        says_why(await refused(thief.create(SECRET, other)))
+    beside = forged(own, 2)
+    beside["metadata"] |= {"name": "harmless", "labels": {"owner": "helm", "name": "other"}}
+    says_why(await refused(thief.create(SECRET, beside)))
+
+    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
+    await scene.greets("hello")
+    await scene.complete()
