@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thieves import Attack, Theft, apply, create, delete, obj, patch
+from thieves import Attack, Theft, apply, create, delete, key, obj, patch
 
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object
 
@@ -35,13 +35,17 @@ def _account(namespace: str) -> Object:
     return obj(SERVICE_ACCOUNT, "default", namespace, automountServiceAccountToken=True)
 
 
+MANAGER, THEIRS = "tenantry-namespace-registration", {LABEL: "p-fence", "team": "x"}
 OWNER = {"apiVersion": "v1", "kind": "Namespace", "name": FOREIGN, "uid": "00000000-0000-0000-0000-000000000000"}
 
 THEFT = Theft(
     "namespace-registration",
     "a-40",
     scene=[
-        (NAMESPACE, _home()),
+        (
+            NAMESPACE,
+            obj(NAMESPACE, HOME, labels={**_home()["metadata"]["labels"], POD_SECURITY: "restricted"}, annotations=THEIRS),
+        ),
         (NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence"})),
         (NAMESPACE, obj(NAMESPACE, FOREIGN)),
     ],
@@ -49,7 +53,7 @@ THEFT = Theft(
         create(NAMESPACE, obj(NAMESPACE, "cattle-project-p-new", labels={LABEL: "p-new", OPERATED: "true", PROJECT_ID: "p-new"})),
         apply(NAMESPACE, _home(**{"helm.cattle.io/helm-project-operator-orphaned": "true"})),
         apply(NAMESPACE, obj(NAMESPACE, FOREIGN, labels={PROJECT_ID: "p-fence"})),
-        patch(NAMESPACE, TEAM, "", ("remove", f"/metadata/labels/{PROJECT_ID.replace('/', '~1')}", None)),
+        patch(NAMESPACE, TEAM, "", ("remove", f"/metadata/labels/{key(PROJECT_ID)}", None)),
         apply(NAMESPACE, _condition(TEAM, "tenantry.dev/Registered"), "status"),
         apply(NAMESPACE, _condition("kube-system", "tenantry.dev/Registered"), "status"),
         apply(CONFIG_MAP, _config_map(HOME)),
@@ -61,6 +65,21 @@ THEFT = Theft(
         Attack(
             "pod security of a registration namespace",
             apply(NAMESPACE, _home(**{POD_SECURITY: "privileged"})),
+            f"may not write the labels {POD_SECURITY}",
+        ),
+        Attack(
+            "the labels of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, HOME, labels={POD_SECURITY: "restricted"}), by=MANAGER),
+            "does not become the owner of labels",
+        ),
+        Attack(
+            "the annotations of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, HOME, annotations={"team": "x"}), by=MANAGER),
+            "does not become the owner of annotations",
+        ),
+        Attack(
+            "the end of others' labels",
+            patch(NAMESPACE, HOME, "", ("remove", f"/metadata/labels/{key(POD_SECURITY)}", None)),
             f"may not write the labels {POD_SECURITY}",
         ),
         Attack(

@@ -23,6 +23,7 @@ from tenantry.model.kinds import (
 
 RBAC = "rbac.authorization.k8s.io"
 SYSTEM, HOME, RELEASE, FOREIGN, TAKEN = "cattle-helm-system", "cattle-project-p-jobs", "jobs-dummy", "nobodys", "taken-dummy"
+POD_SECURITY = "pod-security.kubernetes.io/enforce"
 IMAGE = "image.invalid/tenantry/helm-job:0.1.0"
 OPERATED, PROJECT_ID, LABEL = "helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId", "field.cattle.io/projectId"
 FOR, CHART = "tenantry.dev/project-helm-chart", "helmcharts.helm.cattle.io/chart"
@@ -34,6 +35,10 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "00000000-
 
 def _namespace(name: str, **labels: str) -> Object:
     return obj(NAMESPACE, name, labels={**MARKS, LABEL: "p-system", **labels}, annotations={FOR: f"{HOME}/jobs"})
+
+
+def _with_team(found: Object) -> Object:
+    return {**found, "team": "x"}
 
 
 def _chart(name: str = "new-dummy", namespace: str = SYSTEM, /, **spec: Any) -> Object:
@@ -116,7 +121,7 @@ THEFT = Theft(
     "release-provisioning",
     "a-42",
     scene=[
-        (NAMESPACE, _namespace(RELEASE)),
+        (NAMESPACE, varied(_namespace(RELEASE, **{POD_SECURITY: "restricted"}), ("metadata.annotations", _with_team))),
         (NAMESPACE, obj(NAMESPACE, HOME, labels=MARKS)),
         (NAMESPACE, obj(NAMESPACE, FOREIGN)),
         (NAMESPACE, obj(NAMESPACE, TAKEN)),
@@ -339,9 +344,19 @@ THEFT = Theft(
         _container("capabilities", "has no privileges", securityContext={"capabilities": {"add": ["SYS_ADMIN"]}}),
         _job("the user root", f"{POD}.securityContext", {"runAsUser": 0}, "has no privileges"),
         Attack(
+            "the labels of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, RELEASE, labels={POD_SECURITY: "restricted"}), by="tenantry-release-provisioning"),
+            "does not become the owner of labels",
+        ),
+        Attack(
+            "the annotations of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, RELEASE, annotations={"team": "x"}), by="tenantry-release-provisioning"),
+            "does not become the owner of annotations",
+        ),
+        Attack(
             "pod security of a release namespace",
-            apply(NAMESPACE, _namespace(RELEASE, **{"pod-security.kubernetes.io/enforce": "privileged"})),
-            "may not write the labels pod-security.kubernetes.io/enforce",
+            apply(NAMESPACE, _namespace(RELEASE, **{POD_SECURITY: "privileged"})),
+            f"may not write the labels {POD_SECURITY}",
         ),
         Attack(
             "annotations of a release namespace",

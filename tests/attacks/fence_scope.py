@@ -62,14 +62,14 @@ def _account(namespace: str, name: str = "op") -> Object:
 
 
 SCOPES = [
-    Attack("a ClusterRole without mark", create(CLUSTER_ROLE, _role(labels={})), "carries the mark of the"),
+    Attack("a ClusterRole without mark", create(CLUSTER_ROLE, _role(labels={})), "carries the mark of a Scope"),
     Attack("another's ClusterRole", apply(CLUSTER_ROLE, _role("theirs-of-fence")), "only ClusterRoles and bindings of Scope"),
     Attack("the end of cluster-admin", delete(CLUSTER_ROLE, "cluster-admin"), "only ClusterRoles and bindings of Scope"),
     Attack("the end of another's binding", delete(CLUSTER_ROLE_BINDING, "theirs-of-fence"), "only ClusterRoles and bindings of"),
     Attack(
         "a ClusterRole of no template",
         create(CLUSTER_ROLE, _role(ownerReferences=[_owner(uid="22222222-2222-2222-2222-222222222222")])),
-        "carries the mark of the ScopeTemplate or ScopeInstance that owns it",
+        "and is owned by it",
     ),
     *(
         Attack(

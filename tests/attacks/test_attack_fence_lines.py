@@ -107,7 +107,15 @@ async def _set_up(admin: Api, theft: Theft, variants: list[tuple[str, Object]]) 
         metadata = {"name": name, "namespace": SYSTEM_NAMESPACE}
         await admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
         condition = f'request.userInfo.username == "system:serviceaccount:{SYSTEM_NAMESPACE}:{name}"'
-        spec = {**fence["spec"], "matchConditions": [{"name": "identity", "expression": condition}]}
+        # With wildcards nobody spends time on the types of the expressions, which are looked at elsewhere.
+        everything = {
+            "apiGroups": ["*"],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+            "resources": ["*/*"],
+        }
+        matching = {"matchConstraints": {"resourceRules": [everything]}}
+        spec = {**fence["spec"], **matching, "matchConditions": [{"name": "identity", "expression": condition}]}
         bound = {"policyName": name, "validationActions": ["Deny"]}
         for kind, body in ((ADMISSION_POLICY, spec), (ADMISSION_POLICY_BINDING, bound)):
             await admin.create(
