@@ -83,6 +83,15 @@ async def test_what_a_function_needs_is_allowed(cages: Cages, theft: Theft) -> N
         assert await outcome(cages.thieves[theft.function], need) is None, f"refused: {need}"
 
 
+@pytest.mark.check("a-44", without="tenantry-fence-lock-enforcement", open=OPEN["a-44"])
+async def test_a_thief_makes_no_object_without_marks_of_helm(cages: Cages, admin: Api) -> None:
+    """Not only as a dry run, which the function makes without marks to learn whether an object can be made anew."""
+    made = obj(CONFIG_MAP, "unmarked", "locked-fence", data={"a": "1"})
+    with pytest.raises(AdmissionDenied, match="only objects with Helm's marks"):
+        await cages.thieves["lock-enforcement"].create(CONFIG_MAP, made)
+    assert await admin.get(CONFIG_MAP, "unmarked", "locked-fence") is None
+
+
 EVERYBODY = [*(theft.function for theft in THEFTS), *SOURCES]
 
 
