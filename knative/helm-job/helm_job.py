@@ -35,6 +35,7 @@ HELM = os.environ.get("HELM_JOB_HELM", "helm")
 ACCOUNT = ROOT / "var/run/secrets/kubernetes.io/serviceaccount"
 CONFIG_HASH = "helmcharts.helm.cattle.io/configHash"
 INTERRUPTED = ("pending-install", "pending-upgrade", "pending-rollback", "superseded", "uninstalling")
+STAYED = "Failed to delete release: "
 MESSAGE_LIMIT = 2000  # the kubelet keeps 4096 bytes
 
 
@@ -74,6 +75,9 @@ def helm(*arguments: str, stdin: str | None = None) -> None:
     say((result.stdout + result.stderr).rstrip())
     if result.returncode != 0:
         lines = [line for line in result.stderr.splitlines() if line.strip() and not line.startswith("WARNING")]
+        if "--debug" in arguments:  # between what Helm says stand its own call stack and, once, why objects stayed
+            why = [line[line.index(STAYED) :] for line in lines if STAYED in line]
+            lines = [*(line for line in lines if line.startswith("Error: ")), *why]
         raise JobError(" ".join(lines[-5:]).removeprefix("Error: ") or f"helm ended with code {result.returncode}")
 
 
@@ -206,7 +210,7 @@ def mark_failed(name: str, namespace: str, release: Release) -> None:
 def uninstall(name: str, namespace: str) -> None:
     """Take the release away, with its objects."""
     timeout = setting("TIMEOUT")
-    helm("uninstall", name, "--namespace", namespace, "--wait", *(["--timeout", timeout] if timeout else []))
+    helm("uninstall", name, "--namespace", namespace, "--wait", "--debug", *(["--timeout", timeout] if timeout else []))
 
 
 def install(arguments: list[str]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -20,7 +19,6 @@ from writing import WAYS, create, with_part
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, PROJECT_HELM_CHART, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import ADOPT, ALLOW_DELETION, PROJECT_CHART
@@ -40,14 +38,6 @@ def joining(*projects: str) -> Object:
 def body(name: str, **metadata: object) -> Object:
     named = {"generateName": name} if name.endswith("-") else {"name": name}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**named, **metadata}}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -35,7 +35,7 @@ from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 
 FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
-EVENTS = 5000 if FULL else 750
+EVENTS = 5000 if FULL else 650
 LARGE = 900_000
 SERVED_S = 2.0
 GIVEN_UP_S = 60.0
@@ -81,7 +81,7 @@ def people(admin: Api) -> People:
 @pytest_asyncio.fixture(loop_scope="session")
 async def wire() -> AsyncIterator[Sender]:
     """Somebody who reaches what takes events."""
-    async with Sender(at_once=16) as made:
+    async with Sender(at_once=8) as made:
         yield made
 
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
 from flawless import flawless
-from people import OPERATED, ORPHANED, PROJECT_ID, token
+from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project
 from writing import WAYS, Way, create, with_part
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
@@ -33,6 +31,7 @@ from tenantry.model.kinds import (
     HELM_RELEASE,
     NAMESPACE,
     NAMESPACE_SCOPE,
+    NETWORK_POLICY,
     PROJECT_HELM_CHART,
     ROLE,
     ROLE_BINDING,
@@ -40,15 +39,19 @@ from tenantry.model.kinds import (
     SCOPE_INSTANCE_FRAMEWORK,
     SCOPE_TEMPLATE,
     SCOPE_TEMPLATE_FRAMEWORK,
+    SECRET,
+    SERVICE_ACCOUNT,
     Kind,
     Object,
     labels_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.settling import settle
 
 GUARD = "tenantry-guard-marks"
 WRITE = "write on marks.tenantry.dev"
 OLM = "operators.coreos.io/"
+CHART = "helmcharts.helm.cattle.io/chart"
 GIVEN = ("scope-binding/from-namespace", "namespace-scope-configmap", "scope-binding/service-account")
 SCOPED = (f"{OLM}scopeInstanceUID", f"{OLM}scopeInstanceAndTemplateHash", f"{OLM}generateName")
 SCOPES = ("tenantry.dev/scope-template", "tenantry.dev/framework-scope-template")
@@ -99,6 +102,14 @@ def condition(type_: str) -> Object:
     return {"conditions": [{"type": type_, "status": "True", "reason": "Evil", "message": "evil", **times}]}
 
 
+UNGUARDED: dict[Kind, Object] = {
+    CONFIG_MAP: {"data": {"namespaces": "kube-system"}},
+    SERVICE_ACCOUNT: {},
+    NETWORK_POLICY: {"spec": {"podSelector": {}}},
+    SECRET: {},
+}
+"""Kinds on which our marks mean nothing, and what an object of them needs."""
+
 SAID, OTHERWISE = condition("Ready"), condition("Other")
 PROJECT_CHART, ADOPT = "tenantry.dev/project-helm-chart", "tenantry.dev/adopt"
 CARRIERS = [
@@ -119,7 +130,7 @@ CARRIERS = [
     ),
     Carrier(
         CLUSTER_ROLE_BINDING,
-        (*SCOPED, *SCOPES, *INSTANCES, "helmcharts.helm.cattle.io/chart"),
+        (*SCOPED, *SCOPES, *INSTANCES, CHART),
         fields={"roleRef": {**NO_ROLE, "kind": "ClusterRole"}, "subjects": EVE},
     ),
     Carrier(
@@ -144,14 +155,6 @@ CARRIERS = [
         )
     ),
 ]  # fmt: skip
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -367,6 +370,33 @@ async def test_what_is_the_users_to_write_stays_so(system: Knative, admin: Api, 
     body = elsewhere.body(f"elsewhere-{token()}")
     body["metadata"]["namespace"] = "default"
     await create(marker, HELM_CHART, body)
+
+
+@pytest.mark.check("a-34")
+async def test_marks_on_other_kinds_have_no_effect(system: Knative, admin: Api, attackers: Attackers) -> None:
+    """What is not guarded means nothing there: an owner puts all marks of a neighbour's objects on his own, a sweep looks at
+    everything, and his objects and the neighbour's stay as they are."""
+    owners = Owners(admin)
+    mine, theirs = await owners.project(), await owners.project()
+    owner = await attackers.someone("owner", registration(mine))
+    name = f"shop-{token()}"
+    await owners.ask(name, theirs)
+    await owners.told(name, theirs, "WaitingForDashboardValues")
+    labels = {OPERATED: "true", PROJECT_ID: theirs, ORPHANED: "true", CHART: f"{name}-dummy"}
+    annotations = {PROJECT_CHART: f"{registration(theirs)}/{name}", ADOPT: "true", "scope-binding/namespaces-hash": "x"}
+    made = []
+    for kind, fields in UNGUARDED.items():
+        metadata = {"name": f"mine-{token()}", "namespace": registration(mine), "labels": labels, "annotations": annotations}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
+        made.append((kind, await create(owner, kind, body)))
+    before = [await owners.get(NAMESPACE, f"{name}-dummy"), await owners.get(HELM_CHART, f"{name}-dummy", SYSTEM)]
+    await settle(system, admin)
+    for function in FUNCTIONS:
+        await system.sweep(function)
+    await settle(system, admin)
+    for kind, obj in made:
+        assert await admin.get(kind, obj["metadata"]["name"], registration(mine)) == obj
+    assert [await admin.get(NAMESPACE, f"{name}-dummy"), await admin.get(HELM_CHART, f"{name}-dummy", SYSTEM)] == before
 
 
 def bound(cluster_role: str) -> Object:

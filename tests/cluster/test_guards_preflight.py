@@ -17,13 +17,14 @@ from rights import RBAC, cluster_role, group, user
 from tenantry.api import Api
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
+from tenantry.local.policies import guard_names
 from tenantry.local.preflight import preflight
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING, Object
 from tenantry.model.names import ADOPT, ALLOW_DELETION
 from tenantry.testing import eventually
 
-GUARDS = ["tenantry-guard-marks", "tenantry-guard-namespaces"]
+GUARDS = sorted(guard_names())
 JOIN, WRITE = "join on projects.tenantry.dev", "write on marks.tenantry.dev"
 
 Command = Callable[..., Awaitable[tuple[int, str, str]]]

@@ -77,6 +77,7 @@ WITH_HELM = changed(
     },
 )
 THEIR_CHART = "theirs"
+LEFT = "left"
 MEMBER_ROLE = "namespacescope-managed-role-from-common-service"
 STAND_IN = "apiserversources.sources.knative.dev"
 FUNCTIONS = (REGISTRATION, PROVISIONING, AGGREGATION, SCOPES, "lock-enforcement")
@@ -85,6 +86,7 @@ MADE = (
     (SECRET, CHART_LABEL),
     (CONFIG_MAP, CHART_LABEL),
     (SERVICE_ACCOUNT, CHART_LABEL),
+    (ROLE_BINDING, CHART_LABEL),
     (CLUSTER_ROLE_BINDING, CHART_LABEL),
     (ROLE_BINDING, INSTANCE_UID),
     (CLUSTER_ROLE_BINDING, INSTANCE_UID),
@@ -194,6 +196,12 @@ async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -
     await admin.create(
         VALIDATING_WEBHOOKS, {**hooks, "metadata": {"name": "narrowed", "annotations": {INJECTION_ORIGINAL: "{}"}}}
     )
+    for kind, where in ((ROLE_BINDING, {"namespace": own.member(1)}), (CLUSTER_ROLE_BINDING, {})):
+        # What a killed process left: at rest Helm's account has no rights.
+        metadata = {"name": f"helm-{SYSTEM}-{LEFT}", **where, "labels": {CHART_LABEL: LEFT}}
+        left = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": cluster_role("view")}
+        subjects = [{"kind": "ServiceAccount", "name": f"helm-{LEFT}", "namespace": SYSTEM}]
+        await admin.apply(kind, {**left, "subjects": subjects}, manager=f"tenantry-{PROVISIONING}")
     assert [kind.kind for kind, label in MADE if not await _labelled(cluster, kind, label)] == []
 
 
@@ -262,7 +270,8 @@ async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
     assert shown["cleaned_up"] == [f"ProjectHelmChart {cluster.project.home}/demo"]
     assert "ClusterRole tenantry-rbac-aggregation" in shown["removed"]
     assert [line for line in shown["kept"] if line.startswith("ValidatingWebhookConfiguration narrowed: ")]
-    assert f"ClusterRoleBinding helm-{SYSTEM}-{THEIR_CHART}" in shown["removed"]
+    assert f"ClusterRoleBinding helm-{SYSTEM}-{LEFT}" in shown["removed"]
+    assert f"RoleBinding {cluster.operators.member(1)}/helm-{SYSTEM}-{LEFT}" in shown["removed"]
     assert not [line for line in shown["removed"] if line.endswith(("/mine", "r-edit", "/labelled"))]
     code, _, errors = await cluster.tenantry("uninstall", answer="n\n")
     assert code == 1

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from manifests import Document, guessed_plural, sources
 
+from tenantry.local.install import for_charts
 from tenantry.model.config import Config
 
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
@@ -27,6 +28,7 @@ GIVES_RIGHTS = {
     ("tenantry-rbac-aggregation", "roles"): {"bind"},
     ("tenantry-release-provisioning", "clusterroles"): {"bind"},  # the account of a Job that runs Helm gets the configured role
     ("tenantry-release-provisioning", "clusterrolebindings"): {"create", "patch", "delete"},
+    ("tenantry-release-provisioning", "rolebindings"): {"create", "patch", "delete"},  # in the namespace of the release
     ("tenantry-scope-binding", "clusterroles"): {"create", "patch", "delete", "bind", "escalate"},
     ("tenantry-scope-binding", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding", "clusterrolebindings"): {"create", "patch", "delete"},
@@ -166,6 +168,25 @@ def test_cluster_roles_of_levels_are_named_in_the_rights(installed: list[Documen
     found = [rule for rule in rules if "clusterroles" in rule["resources"]]
 
     assert [set(rule["resourceNames"]) for rule in found] == [{levels.admin, levels.edit, levels.view}]
+
+
+def test_roles_of_helms_jobs_are_named_in_the_rights(installed: list[Document]) -> None:
+    """The function may bind the ClusterRoles that the configuration names for Helm's Jobs, and no others."""
+    rules = roles(installed)["tenantry-release-provisioning"]
+    found = [set(rule["resourceNames"]) for rule in rules if "bind" in rule["verbs"]]
+
+    assert found == [set(Config.model_validate(config()).job_cluster_roles)]
+
+
+def test_without_cluster_admin_nobody_binds_in_all_namespaces(installed: list[Document]) -> None:
+    """Where the configuration says it nowhere, an installation has neither the rule that binds it nor the one that names it."""
+    (role,) = (d.body for d in installed if (d.kind, d.name) == ("ClusterRole", "tenantry-release-provisioning"))
+    narrow = Config.model_validate({"helmProjectOperator": {"helmController": {"administratorsClusterRole": ""}}})
+    rules = for_charts(role, narrow)["rules"]
+
+    assert allows(rules, "rbac.authorization.k8s.io", "clusterrolebindings") == {"get", "list", "delete"}
+    assert [rule["resourceNames"] for rule in rules if "bind" in rule["verbs"]] == [["tenantry-helm-job"]]
+    assert for_charts(role, Config())["rules"] == role["rules"]
 
 
 def test_the_shipped_configuration_is_the_default() -> None:

@@ -28,7 +28,17 @@ NO_MARKS = {
 }
 """Names that are not ours to guard."""
 _NAME = re.compile(r"[a-z0-9.-]+[./-][a-zA-Z0-9./-]+")
-_NO_NAMES = ("FUNCTION", "MANAGER", "_PREFIX", "_LIMIT", "SYSTEM_NAMESPACE", "HARDENING_POLICY", "_SOURCE")
+_NO_NAMES = (
+    "CLUSTER_ADMIN",
+    "FUNCTION",
+    "MANAGER",
+    "_ROLE",
+    "_PREFIX",
+    "_LIMIT",
+    "SYSTEM_NAMESPACE",
+    "HARDENING_POLICY",
+    "_SOURCE",
+)
 
 
 def known() -> Iterator[str]:

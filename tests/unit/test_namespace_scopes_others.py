@@ -202,6 +202,17 @@ def test_where_others_are_bound_things_become_less(there: Any, subjects: Any, wr
     assert written(found) == writes
 
 
+def test_beside_a_binding_of_somebody_elses_our_role_becomes_less() -> None:
+    """Who put a RoleBinding of his own in the place of ours keeps it, and gets nothing more; what is not wanted goes."""
+    theirs = binding(NAME, NAME, EVE)
+    theirs["metadata"] |= {"labels": {}, "managedFields": []}
+    for rules, writes in (([rule("pods,secrets", "get")], [("Role", [rule("secrets", "get")])]), ([], [])):
+        assert written(seen(roles={PLACE: live(ROLE, NAME, rules=rules)}, bindings={PLACE: theirs})) == writes
+    not_ours = live(ROLE, NAME, rules=[rule("pods", "get")])
+    not_ours["metadata"] |= {"labels": {}, "managedFields": []}
+    assert written(seen(roles={PLACE: not_ours}, bindings={PLACE: theirs})) == []
+
+
 # -- what is remembered ------------------------------------------------------------------------------------------
 
 

@@ -335,5 +335,9 @@ async def _bound_by_others(seen: Seen, made: Projection, before: Mapping[Place, 
     others = await read(reader)
     if others:  # events of these are led here by what is told, so an end before that is told is looked for
         reader.depends_on(names, frozenset(others.items()))
-    lost = {place: before[place] for place in before.keys() & grants.keys() if place in others or strangers(grants[place], seen)}
+    lost = {
+        place: rules
+        for place, rules in before.items()
+        if place in others or place in taken or (place in grants and strangers(grants[place], seen))
+    }
     return replace(seen, growing=grows, others=others, before=lost)

@@ -27,7 +27,7 @@ from tenantry.model.plan import Apply, Delete, Notice, Plan, Write, change_of
 
 
 def foreign(seen: Seen, made: Projection) -> dict[Place, Grant]:
-    """Grants whose place is taken by a Role or RoleBinding that is not ours: they are left as they are."""
+    """Grants whose place is taken by a Role or RoleBinding that is not ours: that is left as it is, and told."""
     return {place: grant for place, grant in made.grants.items() if _is_taken(grant, seen)}
 
 
@@ -58,26 +58,27 @@ def rights_plans(seen: Seen, made: Projection) -> Iterator[Plan]:
     """One plan for each member that has, or should have, something of ours."""
     taken = foreign(seen, made)
     grants: dict[str, list[Grant]] = {}
-    for place, grant in sorted(made.grants.items()):
-        if place not in taken:
-            grants.setdefault(grant.member, []).append(grant)
+    for _, grant in sorted(made.grants.items()):
+        grants.setdefault(grant.member, []).append(grant)
     leftovers: dict[str, list[Object]] = {}
     for obj in stale(seen, made):
         leftovers.setdefault(obj["metadata"]["namespace"], []).append(obj)
     for member in sorted(grants.keys() | leftovers.keys()):
-        yield _member_plan(member, grants.get(member, []), leftovers.get(member, []), seen)
+        blocked = [grant for grant in grants.get(member, []) if grant.place in taken]
+        free = [grant for grant in grants.get(member, []) if grant.place not in taken]
+        yield _member_plan(member, free, blocked, leftovers.get(member, []), seen)
 
 
-def _member_plan(member: str, grants: list[Grant], leftovers: list[Object], seen: Seen) -> Plan:
+def _member_plan(member: str, grants: list[Grant], blocked: list[Grant], leftovers: list[Object], seen: Seen) -> Plan:
     flavours = {grant.flavour for grant in grants}
     replaced = [obj for obj in leftovers if _is_replaced(obj, flavours)]
     gone = [obj for obj in leftovers if obj not in replaced]
-    granting = [_grant_plan(grant, seen) for grant in grants]
+    granting = [*(_grant_plan(grant, seen) for grant in grants), *(_blocked_plan(grant, seen) for grant in blocked)]
     writes = [*(write for plan in granting for write in plan.writes()), *_deletions(leftovers)]
     changed = next((write for write in writes if change_of(write, MANAGER) is not None), None)
     if changed is None:
         return Plan()
-    told = _told(member, grants, seen)
+    told = _told(member, [*grants, *blocked], {grant.place for grant in blocked}, seen)
     first: tuple[Write | Plan, ...] = (
         *(_with_notice(plan, changed, told) for plan in granting),
         *_deletions(gone, changed, told),
@@ -116,9 +117,19 @@ def _held_plan(grant: Grant, seen: Seen) -> Plan:
         writes.append(Delete(ROLE_BINDING, binding))
     elif binding is not None:
         writes.append(_without_strangers(grant, binding))
-    if rules_of(role):
-        writes.append(Apply(ROLE, {**grant.role(), "rules": kept(grant, seen)}, role))
+    writes += _less(grant, role, seen)
     return Plan((tuple(writes),)) if writes else Plan()
+
+
+def _blocked_plan(grant: Grant, seen: Seen) -> Plan:
+    """Beside a RoleBinding of somebody else that has our name: our Role only becomes less; his is left alone, like his Role."""
+    role = seen.roles.get(grant.place)
+    writes = _less(grant, role, seen) if role is not None and _may_write(role, grant, seen) else ()
+    return Plan((tuple(writes),)) if writes else Plan()
+
+
+def _less(grant: Grant, role: Object | None, seen: Seen) -> list[Apply]:
+    return [Apply(ROLE, {**grant.role(), "rules": kept(grant, seen)}, role)] if rules_of(role) else []
 
 
 def _without_strangers(grant: Grant, live: Object) -> Apply:
@@ -143,14 +154,15 @@ def _with_notice(plan: Plan, told_with: Write, notice: Notice | None) -> Plan:
     return Plan(tuple(tuple(carry(write) for write in stage) for stage in plan.stages))
 
 
-def _told(member: str, grants: list[Grant], seen: Seen) -> Notice | None:
+def _told(member: str, grants: list[Grant], blocked: Container[Place], seen: Seen) -> Notice | None:
     """One Event for what changes in a member."""
     scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
     if not scopes:
         return None
-    accounts = sorted({account for grant in grants if not is_held(grant.place, seen) for account in grant.accounts})
+    given = [grant for grant in grants if grant.place not in blocked and not is_held(grant.place, seen)]
+    accounts = sorted({account for grant in given for account in grant.accounts})
     if not accounts and any(grant.accounts for grant in grants):
-        note = f"nothing was added in namespace {member}, since others are bound to Roles there that are to be filled"
+        note = f"nothing is added in namespace {member}: RoleBindings of others name Roles there, or have the name of ours"
         return Notice(scopes[0].live, "RightsHeld", note, "Project", "Warning")
     if accounts:
         note = f"rights in namespace {member} are as declared and consented to, for {', '.join(accounts)}"

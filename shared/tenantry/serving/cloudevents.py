@@ -34,9 +34,9 @@ from urllib.parse import unquote_to_bytes
 from pydantic_core import from_json
 
 from tenantry.model.event import NO_EXTENSIONS, Event
-from tenantry.serving.intake import VALUES, has_more_values
 from tenantry.serving.attributes import CHARSETS, CORE, NAME, BadEvent, MediaType, check, clean, media_type
 from tenantry.serving.encoding import encode_binary, encode_structured
+from tenantry.serving.intake import VALUES, has_more_values
 
 __all__ = [
     "MAX_BODY",

@@ -86,8 +86,8 @@ class Used:
         self.allowed.add(Use(function, group, resource, verb, "" if verb in _NO_NAME else name))
         if verb == "patch" and status.get("code") == 201:
             self.allowed.add(Use(function, group, resource, "create", name))
-        found, refused = written(event, function)
-        (self.refused if refused else self.written).update(found)
+        entries, refused = written(event, function)
+        (self.refused if refused else self.written).update(entries)
 
     def include(self, other: Self) -> None:
         """Count what another process saw too."""
@@ -104,8 +104,9 @@ class Used:
     @classmethod
     def of(cls, document: Any) -> Self:
         """From `document`."""
-        uses = ({Use(**row) for row in document[part]} for part in ("allowed", "denied"))
-        return cls(*uses, *({Written(**row) for row in document[part]} for part in ("written", "refused")))
+        allowed, denied = ({Use(**row) for row in document[part]} for part in ("allowed", "denied"))
+        entries, refused = ({Written(**row) for row in document[part]} for part in ("written", "refused"))
+        return cls(allowed, denied, entries, refused)
 
 
 def _rows(uses: Iterable[Use | Written]) -> list[dict[str, str]]:
