@@ -20,7 +20,8 @@ from tenantry.model.kinds import (
 
 RBAC = "rbac.authorization.k8s.io"
 SYSTEM, PLACE = "cattle-helm-system", "locked-fence"
-HELM_LABELS = {"app.kubernetes.io/managed-by": "Helm"}
+MANAGED = "app.kubernetes.io/managed-by"
+HELM_LABELS = {MANAGED: "Helm"}
 HELM_MARKS = {"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": PLACE}
 BROKER = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry", "namespace": "tenantry-system"}
 MANAGED_BY = "helmreleases.cattle.io/managed-by"
@@ -112,7 +113,7 @@ THEFT = Theft(
         Attack("the end of an object in kube-system", delete(CONFIG_MAP, "of-helm", "kube-system"), SYSTEMS),
         Attack(
             "the end of Helm's marks",
-            patch(CONFIG_MAP, "theirs-of-helm", PLACE, ("remove", f"/metadata/labels/{key('app.kubernetes.io/managed-by')}", None)),
+            patch(CONFIG_MAP, "theirs-of-helm", PLACE, ("remove", f"/metadata/labels/{key(MANAGED)}", None)),
             "makes and changes only objects with Helm's marks",
         ),
         Attack(
