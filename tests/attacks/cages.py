@@ -13,10 +13,10 @@ import fence_registration
 import fence_release
 import fence_scope
 from thieves import Ask, ask
-from times import CONTROLLER_S, POLICY_S
+from times import CONTROLLER_S
 
 from tenantry.api import Api
-from tenantry.api.errors import AdmissionDenied, AlreadyExists, ApiError, Forbidden
+from tenantry.api.errors import AlreadyExists, ApiError, Forbidden
 from tenantry.local.followed import stand_in
 from tenantry.local.identity import Identity
 from tenantry.local.install import until_served
@@ -76,8 +76,6 @@ class Cages:
                 await self._make(kind, body)
         for name in (*(theft.function for theft in THEFTS), *SOURCES):
             self.thieves[name] = await self.steal(name)
-        for theft in THEFTS:
-            await self._until_in_force(theft.function, next(each.ask for each in theft.attacks if each.is_by_fence))
 
     async def _open_kinds(self) -> None:
         """Administrators let lock-enforcement write kinds, and by mistake its source too."""
@@ -115,12 +113,6 @@ class Cages:
         path = await identity.open()
         self._stack.push_async_callback(identity.close)
         return await self._stack.enter_async_context(await Api.connect(field_manager="thief", kubeconfig=path))
-
-    async def _until_in_force(self, account: str, what: Ask) -> None:
-        async def refused() -> bool:
-            return isinstance(await outcome(self.thieves[account], what), AdmissionDenied)
-
-        await eventually(refused, within=POLICY_S, what=f"the fence of {account} is in force")
 
 
 async def outcome(thief: Api, what: Ask) -> ApiError | None:

@@ -45,6 +45,7 @@ def _hook(*steps: tuple[str, str, Any], name: str = "owned-by-fence") -> Ask:
     return patch(VALIDATING_WEBHOOKS, name, "", *steps)
 
 
+OLD = {"name": "WATCH_NAMESPACE", "value": "somewhere"}
 SELECTOR = {"matchLabels": {"kubernetes.io/metadata.name": OPS}}
 
 ATTACKS = [
@@ -100,7 +101,29 @@ ATTACKS = [
     ),
 ]
 
+
+def _malformed() -> Object:
+    made = _csv("malformed.v1")
+    odd: list[Any] = [{"name": "no-spec"}, "not an object"]
+    odd.append({"name": "no-list", "spec": {"template": {"spec": {"containers": [{"name": "c", "env": "text"}, 7]}}}})
+    (whole,) = made["spec"]["install"]["spec"]["deployments"]
+    whole["spec"]["template"]["spec"]["containers"][0]["env"] = ["text", None, {"value": "no name"}, OLD, OLD]
+    made["spec"]["install"]["spec"]["deployments"] = [*odd, whole]
+    return made
+
+
+def _injected() -> list[Any]:
+    """The deployments of the malformed one, read from the list."""
+    *odd, whole = _malformed()["spec"]["install"]["spec"]["deployments"]
+    odd[2]["spec"]["template"]["metadata"] = {"labels": {"intent": "projected"}}
+    template = whole["spec"]["template"]
+    template["metadata"] = {"labels": {"intent": "projected"}}
+    template["spec"]["containers"][0]["env"] = ["text", None, {"value": "no name"}, LIST]
+    return [*odd, whole]
+
+
 NEEDS = [
+    _inject("replace", "/spec/install/spec/deployments", _injected(), "malformed.v1"),
     _hook(("add", "/webhooks/0/namespaceSelector", SELECTOR)),
     _hook(("add", "/metadata/annotations", {"scope-binding/original": "{}"})),
     _inject("add", f"{IN_CSV}/containers/0/env/-", LIST),
@@ -111,5 +134,6 @@ SCENE = [
     (VALIDATING_WEBHOOKS, _webhooks("owned-by-fence", owned=True)),
     (VALIDATING_WEBHOOKS, _webhooks("theirs-of-fence", owned=False)),
     (CLUSTER_SERVICE_VERSION, _csv("op.v1")),
+    (CLUSTER_SERVICE_VERSION, _malformed()),
     (CLUSTER_SERVICE_VERSION, _csv("copied.v1", **{"olm.copiedFrom": "elsewhere"})),
 ]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Attack, Theft, apply, create, delete, obj, patch
+from thieves import Attack, Theft, apply, create, delete, key, obj, patch
 
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
-    DEPLOYMENT,
     HELM_RELEASE,
     NAMESPACE,
     ROLE_BINDING,
@@ -66,6 +65,7 @@ THEFT = Theft(
         apply(HELM_RELEASE, _release(annotations={MANAGED_BY: "x"}, metadata={"finalizers": ["tenantry.dev/lock"]})),
         apply(API_SERVER_SOURCE, _source()),
         create(CONFIG_MAP, _of_helm()),
+        create(CONFIG_MAP, obj(CONFIG_MAP, "tried", PLACE, data={})),
         apply(CONFIG_MAP, _of_helm(name="theirs-of-helm", data={"a": "2"})),
         delete(CONFIG_MAP, "theirs-of-helm", PLACE),
         create(CLUSTER_ROLE, _cluster_role("shop-viewer")),
@@ -111,22 +111,8 @@ THEFT = Theft(
         ),
         Attack("the end of an object in kube-system", delete(CONFIG_MAP, "of-helm", "kube-system"), SYSTEMS),
         Attack(
-            "a workload without Helm's marks",
-            create(
-                DEPLOYMENT,
-                obj(
-                    DEPLOYMENT,
-                    "mine",
-                    PLACE,
-                    spec={
-                        "selector": {"matchLabels": {"a": "b"}},
-                        "template": {
-                            "metadata": {"labels": {"a": "b"}},
-                            "spec": {"containers": [{"name": "c", "image": "evil"}]},
-                        },
-                    },
-                ),
-            ),
+            "the end of Helm's marks",
+            patch(CONFIG_MAP, "theirs-of-helm", PLACE, ("remove", f"/metadata/labels/{key('app.kubernetes.io/managed-by')}", None)),
             "makes and changes only objects with Helm's marks",
         ),
         Attack(

@@ -53,15 +53,16 @@ async def cages(
 
 def _attacks() -> list[object]:
     return [
-        pytest.param(theft, attack, id=f"{theft.function}-{attack.title}", marks=_check(theft))
+        pytest.param(theft, attack, id=f"{theft.function}-{attack.title}", marks=_check(theft, fenced=attack.is_by_fence))
         for theft in THEFTS
         for attack in theft.attacks
     ]
 
 
-def _check(theft: Theft) -> pytest.MarkDecorator:
-    more = {"open": OPEN[theft.check]} if theft.check in OPEN else {}
-    return pytest.mark.check(theft.check, without=theft.fence, **more)
+def _check(theft: Theft, *, fenced: bool) -> pytest.MarkDecorator:
+    """The check, and that it fails without the fence where the fence is what refuses."""
+    more = {"without": theft.fence} if fenced else {}
+    return pytest.mark.check(theft.check, **more, **({"open": OPEN[theft.check]} if theft.check in OPEN else {}))
 
 
 @pytest.mark.parametrize(("theft", "attack"), _attacks())
@@ -75,11 +76,20 @@ async def test_a_thief_is_refused(cages: Cages, theft: Theft, attack: Attack) ->
         assert f"'{theft.fence}'" in refused.message, refused.message
 
 
-@pytest.mark.parametrize("theft", [pytest.param(theft, id=theft.function, marks=_check(theft)) for theft in THEFTS])
+@pytest.mark.parametrize("theft", [pytest.param(theft, id=theft.function, marks=_check(theft, fenced=False)) for theft in THEFTS])
 async def test_what_a_function_needs_is_allowed(cages: Cages, theft: Theft) -> None:
     """Requests like those of the function pass its fence."""
     for need in theft.needs:
         assert await outcome(cages.thieves[theft.function], need) is None, f"refused: {need}"
+
+
+@pytest.mark.check("a-44", without="tenantry-fence-lock-enforcement", open=OPEN["a-44"])
+async def test_a_thief_makes_no_object_without_marks_of_helm(cages: Cages, admin: Api) -> None:
+    """Not only as a dry run, which the function makes without marks to learn whether an object can be made anew."""
+    made = obj(CONFIG_MAP, "unmarked", "locked-fence", data={"a": "1"})
+    with pytest.raises(AdmissionDenied, match="only objects with Helm's marks"):
+        await cages.thieves["lock-enforcement"].create(CONFIG_MAP, made)
+    assert await admin.get(CONFIG_MAP, "unmarked", "locked-fence") is None
 
 
 EVERYBODY = [*(theft.function for theft in THEFTS), *SOURCES]

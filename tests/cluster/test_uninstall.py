@@ -270,7 +270,8 @@ async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
     assert shown["cleaned_up"] == [f"ProjectHelmChart {cluster.project.home}/demo"]
     assert "ClusterRole tenantry-rbac-aggregation" in shown["removed"]
     assert [line for line in shown["kept"] if line.startswith("ValidatingWebhookConfiguration narrowed: ")]
-    assert f"ClusterRoleBinding helm-{SYSTEM}-{THEIR_CHART}" in shown["removed"]
+    assert f"ClusterRoleBinding helm-{SYSTEM}-{LEFT}" in shown["removed"]
+    assert f"RoleBinding {cluster.operators.member(1)}/helm-{SYSTEM}-{LEFT}" in shown["removed"]
     assert not [line for line in shown["removed"] if line.endswith(("/mine", "r-edit", "/labelled"))]
     code, _, errors = await cluster.tenantry("uninstall", answer="n\n")
     assert code == 1

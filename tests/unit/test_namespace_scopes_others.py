@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels, runtime_role_name
-from scope_binding.namespace_scopes.others import filled, growing, is_held, kept, naming
+from scope_binding.namespace_scopes.others import growing, is_held, kept, naming
 from scope_binding.namespace_scopes.projection import Grant, projected
 from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
 from scope_binding.namespace_scopes.seen import Place, Seen
@@ -257,18 +257,27 @@ async def test_a_filling_is_looked_at_again() -> None:
     async def looked(reader: Reader | None = None) -> Seen:
         return (await unit.observe("namespace/ops", reader or Reader(api))).seen
 
+    def known() -> dict[Place, Any]:
+        return unit._filled.get("namespace/ops", {})
+
     summary: Place = ("t1", SUMMARY)
     first = await looked()
     assert first.growing == {PLACE, summary}
-    assert filled(first) == {PLACE: (), summary: ()}
+    assert known() == {PLACE: (), summary: ()}
     server.put(live(ROLE, NAME, rules=rules), live(ROLE, SUMMARY, rules=rules), binding(NAME, NAME, OP), binding("x", NAME, EVE))
     assert (await looked(Snapshot(api))).before == {PLACE: ()}, "a look of a sweep forgets nothing"
     for _ in range(2):
         caught = await looked()
         assert (caught.growing, caught.before) == (set(), {PLACE: ()})
         assert ("Role", []) in written(caught)
+    server.put(binding(NAME, NAME, OP, EVE))
     del server.objects[key_of(binding("x", NAME))]
+    out = await looked()
+    assert (out.before, written(out)) == ({}, [("Role", rules), ("RoleBinding", [OP])]), "who is in ours is taken out"
+    assert known() == {PLACE: ()}, "and may have bound the Role once more"
+    server.put(binding(NAME, NAME, OP))
     assert (await looked()).before == {}
+    assert known() == {}
     server.put(binding("x", NAME, EVE))
     later = await looked()
     assert (later.before, later.others) == ({}, {}), "who comes later had all of it himself"

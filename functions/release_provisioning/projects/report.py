@@ -83,7 +83,8 @@ def _tell_leaving(contender: Contender, seen: Release, refusals: Sequence[Refusa
     """Why a ProjectHelmChart that is deleted does not go: nothing else but a refusal can hold it (hpo-47)."""
     if not refusals or RELEASE_FINALIZER not in (contender.object["metadata"].get("finalizers") or ()):
         return None
-    return _refused(contender, seen, config, refusals, f"; or give up the release: remove the finalizer {RELEASE_FINALIZER}")
+    further = f"; or give up the release: have an administrator remove the finalizer {RELEASE_FINALIZER}"
+    return _refused(contender, seen, config, refusals, further)
 
 
 def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequence[Refusal], further: str = "") -> Told:

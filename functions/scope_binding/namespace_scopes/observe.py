@@ -15,7 +15,7 @@ from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, so
 from scope_binding.namespace_scopes.config_map import abandoned, sharing, shortened
 from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING
-from scope_binding.namespace_scopes.others import growing, naming, strangers
+from scope_binding.namespace_scopes.others import growing, naming
 from scope_binding.namespace_scopes.projection import Observed, Projection, projected, stale
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import single_rights
@@ -335,9 +335,5 @@ async def _bound_by_others(seen: Seen, made: Projection, before: Mapping[Place, 
     others = await read(reader)
     if others:  # events of these are led here by what is told, so an end before that is told is looked for
         reader.depends_on(names, frozenset(others.items()))
-    lost = {
-        place: rules
-        for place, rules in before.items()
-        if place in others or place in taken or (place in grants and strangers(grants[place], seen))
-    }
+    lost = {place: rules for place, rules in before.items() if place in others or place in taken}
     return replace(seen, growing=grows, others=others, before=lost)

@@ -61,9 +61,17 @@ def strangers(grant: Grant, seen: Seen) -> list[Object]:
     return [subject for subject in live.get("subjects") or () if subject not in grant.subjects()]
 
 
-def filled(seen: Seen) -> dict[Place, Rules]:
-    """What Roles that a run fills had before it; and what those had that somebody got into, until he is out of them."""
-    return {place: rules_of(seen.roles.get(place)) for place in seen.growing - seen.others.keys()} | dict(seen.before)
+def filled(grants: Mapping[Place, Grant], seen: Seen, remembered: Mapping[Place, Rules]) -> dict[Place, Rules]:
+    """What Roles that a run fills had before it; and what those had that somebody got into, until he is out of them.
+
+    Who is in our own binding is taken out of it, and may have bound the Role once more meanwhile: so it is looked again.
+    """
+    still = {
+        place: rules
+        for place, rules in remembered.items()
+        if place in seen.before or (place in grants and strangers(grants[place], seen))
+    }
+    return {place: rules_of(seen.roles.get(place)) for place in seen.growing - seen.others.keys()} | still
 
 
 def is_held(place: Place, seen: Seen) -> bool:

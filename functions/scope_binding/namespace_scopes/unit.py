@@ -101,10 +101,11 @@ class NamespaceScopes:
 
     async def observe(self, owner: str, reader: Reader) -> Observed:
         """Read what the owner's plan needs."""
-        found = await observe.observe(owner.partition("/")[2], self._settings, reader, self._filled.get(owner))
+        remembered = self._filled.get(owner, {})
+        found = await observe.observe(owner.partition("/")[2], self._settings, reader, remembered)
         if not isinstance(reader, Snapshot):  # which may be of the time before a filling
             self._filled.pop(owner, None)
-            if about := filled(found.seen):
+            if about := filled(found.made.grants, found.seen, remembered):
                 self._filled[owner] = about
         return found
 
