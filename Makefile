@@ -8,10 +8,14 @@ WORKERS ?= 3
 JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
-JOB_IMAGE := ghcr.io/tenantry/helm-job:0.1.0
+JOB_IMAGE := image.invalid/tenantry/helm-job:0.1.0
+# Where `make images` pushes to, and what it builds from: named by digest.
+REGISTRY ?=
+PYTHON_IMAGE ?=
+GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks volume image check format faults hunt bench rights lock clean
+.PHONY: help setup run test attacks volume image images check format faults hunt bench rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,11 +28,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "installing into .venv (about a minute the first time)"
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv -q --allow-existing --python $(PYTHON) .venv && \
-	  uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock && \
+	  uv pip install -q --python $(BIN)/python --require-hashes --only-binary :all: -r requirements.lock && \
 	  uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .; \
 	else \
 	  $(PYTHON) -m venv .venv && \
-	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock && \
 	  $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
 	@touch $(STAMP)
@@ -46,18 +50,24 @@ attacks: setup ## carry out the attacks; WITHOUT=POLICY or all switches it off a
 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
-	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py
+	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
+	  tests/attacks/test_attack_letters.py
 
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build
 	@buildah bud --isolation chroot $(ARGS) -t $(JOB_IMAGE) -f knative/helm-job/Containerfile .
 	@TENANTRY_JOB_IMAGE=$(JOB_IMAGE) GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py
 
+images: setup ## build all images, push them to REGISTRY, and write dist/deploy with their digests; PYTHON_IMAGE, GO_IMAGE: bases
+	@$(BIN)/python tools/images.py build --registry "$(REGISTRY)" --python-image "$(PYTHON_IMAGE)" --go-image "$(GO_IMAGE)" -- \
+	  --isolation chroot $(ARGS)
+
 check: setup ## formatting, lint, types, the import contracts and the tables of checks and attacks
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/mypy --explicit-package-bases tests/bench
+	@$(BIN)/mypy tools/*.py
 	@$(BIN)/lint-imports --no-cache >.lint-imports.log 2>&1 || { cat .lint-imports.log; rm -f .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
 	@$(BIN)/python tests/checks_table.py --verify
@@ -85,13 +95,23 @@ bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run
 	@$(BIN)/tenantry cluster build
 	@$(BIN)/python tests/bench/run.py $(ARGS)
 
-rights: setup ## write the least rights of each function, from what the tests used
+rights: setup ## write the least rights of each function and the lists of its fence, from what the tests used
 	@$(BIN)/python -m tenantry.testing.rights
 
 lock: setup ## resolve the packages anew into requirements.lock
-	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --extra local --group dev pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  -c requirements.lock pyproject.toml -o requirements-image.lock
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  -c requirements.lock --group build -o requirements-build.lock
+
+sbom: setup ## write what is in the wheel, the images and a development environment, as CycloneDX, into dist/sbom
+	@$(BIN)/python tools/sbom.py $(if $(PYTHON_IMAGE),--python-image "$(PYTHON_IMAGE)") $(if $(GO_IMAGE),--go-image "$(GO_IMAGE)")
+
+audit: setup ## ask the public databases what is known of the locked packages and of the built programs; needs the network
+	@$(BIN)/tenantry cluster build
+	@$(BIN)/python tools/audit.py
 
 clean: ## remove .venv and caches of tools
 	@rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis

@@ -36,11 +36,11 @@ PARTS = (
 
 _TEXT = """\
 1 | owner puts a hook with a ClusterRoleBinding into the record of a release, then has it uninstalled | \
-a policy refuses the record; the Job has the rights of its release namespace only
-2 | owner forges a manifest that names objects of a neighbour | a policy refuses the record; the Job's rights end at its namespace
-3 | owner writes `status: failed` into the record, to have the release made anew | a policy refuses the change of the record
+a guard refuses the record; the Job has the rights of its release namespace only
+2 | owner forges a manifest that names objects of a neighbour | a guard refuses the record; the Job's rights end at its namespace
+3 | owner writes `status: failed` into the record, to have the release made anew | a guard refuses the change of the record
 4 | owner forges a record as ConfigMap, adds a higher revision, deletes a record, names another release | \
-locks read only the storage in use, and act on marked objects of the release
+a guard refuses each; locks read only the storage in use, and act on marked objects of the release
 5 | editor does the same | the same
 6 | owner or editor forges a newer record in the storage that Helm does not use | \
 the lock reads the storage that the HelmRelease names
@@ -50,7 +50,7 @@ the lock stays in the release namespace and where the HelmRelease allows it by n
 the lock touches only objects with Helm's marks
 9 | nobody: Helm by its Jobs and by administrators, and locks | still work
 12 | wire sends events of the largest size: `[[],[],...]`, one deep list, a million short keys, 50 at once | \
-data of events are not parsed; bodies above the limit are refused
+large bodies are taken a few at a time; values are counted before they are parsed
 13 | owner forges a small record that unpacks to very much, and manifests of aliases and nesting | \
 budgets for bytes, tokens and depth before anything is parsed
 14 | values author writes values of 1 MB, of 100,000 keys, of depth 5,000 | budgets for bytes, keys and depth
@@ -59,7 +59,7 @@ lists are read in pages and reduced while they are read
 16 | owner writes one dashboard ConfigMap of 35,000 keys | a budget for keys
 17 | owner writes Roles of 880 kB as consent on both sides, and Roles that multiply | a budget for rules
 18 | owner writes quantities such as `1e9999999`, names and selectors at every limit, numbers of 10,000 digits | \
-quantities, selectors and numbers are bounded before they are computed with
+numbers without bounds are compared as they are written; names are checked before anything is made
 19 | owner makes 5,000 small objects of each kind | lists are read in pages; each owner is looked at by himself
 20 | wire sends 5,000 malformed events of 900 kB each | dead letters are a store of a fixed size
 21 | wire, or bad luck: a well-formed event above 1 MiB that cannot be delivered | the dead letter keeps key and reason
@@ -69,23 +69,23 @@ a function plans from what it reads; names that no object can have are passed ov
 24 | wire forges events of every kind and shape while others work | events are keys to look at; payloads are not read
 25 | a pod outside of the event path tries broker, functions and dead-letter sink | network policies
 30 | labeller makes the release namespace with our labels before the project's owner asks | \
-what is ours is told by field ownership and a finalizer that a policy guards; an administrator adopts
+what is ours is told by field ownership, which a guard keeps; an administrator adopts
 31 | labeller does the same with a registration namespace | the same
 32 | a release goes, its namespace stays with Secrets; a neighbour asks for the name | \
 a namespace with leftovers of another project is refused until it is empty or adopted
-33 | labeller puts his namespace into a project, or takes one out | a policy asks for the verb `join` on the project
-34 | anybody writes our labels, annotations, finalizers or conditions | a policy asks for the verb `write` on `marks`
+33 | labeller puts his namespace into a project, or takes one out | a guard asks for the verb `join` on the project
+34 | anybody writes our labels, annotations, finalizers or conditions | a guard asks for the verb `write` on `marks`
 35 | owner names a ProjectHelmChart, Role, ConfigMap or RoleBinding like an object of ours before we make it | \
 objects without our field manager's marks are not taken over; who asked is told
 36 | neighbour squats a release name | the first who asked has the name; the second is told without the first's objects
 37 | somebody deletes the home namespace and makes it again | consent is bound to the namespace's uid
-38 | owner makes a Role of our name, with a binding of his own on it | a Role that is not ours is never filled
+38 | owner makes a Role of our name, with a binding of his own on it | a Role that others are bound to gets no more
 40 | thief of namespace-registration's token | fence and rights
 41 | thief of rbac-aggregation's token | fence and rights
 42 | thief of release-provisioning's token | fence and rights
 43 | thief of scope-binding's token | fence and rights
 44 | thief of lock-enforcement's token | fence and rights
-45 | thief of a source's token | rights without any write
+45 | thief of a source's token | rights without any write, and a fence
 46 | thief of a Helm Job's token | a RoleBinding in the release namespace, for as long as the Job exists
 47 | thief of any of these tokens makes tokens, pods under other accounts, impersonates, changes his own rights | \
 rights and fences

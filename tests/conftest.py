@@ -1,7 +1,7 @@
-"""Least privilege, judged when a whole run is over: the rights files hold what the tests used and no more.
+"""Least privilege, judged when a whole run is over: rights and the lists of fences hold what the tests used and no more.
 
 Every process of the run reads the audit log of its own control plane; the process that started them puts them together.
-The run fails when a function has a right that no test used, or lacks one; `make rights` then writes them.
+The run fails when a function has a right, or its fence an entry, that no test used, or lacks one; `make rights` then writes them.
 Beside it stands the one fixture that several folders share.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tenantry.testing import fences, rights
 from tenantry.testing.audit import AuditLog, Used, why_partial
 from tenantry.testing.proxy import FaultProxy
-from tenantry.testing.rights import judge_all
 
 USED = pytest.StashKey[Used]()
 SAID = pytest.StashKey[list[str]]()
@@ -58,11 +58,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if (cache := getattr(config, "cache", None)) is not None:
         cache.set("tenantry/rights", used.document())
-    if findings := judge_all(used):
+    if findings := [*rights.judge_all(used), *fences.judge_all(used.written, used.refused)]:
         config.stash[SAID].extend([*findings, "`make rights` changes them so"])
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     else:
-        config.stash[SAID].append("each function has the rights that its tests use and no other")
+        config.stash[SAID].append("each function may do what its tests use, by rights and fence, and nothing else")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

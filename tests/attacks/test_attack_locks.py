@@ -42,6 +42,7 @@ from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
     NAMESPACE,
+    RESOURCE_QUOTA,
     ROLE_BINDING,
     SECRET,
     Object,
@@ -66,14 +67,6 @@ def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
     running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
     async with flawless(running):
@@ -83,7 +76,7 @@ async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
     made = Locks(admin, knative_)
-    await made.lockable(CONFIG_MAP, SECRET, DEPLOYMENT, PRIORITY_CLASS, ROLE_BINDING, CLUSTER_ROLE_BINDING)
+    await made.lockable(CONFIG_MAP, SECRET, DEPLOYMENT, PRIORITY_CLASS, ROLE_BINDING, CLUSTER_ROLE_BINDING, RESOURCE_QUOTA)
     yield made
     await made.leave()
 
@@ -342,6 +335,38 @@ async def test_a_small_record_that_is_large_inside_costs_little(
         status = await locks.status(scene.name, told)
         assert type_ == "Complete" or f"revision {number}" in condition(status, type_)["message"]
         await scene.calm()
+    assert peak_mib(str(control_plane.kubeconfig)) < 128
+
+
+@pytest.mark.check("a-18")
+@pytest.mark.parametrize("actor", ACTORS[:1])
+async def test_quantities_without_bounds_cost_nothing(
+    scene: Scene, helm: Helm, attackers: Attackers, control_plane: ControlPlane
+) -> None:
+    """Quantities and numbers whose value would fill the memory, in a release's manifest: told, while what the release has besides
+    and another release's objects are put back within 2 s."""
+    name, locks = f"victim-{token()}", scene.locks
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "10"}}}
+    await helm.upgrade(scene.name, scene.home, config_map("c1", {"a": "1"}), quota)
+    await locks.locked(scene.name, 2)
+    # Each further digit of an exponent keeps the API server itself busy ten times as long, whoever writes it.
+    extremes = {"1e999999": "", "1e-999999": "", "9" * 10_000: "", f"0.{'0' * 10_000}1": ""}
+    extremes |= {"1e99999999999999999999": f"ResourceQuota {scene.home}/q", 10**400: "a number of more than 1024 bits"}
+    for revision, (extreme, told) in enumerate(extremes.items(), 3):
+        hard = {**quota, "spec": {"hard": {"pods": extreme, "requests.cpu": extreme}}}
+        record = forged(scene.record, revision, config_map("c1", {"a": str(revision)}), hard)
+        await attackers.plant(scene.attacker, SECRET, record)
+        await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "drift"))
+        await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"}, within=2)
+        await locks.data("c1", scene.home, {"a": str(revision)})
+        if told:
+            await locks.status(scene.name, lambda status, told=told: told in condition(status, "Complete").get("message", ""))
+    await scene.calm()
+    await scene.still_kept(str(revision))
     assert peak_mib(str(control_plane.kubeconfig)) < 128
 
 

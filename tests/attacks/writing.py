@@ -40,8 +40,10 @@ def changes(before: Object, after: Object) -> dict[str, Any]:
 
 
 async def put(api: Api, kind: Kind, before: Object, after: Object, subresource: str = "", manager: str = "") -> Object:
-    """The whole object, as it is to be."""
-    del before
+    """The whole object, as it is to be; of a custom resource the API server asks for the version."""
+    if kind.group and not kind.group.endswith(".k8s.io"):
+        live = await api.get(kind, before["metadata"]["name"], before["metadata"].get("namespace", "")) or before
+        after = {**after, "metadata": {**after["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}}
     return await api.request("PUT", place_of(kind, after, subresource), _query(api, manager), after)
 
 

@@ -53,13 +53,13 @@ class Subscriber:
 
 
 @asynccontextmanager
-async def subscriber() -> AsyncIterator[Subscriber]:
-    """A running subscriber on a free port."""
+async def subscriber(host: str = "127.0.0.1") -> AsyncIterator[Subscriber]:
+    """A running subscriber on a free port of an address of this machine."""
     recording = Subscriber()
     runner = web.ServerRunner(web.Server(recording.handle, access_log=None), shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    recording.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    await web.TCPSite(runner, host, 0).start()
+    recording.url = f"http://{host}:{runner.addresses[0][1]}/"
     try:
         yield recording
     finally:

@@ -55,11 +55,11 @@ async def test_what_is_switched_off_is_taken_away(start: Start, people: People) 
 async def test_without_dedicated_namespaces_the_registration_namespace_has_the_roles(
     start: Start, people: People, admin: Api
 ) -> None:
-    """Without a release project the release is in the registration namespace, and so are Roles and their RoleBindings."""
+    """Switched off the release is in the registration namespace, and so are Roles and their RoleBindings."""
     project = Project(people)
     project.place = project.home
     await project.set_up(place=False)
-    async with start(changed(C1, cattle={"systemProjectId": ""})) as knative:
+    async with start(changed(C1, operator={"projectReleaseNamespaces": {"enabled": False}})) as knative:
         await project.role()
         await project.bind("alice", "admin", user("alice"))
         await project.bound("User alice")

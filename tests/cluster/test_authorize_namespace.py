@@ -23,7 +23,17 @@ from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.consent import FULL_CONSENT, consent_name
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, Object, labels_of
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    NAMESPACE_SCOPE,
+    ROLE,
+    ROLE_BINDING,
+    Object,
+    annotations_of,
+    labels_of,
+)
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
 
@@ -58,10 +68,16 @@ async def test_consent_comes_and_goes(command, admin: Api, people: People, tmp_p
     assert (code, output.count("created")) == (0, 2)
     role, binding = await people.get(ROLE, name, target), await people.get(ROLE_BINDING, name, target)
     assert role["rules"] == list(FULL_CONSENT)
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "ibm-namespace-scope-operator", "namespace": own.home}]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "namespace-scope-consent", "namespace": "tenantry-system"}]
+    home = await people.get(NAMESPACE, own.home)
+    assert annotations_of(binding) == {"scope-binding/from-namespace-uid": home["metadata"]["uid"]}
     code, output, _ = await command(target, "-to", own.home, "-o", "json")
     assert (code, [each["result"] for each in json.loads(output)]) == (0, ["unchanged", "unchanged"])
     assert await people.get(ROLE, name, target) == role
+    agent = "ibm-namespace-scope-operator"
+    code, _, _ = await command(target, "-to", own.home, "--subject", f"{own.home}/{agent}")
+    subjects = (await people.get(ROLE_BINDING, name, target))["subjects"]
+    assert (code, subjects) == (0, [{"kind": "ServiceAccount", "name": agent, "namespace": own.home}])
 
     least = tmp_path / "least.yaml"
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import signal
 import socket
 import sys
@@ -29,6 +27,8 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.charts import READ_BY
+from tenantry.serving.dead_letters.letter import Letter
+from tenantry.serving.dead_letters.store import Store
 from tenantry.serving.server import FUNCTIONS
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
@@ -195,18 +195,17 @@ async def test_dead_letter_names_the_missing_right(system: Knative, people: Peop
     async with _without(admin, "configmaps", {"get", "create", "patch"}):
         await people.namespace(f"a1-{project}", project)
 
-        async def given_up() -> list[Any]:
-            if not system.dead_letters.exists():
-                return []
-            letters = [json.loads(line) for line in system.dead_letters.read_text().splitlines()]
-            return [letter for letter in letters if project in letter["subject"]]
+        async def given_up() -> list[Letter]:
+            return [letter for letter in system.dead_letters.letters if project in letter.key]
 
         letters = await eventually(given_up, within=DEAD_LETTER_S, what="a dead letter")
     await calm(system)
     await people.registered(project)
 
-    assert {letter["knativeerrorcode"] for letter in letters} == {"503"}
-    assert all("configmaps is missing" in base64.b64decode(letter["knativeerrordata"]).decode() for letter in letters)
+    assert {(letter.function, letter.status) for letter in letters} == {(FUNCTION, 503)}
+    assert all("configmaps is missing" in letter.reason for letter in letters)
+    stored = {letter.name: letter.reason for letter in await Store(admin).read()}
+    assert stored.items() >= {letter.name: letter.reason for letter in letters}.items()
 
 
 async def _who(api: Api) -> str:

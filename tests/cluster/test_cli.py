@@ -135,6 +135,10 @@ async def test_a_list_of_files_names_the_one_that_is_missing(tmp_path: Path) -> 
     [
         ("up",),
         ("serve", FUNCTION),
+        ("serve", "dead-letters"),
+        ("dead-letters",),
+        ("dead-letters", "replay", "--all"),
+        ("dead-letters", "clear", "x"),
         ("invoke", FUNCTION, "--kind", "Namespace", "--name", "x"),
         ("uninstall", "--dry-run"),
         ("authorize-namespace", "x"),

@@ -1,24 +1,39 @@
-"""CRDs of somebody else, such as those of K3s and RKE2, are never overwritten (rancher/rancher#46764)."""
+"""What an installation leaves as it is, and what it leaves out: CRDs of somebody else, and admission policies by name."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Collection
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
+from people import token
 from times import SERVED_S
 
 from tenantry.api import Api
-from tenantry.api.errors import ConflictError
+from tenantry.api.errors import AdmissionDenied, ConflictError
+from tenantry.local import deployment, policies
+from tenantry.local import install as installing
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.policies import guard_names, policy_names
 from tenantry.model.config import Config
-from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Object
+from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
+    CLUSTER_ROLE,
+    CUSTOM_RESOURCE_DEFINITION,
+    Object,
+)
 from tenantry.testing import eventually
 
 NAME = "helmcharts.helm.cattle.io"
+GUARD = "tenantry-guard-test"
+KINDS = (ADMISSION_POLICY, ADMISSION_POLICY_BINDING)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -62,3 +77,72 @@ async def test_a_foreign_crd_is_kept_and_the_installation_says_so(theirs: tuple[
         (ours,) = [found for found in documents(deployment_folder("knative") / "crds") if found["metadata"]["name"] == NAME]
         with pytest.raises(ConflictError, match="k3s"):
             await api.apply(CUSTOM_RESOURCE_DEFINITION, ours, force=False)
+
+
+def guard(refuses: str) -> list[Object]:
+    """A policy for everybody that refuses a ClusterRole of this name, with its binding, as one file has them."""
+    rule = {
+        "apiGroups": [CLUSTER_ROLE.group],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": [CLUSTER_ROLE.plural],
+    }
+    spec = {
+        "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [refuses]}]},
+        "validations": [{"expression": "false", "message": "guarded"}],
+    }
+    metadata = {"name": GUARD, "labels": {"app.kubernetes.io/part-of": "tenantry"}}
+    bound = {"policyName": GUARD, "validationActions": ["Deny"]}
+    return [
+        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": body}
+        for kind, body in zip(KINDS, (spec, bound), strict=True)
+    ]
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Deployment files with one guard, which refuses a ClusterRole of the name that this returns."""
+    name = f"guarded-{token()}"
+    shutil.copytree(deployment_folder("knative"), tmp_path / "knative", ignore=shutil.ignore_patterns("guards"))
+    (tmp_path / "knative" / "guards").mkdir()
+    (tmp_path / "knative" / "guards" / "test.yaml").write_text(yaml.safe_dump_all(guard(name)))
+    for module in (deployment, installing, policies):
+        monkeypatch.setattr(module, "deployment_folder", lambda folder: tmp_path / folder)
+    return name
+
+
+async def refused(admin: Api, name: str) -> bool:
+    """Whether the guard is in force at this moment."""
+    body = {"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, "metadata": {"name": name}, "rules": []}
+    try:
+        await admin.create(CLUSTER_ROLE, body, dry_run=True)
+    except AdmissionDenied:
+        return True
+    return False
+
+
+async def test_policies_are_in_force_when_an_installation_ends(control_plane: ControlPlane, admin: Api, guarded: str) -> None:
+    """Guards and fences are installed and count at once; those that are named are left out or taken out, and that counts too;
+    a second installation changes nothing, and nothing but the policies is left behind."""
+    said: list[str] = []
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+
+        async def policies_after(without: Collection[str] = ()) -> tuple[bool, set[str]]:
+            said.clear()
+            await install(api, ["scope-binding"], Config(), said.append, without=without)
+            in_force = await refused(admin, guarded)
+            named = [{each["metadata"]["name"] for each in (await admin.list(kind)).items} for kind in KINDS]
+            assert named[0] == named[1]
+            return in_force, named[0]
+
+        fences = policy_names() - {GUARD}
+        assert await policies_after() == (True, fences | {GUARD})
+        assert [line for line in said if GUARD in line]
+        assert await policies_after() == (True, fences | {GUARD})
+        assert said == []
+        assert await policies_after([GUARD]) == (False, fences)
+        assert {line.partition(":")[0] for line in said} == {f"removed {each.kind} {GUARD}" for each in KINDS}
+        assert await policies_after(["another"]) == (True, fences | {GUARD})
+        assert await policies_after(["all"]) == (False, set())
+        assert await policies_after(guard_names()) == (False, fences)
+        await policies_after(["all"])

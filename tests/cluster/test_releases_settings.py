@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from people import LABEL, ORPHANED, changed, registration, token
+from people import LABEL, ORPHANED, PROJECT_ID, changed, registration, token
 from releases import CLEANUP, CONFIG, DUMMY, FUNCTIONS, PROVISIONING, SYSTEM, Owners, cattle_of, conditions_of
 
 from tenantry.api import Api
@@ -101,10 +101,10 @@ async def test_a_chart_folder_is_packed_alike_everywhere(running: Running, owner
     assert (await owners.get(HELM_CHART, f"demo-{project}-packed", SYSTEM))["metadata"]["generation"] == 1
 
 
-@pytest.mark.check("hpo-55")
+@pytest.mark.check("hpo-55", open="Without a label value alone releases keep namespaces of their own: a switch turns them off.")
 async def test_without_release_namespaces(running: Running, owners: Owners) -> None:
-    """Without a project for them there are no release namespaces: the chart goes into the registration namespace."""
-    config = changed(CONFIG, cattle={"systemProjectId": ""})
+    """Switched off there are no release namespaces: the chart goes into the registration namespace."""
+    config = changed(CONFIG, operator={"projectReleaseNamespaces": {"enabled": False}})
     async with running(config, functions=FUNCTIONS):
         project = await owners.project()
         name, home = f"demo-{project}", registration(project)
@@ -125,6 +125,51 @@ async def test_without_release_namespaces(running: Running, owners: Owners) -> N
     assert told["status"]["dashboardValues"] == {"k": 1}
     assert await owners.admin.get(NAMESPACE, f"{name}-dummy") is None
     assert ORPHANED not in labels_of(await owners.get(NAMESPACE, home))
+
+
+async def test_release_namespaces_need_no_project(running: Running, owners: Owners) -> None:
+    """Without any project id releases have namespaces of their own, which are in no project."""
+    async with running(changed(CONFIG, cattle={"systemProjectId": ""}), functions=FUNCTIONS):
+        project = await owners.project()
+        name = f"demo-{project}"
+        await owners.ask(name, project)
+        chart = await owners.provisioned(f"{name}-dummy")
+        await owners.dashboard("theirs", f"{name}-dummy", f"{name}-dummy", **{"a.json": '{"k": 1}'})
+        await owners.told(name, project, "Deployed")
+        namespace = await owners.get(NAMESPACE, f"{name}-dummy")
+        await owners.delete(PROJECT_HELM_CHART, name, registration(project))
+        await owners.until(NAMESPACE, f"{name}-dummy", "", lambda found: ORPHANED in labels_of(found))
+
+    assert chart["spec"]["targetNamespace"] == f"{name}-dummy"
+    assert cattle_of(chart)["projectNamespaces"] == [f"a1-{project}", f"{name}-dummy"]
+    assert labels_of(namespace)[PROJECT_ID] == project
+    assert LABEL not in {**labels_of(namespace), **annotations_of(namespace)}
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["from dedicated", "to dedicated"])
+async def test_a_release_is_not_moved_by_a_setting(running: Running, owners: Owners, before: bool) -> None:
+    """A release that is installed stays where it is and as it is when the setting changes, and its owner is told."""
+
+    def switched(enabled: bool) -> dict[str, Any]:
+        return changed(CONFIG, operator={"projectReleaseNamespaces": {"enabled": enabled}})
+
+    async with running(switched(before), functions=FUNCTIONS):
+        project = await owners.project()
+        name, release, home = f"demo-{project}", f"demo-{project}-dummy", registration(project)
+        await owners.ask(name, project)
+        chart = await owners.provisioned(release)
+        await owners.told(name, project, "WaitingForDashboardValues")
+    place = release if before else home
+    async with running(switched(not before), functions=FUNCTIONS):
+        told = await owners.told(name, project, "UnableToCreateHelmRelease")
+        live = await owners.get(HELM_CHART, release, SYSTEM)
+    async with running(switched(before), functions=FUNCTIONS):
+        await owners.told(name, project, "WaitingForDashboardValues")
+
+    assert chart["spec"]["targetNamespace"] == place
+    assert (live["metadata"]["uid"], live["spec"]) == (chart["metadata"]["uid"], chart["spec"])
+    assert f"it is installed in namespace {place}, and no release is moved" in told["status"]["statusMessage"]
+    assert f"projectReleaseNamespaces.enabled: {str(before).lower()}" in told["status"]["statusMessage"]
 
 
 @pytest.mark.check("hpo-56")

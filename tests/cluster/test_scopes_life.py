@@ -177,6 +177,24 @@ async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scopi
     assert not [found for found in (await scoping.admin.list(ROLE_BINDING, "default")).items if "view" in str(found["roleRef"])]
 
 
+@pytest.mark.parametrize("mark", [INSTANCE_UID, GENERATE_NAME], ids=["uid", "generateName"])
+async def test_a_binding_that_lost_a_label_goes_with_its_template(scopes: Knative, scoping: Scoping, mark: str) -> None:
+    """A label taken off by hand just before nobody wants the binding any more hides it from nobody: it goes."""
+    test = f"test-{token()}"
+    await scoping.template(f"st1-{test}", role(test))
+    await scoping.instance(f"si1-{test}", f"st1-{test}", namespaces=["default"])
+    binding = (await scoping.bound_in(test, "default"))["default"]
+    await scoping.scoped(f"si1-{test}")
+
+    with scoping.asleep(scopes):
+        path = f"/metadata/labels/{mark.replace('/', '~1')}"
+        await scoping.edit(ROLE_BINDING, binding["metadata"]["name"], "default", ("remove", path, None))
+        await scoping.delete(SCOPE_TEMPLATE, f"st1-{test}")
+
+    await scoping.away(ROLE_BINDING, binding["metadata"]["name"], "default")
+    await scoping.scoped(f"si1-{test}", "ScopeTemplateNotFound")
+
+
 @pytest.mark.check("sb-21")
 @pytest.mark.check("sb-22")
 @pytest.mark.check("sb-23")

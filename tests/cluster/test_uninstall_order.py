@@ -28,21 +28,28 @@ from tenantry.model.kinds import (
     ADMISSION_POLICY,
     API_SERVER_SOURCE,
     CLUSTER_ROLE,
+    CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     DEPLOYMENT,
     LEASE,
     NAMESPACE,
     POD,
+    ROLE,
+    ROLE_BINDING,
     SERVICE_ACCOUNT,
     Kind,
     is_terminating,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.dead_letters import NAME as SINK
+from tenantry.serving.dead_letters.letter import now, unreadable
+from tenantry.serving.dead_letters.store import Store
 from tenantry.testing import eventually
 
 FUNCTION = "scope-binding"
 TRIGGER = Kind("eventing.knative.dev/v1", "Trigger", "triggers")
 KNATIVE_SERVICE = Kind("serving.knative.dev/v1", "Service", "services")
+JOB_SINK = Kind("sinks.knative.dev/v1alpha1", "JobSink", "jobsinks")
 HOLD = "tests.tenantry.dev/hold"
 
 
@@ -154,7 +161,7 @@ async def test_a_lease_that_nobody_answers_for_holds_nothing_up(control_plane: C
             assert alive.asked.is_set()
             (left,) = (await api.list(LEASE, SYSTEM_NAMESPACE)).items
             assert left["metadata"]["name"] == alive.name
-            assert left["metadata"]["annotations"] == {END: "true"}
+            assert left["metadata"]["annotations"][END] == "true"
         assert [each for each in done.remaining if alive.name in each]
         assert "elsewhere/1 does not answer: nothing runs there any more" in said
         assert await _rights(api) == [True, True, True]
@@ -162,3 +169,48 @@ async def test_a_lease_that_nobody_answers_for_holds_nothing_up(control_plane: C
         done = await Uninstaller(api, Config(), said.append, timeout_s=60).run()
         assert done.remaining == []
         assert await _rights(api) == [False, False, False]
+
+
+async def test_dead_letters_go_with_everything_that_keeps_them(control_plane: ControlPlane, admin: Api) -> None:
+    """The store, the sink's identity and rights, and the JobSink of earlier installations go; the sink's pod is waited for."""
+
+    async def gone() -> bool:
+        return not is_terminating(await admin.get(NAMESPACE, SYSTEM_NAMESPACE))
+
+    await eventually(gone, within=30, what="the namespace of the installation before is gone")
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+        await install(api, [FUNCTION], Config(), lambda _: None)
+        await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(JOB_SINK))
+        await until_served(api, stand_in(JOB_SINK))
+        labels = {"app.kubernetes.io/part-of": "tenantry"}
+        metadata = {"name": "tenantry-dead-letters", "namespace": SYSTEM_NAMESPACE, "labels": labels}
+        await api.apply(JOB_SINK, {"apiVersion": JOB_SINK.api_version, "kind": JOB_SINK.kind, "metadata": metadata})
+        for each in documents(deployment_folder("knative") / "overlays/deployment/dead-letters.yaml"):
+            if each["kind"] == "Deployment":
+                await api.apply(DEPLOYMENT, each)
+        await Store(api).change(lambda book: book.add(unreadable("/scope-binding", "no event", now())))
+
+        async def made() -> str:
+            pods = (await admin.list(POD, SYSTEM_NAMESPACE, label_selector=f"app.kubernetes.io/name={SINK}")).items
+            return str(pods[0]["metadata"]["name"]) if pods else ""
+
+        pod = await eventually(made, within=30, what="the Deployment has a pod")
+        await admin.json_patch(POD, pod, SYSTEM_NAMESPACE, [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
+        try:
+            done = await Uninstaller(api, Config(), lambda _: None, timeout_s=1).run()
+            assert f"Pod {SYSTEM_NAMESPACE}/{pod}" in done.remaining
+            assert await api.get(ROLE, "tenantry-dead-letters", SYSTEM_NAMESPACE) is not None
+        finally:
+            await _let_go(admin, pod)
+        done = await Uninstaller(api, Config(), lambda _: None, timeout_s=60).run()
+
+    assert done.remaining == []
+    for kind, name in (
+        (CONFIG_MAP, "tenantry-dead-letters"),
+        (SERVICE_ACCOUNT, SINK),
+        (ROLE, "tenantry-dead-letters"),
+        (ROLE_BINDING, "tenantry-dead-letters"),
+        (JOB_SINK, "tenantry-dead-letters"),
+    ):
+        assert await admin.get(kind, name, SYSTEM_NAMESPACE) is None, name
+    assert is_terminating(await admin.get(NAMESPACE, SYSTEM_NAMESPACE) or {"metadata": {"deletionTimestamp": "gone"}})

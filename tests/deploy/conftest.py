@@ -63,9 +63,12 @@ def installation(request: pytest.FixtureRequest) -> Iterator[list[manifests.Docu
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(admin: Api) -> AsyncIterator[str]:
-    """A namespace with the labels of ours, so that admission treats it alike."""
+    """A namespace with the labels of ours, so that admission treats it alike; the class that our pods name is there."""
+    (important,) = [d.body for d in manifests.documents() if d.kind == "PriorityClass"]
+    await admin.apply(manifests.kind_of(important), important)
     (ours,) = [d.body for d in manifests.documents() if d.kind == "Namespace" and d.name == "tenantry-system"]
     name = f"deploy-{secrets.token_hex(4)}"
     await admin.create(NAMESPACE, {**ours, "metadata": {**ours["metadata"], "name": name}})
     yield name
     await admin.delete(NAMESPACE, name)
+    await admin.delete(manifests.kind_of(important), important["metadata"]["name"])

@@ -32,6 +32,7 @@ Body = dict[str, Any]
 CLUSTER_SCOPED = frozenset(
     {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ScopeTemplate", "ScopeInstance"}
     | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    | {"PriorityClass", "FlowSchema", "PriorityLevelConfiguration"}
 )
 
 
@@ -165,13 +166,8 @@ def render(folder: Path, command: list[str]) -> list[Document]:
 
 def pod_templates(found: list[Document]) -> list[tuple[str, Body]]:
     """The pod templates inside the documents, whatever kind holds them."""
-    templates = []
-    for document in found:
-        if document.kind in {"Service", "Deployment", "ContainerSource"} and "template" in document.spec:
-            templates.append((str(document), document.spec["template"]))
-        elif document.kind == "JobSink":
-            templates.append((str(document), document.spec["job"]["spec"]["template"]))
-    return templates
+    kinds = {"Service", "Deployment", "ContainerSource"}
+    return [(str(d), d.spec["template"]) for d in found if d.kind in kinds and "template" in d.spec]
 
 
 def sources(found: list[Document]) -> list[tuple[Document, SourceSpec]]:

@@ -55,17 +55,9 @@ async def test_pods_fit_the_restricted_profile(admin: Api, system: str) -> None:
         assert stored["spec"]["containers"], name
 
 
-async def test_the_dead_letter_job_is_valid(admin: Api, system: str) -> None:
-    """The API server takes the Job of a dead letter."""
-    (sink,) = [d for d in manifests.documents() if d.kind == "JobSink"]
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "namespace": system}, **sink.spec["job"]}
-    stored = await admin.apply(kind_of(job), job, dry_run=True)
-
-    assert stored["spec"]["backoffLimit"] == sink.spec["job"]["spec"]["backoffLimit"]
-
-
 FUNCTION = "namespace-registration"
 SOURCE = "tenantry-source"
+SINK, LETTERS = "dead-letters", "tenantry-dead-letters"
 CHART_MAP = "dummy.cattle.io.v1alpha1"
 RIGHTS = [
     # service account, verb, group, resource, name, allowed
@@ -90,6 +82,15 @@ RIGHTS = [
     (SOURCE, "watch", "networking.k8s.io", "networkpolicies", "", True),
     (SOURCE, "patch", "", "namespaces", "a", False),
     (SOURCE, "list", "", "secrets", "", False),
+    (SINK, "get", "", "configmaps", LETTERS, True),
+    (SINK, "create", "", "configmaps", LETTERS, True),
+    (SINK, "patch", "", "configmaps", LETTERS, True),
+    (SINK, "delete", "", "configmaps", LETTERS, False),
+    (SINK, "get", "", "configmaps", "tenantry-config", False),
+    (SINK, "create", "", "configmaps", "", False),
+    (SINK, "list", "", "configmaps", "", False),
+    (SINK, "get", "", "secrets", LETTERS, False),
+    (SINK, "create", "batch", "jobs", "", False),
 ]
 
 
@@ -97,7 +98,8 @@ async def allowed_to(admin: Api, namespace: str, right: tuple[str, str, str, str
     """Whether the API server would let a service account of the namespace do it."""
     account, verb, group, resource, name = right
     resource, _, subresource = resource.partition("/")
-    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name}
+    inside = {"namespace": namespace} if account == SINK else {}
+    attributes = {**inside, "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",

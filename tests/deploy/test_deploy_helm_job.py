@@ -22,7 +22,6 @@ def test_image_has_the_pinned_helm() -> None:
 
     assert f"version.version=v{HELM.version}" in text
     assert f"COPY {HELM.folder.relative_to(manifests.ROOT)}/ ./" in text
-    assert f"-t {IMAGE} " in text
     assert "USER 1000" in text
     assert f"JOB_IMAGE := {IMAGE}\n" in (manifests.ROOT / "Makefile").read_text(encoding="utf-8")
 

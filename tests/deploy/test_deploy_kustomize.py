@@ -12,7 +12,7 @@ STOCK = {
     ("ConfigMap", "knative-eventing", "config-br-default-channel"),
     ("ConfigMap", "knative-eventing", "kafka-broker-config"),
 }
-PARTS = {"crds", "base", "config", "guards", "triggers", *manifests.functions()}
+PARTS = {"crds", "base", "config", "dead-letters", "guards", "triggers", *manifests.functions()}
 LEFT_OUT = {"knative/overlays/without-guards": {"guards"}}
 """Of overlays that are there to leave a part out, which."""
 
@@ -59,8 +59,11 @@ def test_objects_are_defined_once(installation: list[Document]) -> None:
 def test_everything_lives_in_one_namespace(documents: list[Document]) -> None:
     """Every namespaced object names the namespace itself, so a file can be applied alone."""
     for document in documents:
-        # What runs Helm lives where HelmCharts do.
-        own = {"tenantry-system", "cattle-helm-system"} if document.kind in ("Role", "RoleBinding") else {"tenantry-system"}
+        own = {"tenantry-system"}
+        if document.kind in ("Role", "RoleBinding", "NetworkPolicy", "ResourceQuota", "LimitRange"):
+            own |= {"cattle-helm-system"}  # what runs Helm lives where HelmCharts do
+        if document.path.parent.name == "eventing-network":
+            own = {"knative-eventing"}
         assert document.namespace in ({""} if document.kind in manifests.CLUSTER_SCOPED else own), str(document)
 
 
@@ -78,7 +81,8 @@ def references(body: Any, namespace: str) -> set[tuple[str, str, str]]:
                     scope = namespace if value["kind"] == "Role" else ""
                 found.add((value["kind"], scope, value["name"]))
             elif key == "subjects":
-                found |= {(s["kind"], s["namespace"], s["name"]) for s in value}
+                # Those of a FlowSchema are patterns.
+                found |= {(s["kind"], s["namespace"], s["name"]) for s in value if "name" in s}
             elif key == "broker" and isinstance(value, str):
                 found.add(("Broker", namespace, value))
             elif key == "serviceAccountName":
@@ -104,7 +108,7 @@ def test_references_are_found(installed: list[Document]) -> None:
     assert references(trigger.body, trigger.namespace) == {
         ("Broker", "tenantry-system", "tenantry"),
         ("Service", "tenantry-system", "namespace-registration"),
-        ("JobSink", "tenantry-system", "tenantry-dead-letters"),
+        ("Service", "tenantry-system", "dead-letters"),
     }
 
 

@@ -16,7 +16,10 @@ import pytest
 from manifests import Document
 from pydantic import BaseModel, ValidationError
 
-CHECKED_BY_API_SERVER = {"", "admissionregistration.k8s.io", "apps", "apiextensions.k8s.io", "rbac.authorization.k8s.io"}
+CHECKED_BY_API_SERVER = {
+    *("", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "flowcontrol.apiserver.k8s.io", "networking.k8s.io"),
+    *("policy", "rbac.authorization.k8s.io", "scheduling.k8s.io"),
+}
 
 UNLISTED = {
     # The CRDs of Broker and Trigger preserve unknown fields of delivery for this one; it is on by default.
@@ -32,7 +35,6 @@ def models() -> dict[tuple[str, str], type[BaseModel]]:
         # The generated models shadow names of their own base class and say so on import.
         warnings.simplefilter("ignore")
         from cloudcoil.models.knative_eventing.eventing import v1 as eventing
-        from cloudcoil.models.knative_eventing.sinks import v1alpha1 as sinks
         from cloudcoil.models.knative_eventing.sources import v1 as sources
         from cloudcoil.models.knative_serving.serving import v1 as serving
     return {
@@ -42,7 +44,6 @@ def models() -> dict[tuple[str, str], type[BaseModel]]:
         ("sources.knative.dev/v1", "ContainerSource"): sources.ContainerSource,
         ("sources.knative.dev/v1", "PingSource"): sources.PingSource,
         ("sources.knative.dev/v1", "SinkBinding"): sources.SinkBinding,
-        ("sinks.knative.dev/v1alpha1", "JobSink"): sinks.JobSink,
         ("serving.knative.dev/v1", "Service"): serving.Service,
     }
 

@@ -1,17 +1,9 @@
-"""What runs: services that only the broker reaches, pods that fit the restricted profile, dead letters that
-somebody can read."""
+"""What runs: services that only the broker reaches, and pods that fit the restricted profile."""
 
 from __future__ import annotations
 
-import base64
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
-import pytest
 from manifests import Document, pod_templates
 
 RESTRICTED = {
@@ -118,58 +110,14 @@ def test_namespace_refuses_what_is_not_restricted(installed: list[Document]) -> 
     assert namespace.body["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def dead_letter(documents: list[Document], folder: Path, event: dict[str, Any]) -> dict[str, Any]:
-    """Run the container command of the dead-letter Job on an event file; the line that it prints."""
-    (sink,) = [d for d in documents if d.kind == "JobSink"]
-    (container,) = sink.spec["job"]["spec"]["template"]["spec"]["containers"]
-    python, *arguments = container["command"]
-    (folder / "event").write_text(json.dumps(event), encoding="utf-8")
-    environment = {**os.environ, "K_EVENT_PATH": str(folder)}
-    assert python == "python"
-    run = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=30)
-    (line,) = run.stdout.splitlines()
-    printed = json.loads(line)
-    assert isinstance(printed, dict)
-    return printed
+def test_dead_letters_are_served_by_the_image_of_a_function(documents: list[Document]) -> None:
+    """The sink of dead letters runs what every image holds, under an identity of its own, and needs no configuration."""
+    sinks = [(name, pod) for name, pod in pod_templates(documents) if pod["spec"].get("serviceAccountName") == "dead-letters"]
 
-
-EVENT = {
-    "specversion": "1.0", "id": "1", "source": "https://10.0.0.1:443", "type": "dev.knative.apiserver.resource.update",
-    "kind": "Namespace", "name": "a", "namespace": "",
-    "data": {"metadata": {"name": "a", "annotations": {"secret": "x"}}},
-}  # fmt: skip
-
-
-def test_a_dead_letter_is_one_line_with_key_and_reason(documents: list[Document], tmp_path: Path) -> None:
-    """A dead letter prints the key of the event and the reason of the failure as one line, and never the payload."""
-    reason = base64.b64encode(b"API server unavailable").decode()
-    line = dead_letter(documents, tmp_path, EVENT | {"knativeerrorcode": 503, "knativeerrordata": reason})
-
-    assert line["kind"] == "Namespace"
-    assert line["name"] == "a"
-    assert line["knativeerrorcode"] == 503
-    assert line["knativeerrordata"] == "API server unavailable"
-    assert line["level"] == "error"
-    assert "data" not in line
-
-
-@pytest.mark.parametrize("damage", [{}, {"knativeerrordata": "not base64!"}, {"knativeerrordata": 7}, {"data_base64": "AA=="}])
-def test_a_dead_letter_without_a_clear_reason_is_printed_too(
-    documents: list[Document], tmp_path: Path, damage: dict[str, Any]
-) -> None:
-    """A dead letter is printed when the reason is missing or unreadable."""
-    line = dead_letter(documents, tmp_path, EVENT | damage)
-
-    assert line["id"] == "1"
-    assert "data_base64" not in line
-
-
-def test_dead_letters_go_away(documents: list[Document]) -> None:
-    """The Job of a dead letter ends, is retried little, holds no credentials, and is removed after a day."""
-    (sink,) = [d for d in documents if d.kind == "JobSink"]
-    job = sink.spec["job"]["spec"]
-
-    assert job["ttlSecondsAfterFinished"] == 24 * 3600
-    assert job["activeDeadlineSeconds"] <= 300
-    assert job["backoffLimit"] <= 3
-    assert job["template"]["spec"]["automountServiceAccountToken"] is False
+    assert len(sinks) == 2, "a Knative Service, and a Deployment"
+    for name, pod in sinks:
+        (container,) = pod["spec"]["containers"]
+        env = {variable["name"]: variable["value"] for variable in container["env"]}
+        assert env["FUNCTION"] == "dead-letters", name
+        assert "command" not in container, name
+        assert [volume.keys() for volume in pod["spec"]["volumes"]] == [{"name", "emptyDir"}], name

@@ -104,7 +104,10 @@ def test_the_lint_finds_bad_filters(bad: dict[str, Any]) -> None:
 
 
 def test_each_trigger_writes_its_delivery_out(installation: list[Document]) -> None:
-    """Every Trigger says how often, how long and how patiently to try, and where a hopeless event ends; all say the same."""
+    """Every Trigger says how often, how long and how patiently to try, and where a hopeless event ends; all say the same.
+
+    With the place goes who gave up.
+    """
     triggers, (broker,) = of_kind(installation, "Trigger"), of_kind(installation, "Broker")
     delivery = broker.spec["delivery"]
 
@@ -112,7 +115,9 @@ def test_each_trigger_writes_its_delivery_out(installation: list[Document]) -> N
     assert set(delivery) == {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
     assert delivery["backoffPolicy"] == "exponential"
     for trigger in triggers:
-        assert trigger.spec["delivery"] == delivery, str(trigger)
+        function = trigger.spec["subscriber"]["ref"]["name"]
+        sink = {**delivery["deadLetterSink"], "uri": f"/{function}"}  # Knative's own attributes do not always say who gave up
+        assert trigger.spec["delivery"] == {**delivery, "deadLetterSink": sink}, str(trigger)
         assert delivery["deadLetterSink"]["ref"] != trigger.spec["subscriber"]["ref"], f"{trigger} is its own dead end"
 
 

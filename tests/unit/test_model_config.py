@@ -35,6 +35,20 @@ def test_release_project_and_denied_projects(made: Config, release: str, denied:
     assert made.denied_project_ids == denied
 
 
+@pytest.mark.parametrize(
+    ("made", "dedicated"),
+    [
+        (Config(), True),
+        (config(system=""), True),
+        (config(projectReleaseNamespaces={"enabled": False, "labelValue": "p-rel"}), False),
+        (config(label=""), False),
+    ],
+)
+def test_releases_have_namespaces_of_their_own_unless_somebody_says_otherwise(made: Config, dedicated: bool) -> None:
+    """No project id has to be configured for it; without projects there are none."""
+    assert made.dedicated is dedicated
+
+
 def test_system_namespaces() -> None:
     """The system namespace is always among them, beside those that are configured."""
     assert Config().system_namespaces == {"cattle-helm-system", "kube-system"}

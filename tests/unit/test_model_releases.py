@@ -88,7 +88,7 @@ def test_a_chart_is_chosen_by_its_exact_version() -> None:
 )
 def test_names_that_cannot_be(name: str, dedicated: bool, words: str) -> None:
     """50 characters fit into the name of a Job; where releases have namespaces of their own, a name is a DNS label."""
-    problem = release_name_problem(name, config(system="p-system" if dedicated else ""))
+    problem = release_name_problem(name, config(projectReleaseNamespaces={"enabled": dedicated}))
 
     assert words in problem if words else problem == ""
 
@@ -106,10 +106,10 @@ def test_targets_are_the_living_members_and_the_release_itself() -> None:
     found = [namespace("b"), namespace("a"), namespace("c", deletionTimestamp="x"), namespace("kube-system"), namespace("d", "q")]
 
     assert target_namespaces(found, "p-a", "r", config()) == ("a", "b", "r")
-    assert target_namespaces(found, "p-a", "r", config(system="")) == ("a", "b")
+    assert target_namespaces(found, "p-a", "r", config(projectReleaseNamespaces={"enabled": False})) == ("a", "b")
     assert target_namespaces(found, "none", "r", config()) == ()
     assert release_namespace(ChartKey("n", "x"), "r", config()) == "r"
-    assert release_namespace(ChartKey("n", "x"), "r", config(system="")) == "n"
+    assert release_namespace(ChartKey("n", "x"), "r", config(projectReleaseNamespaces={"enabled": False})) == "n"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_forced_values_stand_on_anything(broken: Object) -> None:
     [
         (config(), {}, {"matchLabels": {"helm.cattle.io/projectId": "p-a"}, "matchExpressions": ["x"], "mine": {"a": 1}}),
         (
-            config(system=""),
+            config(projectReleaseNamespaces={"enabled": False}),
             {},
             {"matchLabels": {"field.cattle.io/projectId": "p-a"}, "matchExpressions": ["x"], "mine": {"a": 1}},
         ),

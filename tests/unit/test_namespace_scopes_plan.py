@@ -72,7 +72,7 @@ def pod(name: str = "p", created: str = NOW, **annotations: str) -> Object:
 def seen(*scopes: Object, **fields: Any) -> Seen:
     """``ops`` with these NamespaceScopes, and a consenting member ``t1``."""
     made = tuple(declared(each, "managed") for each in scopes)
-    base = Seen("ops", made, {"t1": namespace("t1")}, {"t1": consent_objects("t1", "ops")}, pods=(pod(),))
+    base = Seen("ops", made, {"t1": namespace("t1")}, {"t1": consent_objects("t1", "ops")}, pods=(pod(),), home=namespace("ops"))
     return replace(base, **fields)
 
 

@@ -96,7 +96,7 @@ def test_a_release_is_made_in_order() -> None:
     "off",
     [
         config(hardenedNamespaces={"enabled": False}),
-        Config.model_validate({"global": {"cattle": {"systemProjectId": ""}}}),
+        config(projectReleaseNamespaces={"enabled": False}),
     ],
     ids=["switched off", "no release namespaces"],
 )
@@ -258,6 +258,75 @@ def test_what_lost_its_mark_is_taken_away_when_nobody_can_want_it() -> None:
     assert "Delete HelmChart" not in verbs(plan_release(seen(leaving, helm_chart=foreign), CONTENTS, config()))
 
 
+ADOPTED = {"tenantry.dev/adopt": "true"}
+WORD = ("tenantry.dev/adopt=true", "hand it over")
+
+
+def house(project: str, *, made_for: str = "", **metadata: Any) -> Object:
+    """A release namespace of ours that is of a project, by its marks."""
+    owned = {"f:metadata": {"f:labels": {"f:kubernetes.io/metadata.name": {}}}}
+    entry = {"manager": RELEASE_MANAGER, "operation": "Apply", "fieldsV1": owned}
+    labels = {"helm.cattle.io/projectId": project, "kubernetes.io/metadata.name": NAME} if project else {}
+    annotations = {"tenantry.dev/project-helm-chart": made_for} if made_for else {}
+    identity = {"name": NAME, "uid": "n", "resourceVersion": "1", "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**identity, "managedFields": [entry], **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("found", "refused"),
+    [
+        ({"namespace": house("p-b")}, True),
+        ({"namespace": house("", made_for="cattle-project-p-b/demo")}, True),
+        ({"namespace": house("p-b", annotations=ADOPTED)}, False),
+        ({"namespace": house("p-a")}, False),
+        ({"namespace": house("")}, False),
+        ({"namespace": house("p-b"), "helm_chart": made("HelmChart")}, False),
+        ({"namespace": house("p-a"), "helm_chart": made("HelmChart", by="cattle-project-p-b/demo")}, False),
+    ],
+    ids=["label", "annotation", "handed over", "own", "stripped", "relabelled while it is in use", "own, of before"],
+)
+def test_what_another_project_left_is_not_taken(found: dict[str, Object], refused: bool) -> None:
+    """Marks of another project refuse; of whose release it is now the HelmChart says first."""
+    status = told(report_release(seen(**found), (), config()))
+
+    assert ("left in it" in status["statusMessage"]) is refused
+    assert all(word in status["statusMessage"] for word in WORD) is refused
+    assert ("Apply HelmChart" in verbs(plan_release(seen(**found), CONTENTS, config()))) is not refused
+
+
+def test_the_word_that_hands_over_is_taken_off_when_it_is_done() -> None:
+    """First the marks, then the annotation goes, and then there is nothing to do."""
+    applies = (each for each in plan_release(seen(), CONTENTS, config()).writes() if isinstance(each, Apply))
+    (wanted,) = (each.wanted for each in applies if each.key.kind == "Namespace")
+    entry = {"manager": RELEASE_MANAGER, "operation": "Apply", "fieldsV1": _owned(wanted["metadata"])}
+    live = {**wanted, "metadata": {**wanted["metadata"], "uid": "n", "resourceVersion": "1", "managedFields": [entry]}}
+    adopted = {**live, "metadata": {**live["metadata"], "annotations": {**live["metadata"]["annotations"], **ADOPTED}}}
+
+    def on_namespace(namespace: Object) -> list[str]:
+        changes = plan_release(seen(namespace=namespace), CONTENTS, config()).changes(RELEASE_MANAGER)
+        return [str(change) for change in changes if change.key.kind == "Namespace"]
+
+    assert on_namespace(house("p-b", annotations=ADOPTED))[0].startswith(f"update Namespace {NAME}: ~ metadata.labels")
+    assert on_namespace(adopted) == [f"update Namespace {NAME}: ~ /metadata/annotations/tenantry.dev~1adopt"]
+    assert on_namespace(live) == []
+
+
+def _owned(metadata: Object) -> Object:
+    parts = {f"f:{part}": {f"f:{key}": {} for key in metadata[part]} for part in ("labels", "annotations")}
+    return {"f:metadata": parts}
+
+
+@pytest.mark.parametrize("singleton", [False, True], ids=["chosen", "singleton"])
+def test_no_release_is_called_like_a_registration_namespace(singleton: bool) -> None:
+    """A name that its author chose may not lead into a registration namespace; that of a singleton follows from its own."""
+    settings = config(charts=[{"helmApiVersion": VERSION, "releaseName": "dummy", "singleton": singleton}])
+    asking = Contender(asked(HOME), settings.helm_project_operator.charts[0], "p-a")
+    release = Release(f"{HOME}-dummy", (asking,), members=(member(),))
+
+    assert (stalled(report_release(release, (), settings)) == "InvalidReleaseName") is not singleton
+    assert ("Apply HelmChart" in verbs(plan_release(release, CONTENTS, settings))) is singleton
+
+
 CHART, LOCK, HOUSE = made("HelmChart"), made("HelmRelease"), {"metadata": {"name": NAME, "labels": {}}}
 OURS: Object = {"metadata": {"name": NAME, "annotations": {"tenantry.dev/adopt": "true"}}}
 DEEP: Object = {"a": 1}
@@ -312,7 +381,7 @@ def test_the_message_says_what_upstreams_says(release: Release, status: str, fac
 
 
 def test_who_cannot_have_a_name_is_told_of_which_release() -> None:
-    """The release, its namespace, who has it and who asked for it too are in one message."""
+    """The release, its namespace and who asked for it too are in one message; of another project nothing is told (a-36)."""
     other = contender(asked(namespace="cattle-project-p-b"), project="p-b")
     writes = [write for write in report_release(seen(contender(), other), (), config()).writes() if isinstance(write, Apply)]
     (message,) = [
@@ -322,5 +391,6 @@ def test_who_cannot_have_a_name_is_told_of_which_release() -> None:
     ]
 
     assert message.startswith(WHERE[0])
-    assert f"belongs to ProjectHelmChart {HOME}/demo" in message
+    assert "belongs to another project" in message
+    assert HOME not in message
     assert "cattle-project-p-b/demo cannot have it" in message

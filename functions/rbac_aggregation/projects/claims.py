@@ -112,7 +112,7 @@ def is_of(namespace: Object | None, claim: Claim, config: Config) -> bool:
     """Whether the namespace of a claim's place is really the one of that release."""
     if namespace is None:
         return False
-    if not config.release_project_id:
+    if not config.dedicated:
         return True  # the registration namespace itself
     labels = labels_of(namespace)
     return OPERATED in labels and labels.get(PROJECT_ID) == claim.project

@@ -160,7 +160,7 @@ def owner_text(binding: Object) -> str:
 
 def release_of(binding: Object, config: Config) -> str:
     """The release that a binding of ours belongs to; empty when nothing tells."""
-    alone = binding["metadata"]["namespace"] if config.release_project_id else ""
+    alone = binding["metadata"]["namespace"] if config.dedicated else ""
     return labels_of(binding).get(BINDING_OF) or alone
 
 
@@ -202,7 +202,7 @@ def _in_force(seen: Release, config: Config) -> bool:
 
 
 def _is_abandoned(seen: Release, binding: Object, config: Config) -> bool:
-    at_home = bool(config.release_project_id) and seen.place.namespace == seen.place.release
+    at_home = config.dedicated and seen.place.namespace == seen.place.release
     if not at_home and not is_made_by_us(binding):
         return False  # a copy of one of ours in another namespace is somebody's own
     owner = owner_text(binding)

@@ -70,7 +70,7 @@ class Releases:
     async def _installed_in(self, key: Key, reader: Reader) -> list[Place]:
         """The release of a dedicated release namespace, by its name."""
         place = Place(key.namespace, key.namespace)
-        if not self._config.release_project_id or not askers(place, self._config):
+        if not self._config.dedicated or not askers(place, self._config):
             return []
         if key.kind == ROLE_BINDING.kind:
             live = await reader.get(ROLE_BINDING, key.name, key.namespace)

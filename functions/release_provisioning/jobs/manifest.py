@@ -30,7 +30,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import CHART_LABEL, CLUSTER_ADMIN, CONFIG_HASH
 
-IMAGE = f"ghcr.io/tenantry/helm-job:{__version__}"
+IMAGE = f"image.invalid/tenantry/helm-job:{__version__}"
 BACK_OFF_LIMIT = 20
 """Further attempts of a run that fails, unless the HelmChart says otherwise: with Kubernetes' pauses of up to ten minutes
 between them about two and a half hours."""

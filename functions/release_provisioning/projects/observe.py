@@ -32,7 +32,7 @@ from tenantry.model.releases import ChartKey, Dashboards, by_age, chart_for, cha
 async def observe_release(name: str, config: Config, reader: Reader) -> Release:
     """Read everything that decides about one release name."""
     system = config.helm_project_operator.system_namespace
-    dedicated = bool(config.release_project_id)
+    dedicated = config.dedicated
     found, helm_chart, helm_release, namespace = await asyncio.gather(
         _claimants(name, config, reader),
         reader.get(HELM_CHART, name, system),

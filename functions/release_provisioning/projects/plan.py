@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenantry.model.config import Chart, Config
-from tenantry.model.difference import entries_of, is_sole_owner, owns
+from tenantry.model.difference import difference, entries_of, is_sole_owner, owns
 from tenantry.model.hardening import harden
 from tenantry.model.kinds import (
     HELM_CHART,
@@ -37,12 +37,21 @@ from tenantry.model.names import (
     ORPHANED,
     PROJECT_CHART,
     PROJECT_ID,
+    REGISTRATION_PREFIX,
     RELEASE_FINALIZER,
     RELEASE_MANAGED_BY,
+    SYSTEM_NAMESPACE,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
-from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_made_for_release, project_annotation
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.model.pointer import pointer
+from tenantry.model.projects import (
+    REGISTRATION_MANAGER,
+    RELEASE_MANAGER,
+    is_made_for_release,
+    project_annotation,
+    project_of_registration_name,
+)
 from tenantry.model.releases import (
     ChartKey,
     Dashboards,
@@ -173,20 +182,58 @@ def is_cleaning_up(holder: Contender, seen: Release) -> bool:
     return annotations_of(holder.object).get(CLEANED_UP_BY, seen.installation) == seen.installation
 
 
+def name_problem(holder: Contender, name: str, config: Config) -> str:
+    """Why its release cannot have that name, with the fix; empty when it can.
+
+    A name that its author chooses may not be that of a registration or system namespace, be it there or not (a-31).
+    """
+    if problem := release_name_problem(name, config):
+        return problem
+    if not config.dedicated or (holder.chart is not None and holder.chart.singleton):
+        return ""
+    if name.startswith(REGISTRATION_PREFIX) or name in (*config.system_namespaces, SYSTEM_NAMESPACE):
+        return f"the name {name} is kept for a registration or system namespace: choose another name for the ProjectHelmChart"
+    return ""
+
+
 def obstacle(holder: Contender, seen: Release, config: Config) -> str:
     """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
-    if config.release_project_id and seen.namespace is not None and not _is_ours(seen.namespace, holder.project):
-        return (
-            f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart or "
-            f"delete the namespace; an administrator may hand it over with the annotation {ADOPT}=true"
-        )
+    if config.dedicated and seen.namespace is not None:
+        if not _is_ours(seen.namespace, holder.project):
+            return (
+                f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart "
+                f"or delete the namespace; an administrator may hand it over with the annotation {ADOPT}=true"
+            )
+        if _is_left_by_another_project(seen, holder.project):
+            return (
+                f"namespace {seen.name} has what a release of another project left in it: choose another name for the "
+                "ProjectHelmChart, or ask an administrator to delete the namespace, or to hand it over with all that is in it by "
+                f"the annotation {ADOPT}=true"
+            )
     for live in (seen.helm_chart, seen.helm_release):
         if live is not None and _is_foreign(live, config):
             return (
                 f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
                 f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
             )
+    wanted, place = release_namespace(holder.key, seen.name, config), _installed_in(seen.helm_chart)
+    if place not in ("", wanted):
+        enabled = "true" if place == seen.name else "false"
+        return (
+            f"it is installed in namespace {place}, and no release is moved, because its data would stay behind: delete the "
+            "ProjectHelmChart and make it again, or ask an administrator to set "
+            f"helmProjectOperator.projectReleaseNamespaces.enabled: {enabled} again"
+        )
     return ""
+
+
+def _installed_in(helm_chart: Object | None) -> str:
+    """Where a HelmChart was asked to install, by us or by who had it before us; empty for what was edited since by hand."""
+    if helm_chart is None or (
+        owns(helm_chart, RELEASE_MANAGER, "spec") and not owns(helm_chart, RELEASE_MANAGER, "spec", "targetNamespace")
+    ):
+        return ""
+    return str((helm_chart.get("spec") or {}).get("targetNamespace") or "")
 
 
 def _is_ours(namespace: Object, project: str) -> bool:
@@ -194,6 +241,25 @@ def _is_ours(namespace: Object, project: str) -> bool:
         return True
     labels = labels_of(namespace)
     return OPERATED in labels and labels.get(PROJECT_ID) == project and not entries_of(namespace, REGISTRATION_MANAGER)
+
+
+def _is_left_by_another_project(seen: Release, project: str) -> bool:
+    """Whether the namespace still has what a release of another project left: Secrets and claims are not handed on (a-32).
+
+    Of whose release it is the HelmChart says first, which nobody but administrators can write beside us; the namespace's own
+    marks may have been stripped by hand, and then it is only told by the HelmChart.
+    """
+    namespace = seen.namespace
+    if annotations_of(namespace).get(ADOPT) == "true":
+        return False
+    if seen.helm_chart is not None and _project_in(held_by(seen.helm_chart)) == project:
+        return False
+    return (labels_of(namespace).get(PROJECT_ID) or _project_in(held_by(namespace)) or project) != project
+
+
+def _project_in(made_for: str) -> str:
+    """The project of ``<namespace>/<name>`` of a ProjectHelmChart; empty for none."""
+    return project_of_registration_name(made_for.partition("/")[0])
 
 
 def _is_foreign(obj: Object, config: Config) -> bool:
@@ -221,7 +287,7 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
         return NOTHING
     if CLEANUP in labels_of(holder.object):
         return _clean_up(holder, seen, config)
-    if release_name_problem(seen.name, config):
+    if name_problem(holder, seen.name, config):
         return NOTHING
     try:
         targets = targets_of(holder, seen, config)
@@ -275,7 +341,7 @@ def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
 def _orphaned(seen: Release, config: Config) -> Iterable[Write]:
     """The orphan label on the release's namespace, everything else as it is (hpo-46, hpo-47)."""
     live = seen.namespace
-    if live is None or is_terminating(live) or not config.release_project_id or not is_made_for_release(live):
+    if live is None or is_terminating(live) or not config.dedicated or not is_made_for_release(live):
         return
     project, made_for = labels_of(live).get(PROJECT_ID, ""), held_by(live)
     wanted = _namespace(seen.name, project, made_for, config, orphaned=True)
@@ -307,17 +373,17 @@ def _name_of(obj: Object) -> Object:
 
 
 def _provision(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Plan:
-    if config.release_project_id and (seen.namespace is None or is_terminating(seen.namespace)):
+    if config.dedicated and (seen.namespace is None or is_terminating(seen.namespace)):
         # Whatever Helm knew of the release went with its namespace: begin again (hpo-48).
         away = tuple(_taken_away(seen, config, "its namespace was deleted, and it is made again"))
         if away or seen.namespace is not None:
             return Plan(((_held(holder),), away))
     first: list[Write] = [_held(holder)]
-    if config.release_project_id:
+    if config.dedicated:
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
         return Plan((tuple(first),))  # it is being uninstalled: when that has ended is an event
-    hardened = config.release_project_id and config.helm_project_operator.hardened_namespaces.enabled
+    hardened = config.dedicated and config.helm_project_operator.hardened_namespaces.enabled
     safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
     return Plan((tuple(_taken_over(holder)), tuple(first), safe, made))
@@ -331,12 +397,20 @@ def _taken_over(holder: Contender) -> Iterable[Write]:
 
 
 def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
-    """The release's namespace with its marks (hpo-28)."""
+    """The release's namespace with its marks (hpo-28); once it has them, the word that handed it over is taken off.
+
+    The word would hand it on to the next project, too (a-32).
+    """
     live = seen.namespace
     wanted = _namespace(seen.name, holder.project, str(holder.key), config, orphaned=False)
     notice = None
     if live is not None:
-        adopted = not is_made_for_release(live)
+        if annotations_of(live).get(ADOPT) == "true" and difference(wanted, live, manager=RELEASE_MANAGER) is None:
+            note = f"the annotation {ADOPT} has done its work and is taken off"
+            notice = Notice(live, "Adopted", note, "Adopt")
+            yield Edit(NAMESPACE, live, ({"op": "remove", "path": pointer("metadata", "annotations", ADOPT)},), notice)
+            return
+        adopted = not is_made_for_release(live) or labels_of(live).get(PROJECT_ID) != holder.project
         note = (
             f"this namespace is now the namespace of release {seen.name}" if adopted else "labels and annotations were put back"
         )
@@ -348,18 +422,18 @@ def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
 
 
 def _namespace(name: str, project: str, made_for: str, config: Config, *, orphaned: bool) -> Object:
-    operator = config.helm_project_operator
+    operator, project_of_releases = config.helm_project_operator, config.release_project_id
     labels = {
         **operator.namespace_labels,
         OPERATED: "true",
         PROJECT_ID: project,
-        config.project_label: config.release_project_id,
+        **({config.project_label: project_of_releases} if project_of_releases else {}),
         NAMESPACE_NAME: name,
         **({ORPHANED: "true"} if orphaned else {}),
     }
     annotations = {
         **operator.namespace_annotations,
-        config.project_label: project_annotation(config.release_project_id, config),
+        **({config.project_label: project_annotation(project_of_releases, config)} if project_of_releases else {}),
         PROJECT_CHART: made_for,
     }
     metadata = {"name": name, "labels": labels, "annotations": annotations}

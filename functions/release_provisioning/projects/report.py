@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from release_provisioning.projects.plan import Contender, Release, is_cleaning_up, obstacle, targets_of
+from release_provisioning.projects.plan import Contender, Release, is_cleaning_up, name_problem, obstacle, targets_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
-from tenantry.model.releases import NO_TARGETS, Dashboards, release_name_problem, release_namespace, values_problem
+from tenantry.model.releases import NO_TARGETS, Dashboards, release_namespace, values_problem
 
 AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
 UNABLE = "UnableToCreateHelmRelease"
@@ -83,7 +83,8 @@ def _tell_leaving(contender: Contender, seen: Release, refusals: Sequence[Refusa
     """Why a ProjectHelmChart that is deleted does not go: nothing else but a refusal can hold it (hpo-47)."""
     if not refusals or RELEASE_FINALIZER not in (contender.object["metadata"].get("finalizers") or ()):
         return None
-    return _refused(contender, seen, config, refusals, f"; or give up the release: remove the finalizer {RELEASE_FINALIZER}")
+    further = f"; or give up the release: have an administrator remove the finalizer {RELEASE_FINALIZER}"
+    return _refused(contender, seen, config, refusals, further)
 
 
 def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequence[Refusal], further: str = "") -> Told:
@@ -106,12 +107,18 @@ def _tell(contender: Contender, seen: Release, refusals: Sequence[Refusal], conf
     holder = seen.holder
     if holder is None or contender.key != holder.key:
         other = holder or seen.keeper
-        why = (
-            f"it belongs to ProjectHelmChart {other.key if other else 'of another name'}, so {contender.key} "
-            "cannot have it: choose another name or delete the other one"
-        )
+        why = f"it belongs to {_whose(other, contender)}, so {contender.key} cannot have it: choose another name"
         return Told(UNABLE, _unable(contender, seen, config, why), "ReleaseNameTaken", "stalled")
     return _tell_holder(contender, seen, refusals, config)
+
+
+def _whose(other: Contender | None, contender: Contender) -> str:
+    """Who has the name; of another project's objects nobody is told (a-36)."""
+    if other is None:
+        return "a ProjectHelmChart of another name"
+    if other.key.namespace != contender.key.namespace:
+        return "another project"
+    return f"ProjectHelmChart {other.key}"
 
 
 def _not_managed(contender: Contender) -> Told | None:
@@ -139,7 +146,7 @@ def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], 
             f"serves {version} in namespace {holder.key.namespace} is deployed again, which removes the label"
         )
         return Told(AWAITING_REDEPLOYMENT, message, "Uninstalled", "stalled")
-    if problem := release_name_problem(seen.name, config):
+    if problem := name_problem(holder, seen.name, config):
         return Told(UNABLE, _unable(holder, seen, config, problem), "InvalidReleaseName", "stalled")
     try:
         targets = targets_of(holder, seen, config)

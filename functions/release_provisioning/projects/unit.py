@@ -68,7 +68,7 @@ class Releases:
         self._config = config
         self._contents = contents
         self._system = config.helm_project_operator.system_namespace
-        self._dedicated = bool(config.release_project_id)
+        self._dedicated = config.dedicated
 
     # -- whom an event touches -----------------------------------------------------------------------------
 

@@ -87,6 +87,11 @@ class Scope:
         """Whether it said at the last look that it injects: then there may be something to put back."""
         return "managedCSVList" in _mapping(self.live.get("status"))
 
+    def waits_in(self, member: str) -> bool:
+        """Whether it said at the last look that a Role in a member could not be written: any binding there may be the reason."""
+        told = _strings(_mapping(self.live.get("status")).get("unprojectedRoles"))
+        return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in told)
+
     @property
     def served_config_map(self) -> str:
         """The name of its ConfigMap; empty when no ConfigMap can have the declared one."""

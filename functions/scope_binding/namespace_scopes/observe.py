@@ -15,7 +15,9 @@ from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, so
 from scope_binding.namespace_scopes.config_map import abandoned, sharing, shortened
 from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING
+from scope_binding.namespace_scopes.others import growing, naming
 from scope_binding.namespace_scopes.projection import Observed, Projection, projected, stale
+from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import single_rights
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.api.errors import KindNotServed
@@ -53,17 +55,23 @@ PATIENCE = timedelta(minutes=10)
 """How long a deleted NamespaceScope waits for what cannot be cleaned up (N-13)."""
 
 
-async def observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
-    """Read all that the plan for a namespace needs; before something is taken away, until two looks agree on it."""
-    found = await _observe(name, settings, reader)
+async def observe(
+    name: str, settings: NamespaceScopeSettings, reader: Reader, before: Mapping[Place, tuple[Object, ...]] | None = None
+) -> Observed:
+    """Read all that the plan for a namespace needs; before something is taken away, until two looks agree on it.
+
+    ``before`` holds the rules that Roles had before the last run filled them: whether somebody got into them is looked up.
+    """
+    begun = before or {}
+    found = await _observe(name, settings, reader, begun)
     taken = _taken(found)
     for _ in range(LOOKS):
         if not taken:
             break
         reader.forget()
-        before, found = taken, await _observe(name, settings, reader)
+        agreed, found = taken, await _observe(name, settings, reader, begun)
         taken = _taken(found)
-        if taken <= before:
+        if taken <= agreed:
             break
     return found
 
@@ -75,18 +83,21 @@ def _taken(found: Observed) -> frozenset[tuple[str, ...]]:
     return frozenset([*rights, *((CONFIG_MAP.kind, write.key.name) for write in abandoned(seen)), *shortened(seen)])
 
 
-async def _observe(name: str, settings: NamespaceScopeSettings, reader: Reader) -> Observed:
+async def _observe(
+    name: str, settings: NamespaceScopeSettings, reader: Reader, before: Mapping[Place, tuple[Object, ...]]
+) -> Observed:
     every, home = await asyncio.gather(reader.list_shared(NAMESPACE_SCOPE), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
     own = [found for found in every if found["metadata"]["namespace"] == name]
     scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)
-    seen = Seen(name, scopes, clashes=_clashes(every, name), overdue=_overdue(own, datetime.now(UTC)))
+    seen = Seen(name, scopes, home=home, clashes=_clashes(every, name), overdue=_overdue(own, datetime.now(UTC)))
     seen = await _around(seen, reader)
     if not seen.live:
         return Observed(seen, Projection())
     seen = await _inside(seen, reader)
     made = projected(seen, settings)
-    return Observed(await _taken_places(seen, made, reader), made)
+    seen = await _taken_places(seen, made, reader)
+    return Observed(await _bound_by_others(seen, made, before, reader), made)
 
 
 def _clashes(every: Iterable[Object], name: str) -> frozenset[Place]:
@@ -217,11 +228,17 @@ async def _consents(seen: Seen, reader: Reader) -> Mapping[str, tuple[Object | N
         return {member: (roles.get(member), bindings.get(member)) for member in members}
 
     async def versions(fresh: Reader) -> Hashable:
-        return _versions(await read(fresh))
+        now, home = await asyncio.gather(read(fresh), fresh.get(NAMESPACE, seen.name))
+        return _versions(now), _uid(home)
 
     found = await read(reader)
-    reader.depends_on(versions, _versions(found))  # a consent that was withdrawn meanwhile gives nothing
+    # A consent that was withdrawn meanwhile gives nothing, nor does one to a namespace that another has replaced meanwhile.
+    reader.depends_on(versions, (_versions(found), _uid(seen.home)))
     return found
+
+
+def _uid(obj: Object | None) -> str:
+    return str(obj["metadata"].get("uid")) if obj is not None else ""
 
 
 def _versions(consents: Mapping[str, tuple[Object | None, Object | None]]) -> Hashable:
@@ -296,3 +313,27 @@ async def _taken_places(seen: Seen, made: Projection, reader: Reader) -> Seen:
 def _wanted_only(found: Iterable[tuple[str, Mapping[str, Object]]], wanted: Iterable[Place]) -> dict[Place, Object]:
     places = set(wanted)
     return {(member, name): obj for name, objects in found for member, obj in objects.items() if (member, name) in places}
+
+
+async def _bound_by_others(seen: Seen, made: Projection, before: Mapping[Place, tuple[Object, ...]], reader: Reader) -> Seen:
+    """Who else is bound to Roles that are to get more, or that just got more (a-38)."""
+    taken = foreign(seen, made)
+    grants = {place: grant for place, grant in made.grants.items() if place not in taken}
+    grows = growing(grants, seen.roles)
+    looked = {place: grants[place] for place in grows | (before.keys() & grants.keys())}
+    members = sorted({member for member, _ in looked})
+
+    async def read(fresh: Reader) -> dict[Place, tuple[str, ...]]:
+        lists = await asyncio.gather(*(fresh.list(ROLE_BINDING, member) for member in members))
+        bindings = dict(zip(members, lists, strict=True))
+        found = {place: naming(bindings[place[0]], grant) for place, grant in looked.items()}
+        return {place: names for place, names in found.items() if names}
+
+    async def names(fresh: Reader) -> Hashable:
+        return frozenset((await read(fresh)).items())
+
+    others = await read(reader)
+    if others:  # events of these are led here by what is told, so an end before that is told is looked for
+        reader.depends_on(names, frozenset(others.items()))
+    lost = {place: rules for place, rules in before.items() if place in others or place in taken}
+    return replace(seen, growing=grows, others=others, before=lost)

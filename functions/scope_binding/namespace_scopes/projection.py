@@ -25,7 +25,7 @@ from scope_binding.namespace_scopes.names import (
 from scope_binding.namespace_scopes.rules import Answers, Given, Known
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model.config import NamespaceScopeSettings
-from tenantry.model.consent import AGENT, consent_name
+from tenantry.model.consent import AGENT, NOBODY, consent_name, is_given_to
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 
@@ -64,10 +64,12 @@ class Grant:
             "kind": ROLE_BINDING.kind,
             "metadata": metadata,
             "roleRef": {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": self.name},
-            "subjects": [
-                {"kind": "ServiceAccount", "name": account, "namespace": self.from_namespace} for account in self.accounts
-            ],
+            "subjects": self.subjects(),
         }
+
+    def subjects(self) -> list[Object]:
+        """Who is bound to the Role."""
+        return [{"kind": "ServiceAccount", "name": account, "namespace": self.from_namespace} for account in self.accounts]
 
 
 @dataclass(slots=True)
@@ -77,6 +79,8 @@ class Projection:
     grants: dict[Place, Grant] = field(default_factory=dict)
     unauthorized: dict[str, list[str]] = field(default_factory=dict)
     """Members without consent."""
+    outdated: dict[str, list[str]] = field(default_factory=dict)
+    """Members whose consent is not for this from namespace, but for an earlier one of its name."""
     unprojected: dict[str, set[str]] = field(default_factory=dict)
     """What ``status.unprojectedRoles`` says."""
 
@@ -92,7 +96,8 @@ class Observed:
 def consented(seen: Seen, member: str, settings: NamespaceScopeSettings) -> tuple[Object, ...] | None:
     """The rules that a member consents to; None without consent (N-10).
 
-    A consent is a Role and a RoleBinding of its name to an agreed account, both live.
+    A consent is a Role and a RoleBinding of its name to an agreed account, both live.  Whether it is for this from namespace
+    is another question: `is_outdated`.
     """
     role, binding = seen.consents.get(member, (None, None))
     if role is None or binding is None:
@@ -101,13 +106,19 @@ def consented(seen: Seen, member: str, settings: NamespaceScopeSettings) -> tupl
     reference = binding.get("roleRef") or {}
     if (reference.get("kind"), reference.get("name")) != (ROLE.kind, name):
         return None
-    agreed = {(seen.name, AGENT), (SYSTEM_NAMESPACE, FUNCTION), *settings.agreed_accounts}
+    agreed = {NOBODY, (seen.name, AGENT), (SYSTEM_NAMESPACE, FUNCTION), *settings.agreed_accounts}
     bound = {
         (subject.get("namespace") or member, subject.get("name"))
         for subject in binding.get("subjects") or ()
         if subject.get("kind") == "ServiceAccount"
     }
     return tuple(role.get("rules") or ()) if bound & agreed else None
+
+
+def is_outdated(seen: Seen, member: str) -> bool:
+    """Whether a member's consent was given to an earlier namespace of the from namespace's name (a-37)."""
+    _, binding = seen.consents.get(member, (None, None))
+    return binding is not None and (seen.home is None or not is_given_to(binding, seen.home))
 
 
 def projected(seen: Seen, settings: NamespaceScopeSettings) -> Projection:
@@ -123,8 +134,9 @@ def projected(seen: Seen, settings: NamespaceScopeSettings) -> Projection:
             if member == seen.name:
                 continue
             consent = consented(seen, member, settings)
-            if consent is None:
-                made.unauthorized.setdefault(scope.uid, []).append(member)
+            outdated = consent is not None and is_outdated(seen, member)
+            if consent is None or outdated:
+                (made.outdated if outdated else made.unauthorized).setdefault(scope.uid, []).append(member)
                 notes.add(f"{member}: not authorized")
             elif scope.projection == "managed":
                 _managed(made, scope, seen, member, accounts, answers.managed(answers.known(consent)))

@@ -22,6 +22,8 @@ class Seen:
     label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
     NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
     ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
+    ``home`` is the namespace itself.  ``growing`` are the places whose Role is to get more, and ``others`` the RoleBindings of
+    others that name a Role there.  ``before`` is what a Role had before it was filled, when somebody was quicker than that.
     """
 
     name: str
@@ -42,6 +44,10 @@ class Seen:
     overdue: frozenset[str] = frozenset()
     csvs: tuple[Object, ...] = ()
     webhooks: tuple[Object, ...] = ()
+    home: Object | None = None
+    growing: frozenset[Place] = frozenset()
+    others: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+    before: Mapping[Place, tuple[Object, ...]] = field(default_factory=dict)
 
     @property
     def live(self) -> tuple[Scope, ...]:

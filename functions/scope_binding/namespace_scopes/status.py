@@ -9,12 +9,12 @@ from typing import Literal
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.declared import Scope, is_namespace_name
 from scope_binding.namespace_scopes.names import FINALIZER
-from scope_binding.namespace_scopes.projection import Projection
+from scope_binding.namespace_scopes.projection import Grant, Projection
 from scope_binding.namespace_scopes.restarts import KINDS as WORKLOADS
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.seen import Seen
 from tenantry.model.conditions import condition, find_condition
-from tenantry.model.consent import AGENT
+from tenantry.model.consent import AGENT, consent_name
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -50,7 +50,8 @@ def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Itera
     """The status of each NamespaceScope that stays."""
     for scope in seen.live:
         found = list(_findings(scope, seen, made, refusals))
-        unprojected = sorted(made.unprojected.get(scope.uid, set()) | set(_refused_rights(scope, seen, made, refusals)))
+        refused = {*_refused_rights(scope, seen, made, refusals), *(_failed(grant, seen) for grant in _held(scope, seen, made))}
+        unprojected = sorted(made.unprojected.get(scope.uid, set()) | refused)
         injected = injection.summary(scope, seen)
         status = {
             "validatedMembers": list(seen.validated(scope)),
@@ -61,7 +62,7 @@ def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Itera
         }
         metadata = {"name": scope.name, "namespace": seen.name}
         wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata, "status": status}
-        notice = _notice(scope, status["conditions"][0], made)
+        notice = _notice(scope, status["conditions"][0], seen, made)
         yield Apply(NAMESPACE_SCOPE, wanted, scope.live, subresource="status", notice=notice)
 
 
@@ -92,14 +93,14 @@ def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
     return condition(READY, status, reason, message, scope.live["metadata"].get("generation"))
 
 
-def _notice(scope: Scope, told: Object, made: Projection) -> Notice | None:
+def _notice(scope: Scope, told: Object, seen: Seen, made: Projection) -> Notice | None:
     before = find_condition(scope.live, READY) or {}
     if all(before.get(part) == told[part] for part in ("status", "reason", "message")):
         return None
     if told["status"] == "True":
         return Notice(scope.live, "Reconciled", told["message"], "Report")
     if told["reason"] == "NotAuthorized":
-        note = "; ".join(_forbidden(member) for member in made.unauthorized.get(scope.uid, ()))
+        note = "; ".join((*_outdated(scope, seen, made), *(_forbidden(each) for each in made.unauthorized.get(scope.uid, ()))))
         return Notice(scope.live, "Forbidden", note or told["message"], "Report", "Warning")
     return Notice(scope.live, told["reason"], told["message"], "Report", "Warning")
 
@@ -123,6 +124,7 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
             f"{unauthorized[0]} --to {seen.name}`, or take them out of namespaceMembers"
         )
         yield Finding("NotAuthorized", text, blocks=not scope.subset)
+    yield from (Finding("NotAuthorized", text, blocks=not scope.subset) for text in _outdated(scope, seen, made))
     yield from _refused(scope, refusals, _RESTARTED, "RestartFailed")
     missing = [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]
     if missing:
@@ -138,6 +140,16 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
     yield from (Finding("Reconciled", text, blocks=False) for text in (*injection.remarks(scope, seen), *scope.remarks))
     if not any(other.licensed for other in seen.live):
         yield Finding("Reconciled", "the license is not accepted (spec.license.accept); nothing is held back", blocks=False)
+
+
+def _outdated(scope: Scope, seen: Seen, made: Projection) -> Iterator[str]:
+    """Consents that were given to another namespace of this name (a-37)."""
+    if members := made.outdated.get(scope.uid, []):
+        yield (
+            f"the consent of {_some(members)} was given to an earlier namespace {seen.name}, not to this one: let their "
+            f"administrator give it again with `tenantry authorize-namespace {members[0]} --to {seen.name}`, or delete "
+            f"RoleBinding {consent_name(seen.name)} there and make it anew"
+        )
 
 
 def _missing(name: str, seen: Seen) -> str:
@@ -160,6 +172,24 @@ def _incomplete(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[R
     if taken:
         text = f"not ours and left as they are: Role or RoleBinding {_some(sorted(taken))}; delete or rename them"
         yield Finding("ProjectionIncomplete", text, blocks=not scope.subset)
+    if held := _held(scope, seen, made):
+        named = [f"Role {each.member}/{each.name} (by RoleBinding {', '.join(seen.others[each.place][:3])})" for each in held]
+        text = (
+            f"nothing is added where others are bound too; roleRef names {_some(named)}: delete these RoleBindings, or let them "
+            "name another Role"
+        )
+        yield Finding("ProjectionIncomplete", text, blocks=not scope.subset)
+
+
+def _held(scope: Scope, seen: Seen, made: Projection) -> list[Grant]:
+    """What is not given because RoleBindings of others name the Role (a-38)."""
+    return [made.grants[place] for place in sorted(seen.others) if made.grants[place].scope.uid == scope.uid]
+
+
+def _failed(grant: Grant, seen: Seen) -> str:
+    """A Role that could not be written, in the IBM operator's words."""
+    verb = "update" if grant.place in seen.roles else "create"
+    return f"{grant.member}/{grant.source or grant.name}: failed to {verb} from namespace {seen.name}"
 
 
 def _refused_rights(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[str]:

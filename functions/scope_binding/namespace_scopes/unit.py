@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from scope_binding.namespace_scopes import observe, plan
 from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
+from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.projection import Observed
-from tenantry.engine.reader import Prefetch, Reader
+from scope_binding.namespace_scopes.seen import Place
+from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model.config import Config
 from tenantry.model.consent import consent_name
 from tenantry.model.kinds import (
@@ -57,6 +59,8 @@ class NamespaceScopes:
 
     def __init__(self, config: Config) -> None:
         self._settings = config.scope_binding.namespace_scope
+        self._filled: dict[str, dict[Place, Rules]] = {}
+        """By owner, what the Roles had that its last run filled: see `others`."""
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
         """The namespaces whose NamespaceScopes a key concerns."""
@@ -93,11 +97,17 @@ class NamespaceScopes:
         return PAUSE_S
 
     def ended(self, owner: str, succeeded: bool) -> None:
-        """Nothing is kept between runs."""
+        """What a run has filled is looked at again by the next one, however it ended."""
 
     async def observe(self, owner: str, reader: Reader) -> Observed:
         """Read what the owner's plan needs."""
-        return await observe.observe(owner.partition("/")[2], self._settings, reader)
+        remembered = self._filled.get(owner, {})
+        found = await observe.observe(owner.partition("/")[2], self._settings, reader, remembered)
+        if not isinstance(reader, Snapshot):  # which may be of the time before a filling
+            self._filled.pop(owner, None)
+            if about := filled(found.made.grants, found.seen, remembered):
+                self._filled[owner] = about
+        return found
 
     def plan(self, observed: Observed) -> Plan:
         """The writes that make it as declared."""
@@ -141,7 +151,10 @@ def _by_right(key: Key, homes: Mapping[str, Sequence[Scope]]) -> list[str]:
     found = []
     for home, scopes in sorted(homes.items()):
         copied = home == key.namespace and any(scope.projection == "own-roles" or scope.manual for scope in scopes)
-        member = any(key.namespace in scope.members and (scope.manual or may_be_ours(key.name)) for scope in scopes)
+        member = any(
+            key.namespace in scope.members and (scope.manual or may_be_ours(key.name) or scope.waits_in(key.namespace))
+            for scope in scopes
+        )
         found += [home] if copied or member else []
     return found
 

@@ -221,20 +221,22 @@ async def _owned_roles(roles: Iterable[Role], template: Object, reader: Reader) 
 async def _bindings(family: Family, instance: Object, part: str, reader: Reader) -> tuple[Object, ...]:
     """The bindings that carry an instance's name, those of instances before it included.
 
-    Those that carry only its uid, as the Oria operator leaves them, are looked for where they can be new to us: by a
-    sweep, in one namespace, and while the instance does not say that all is well.
+    Those that carry only its uid, as the Oria operator leaves them, and those whose uid somebody took off, are looked for
+    where they can be new to us: by a sweep, in one namespace, and while the instance does not say that all is well.
     """
     uid, name = instance["metadata"]["uid"], instance["metadata"]["name"]
     kinds = [ROLE_BINDING] if part else [ROLE_BINDING, CLUSTER_ROLE_BINDING]
-    asked = [{family.instance_label: as_label(name), INSTANCE_UID: ""}]
+    named = {family.instance_label: as_label(name)}
+    asked = [{**named, INSTANCE_UID: ""}]
     if part or not reader.causes or not is_well(instance):
-        asked.append({INSTANCE_UID: uid})
+        asked = [{**named, GENERATE_NAME: ""}, {INSTANCE_UID: uid}]
     lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds for labels in asked))
     found = {_id(binding): binding for bindings in lists for binding in bindings}
     return tuple(
         binding
         for binding in found.values()
-        if is_of(binding, instance, INSTANCE_UID) or was_of(binding, family, family.instance, name)
+        if is_of(binding, instance, INSTANCE_UID)
+        or (INSTANCE_UID in labels_of(binding) and was_of(binding, family, family.instance, name))
     )
 
 

@@ -17,6 +17,7 @@ from scope_binding.scopes import observe, plan
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import (
     FAMILIES,
+    GENERATE_NAME,
     INSTANCE_UID,
     MANAGER,
     TEMPLATE_UID,
@@ -244,10 +245,10 @@ class Scopes:
     # -- sweep -----------------------------------------------------------------------------------------
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """All declarations, namespaces and ClusterRoles, and the bindings of instances."""
-        ours = ((INSTANCE_UID, ""),)
+        """All declarations, namespaces and ClusterRoles, and the bindings of instances, also those that lost a label by hand."""
         declared = [Prefetch(kind) for family in FAMILIES.values() for kind in (family.template, family.instance)]
-        bindings = [Prefetch(ROLE_BINDING, ours), Prefetch(CLUSTER_ROLE_BINDING, ours)]
+        marks = (INSTANCE_UID, GENERATE_NAME)
+        bindings = [Prefetch(kind, ((mark, ""),)) for mark in marks for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)]
         return [*declared, Prefetch(NAMESPACE), Prefetch(CLUSTER_ROLE), *bindings]
 
     async def sweep(self, reader: Reader) -> Sequence[str]:

@@ -18,6 +18,7 @@ COMMANDS = {
     "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
     "authorize-namespace": ("tenantry.cli.authorize", "Let the operators of another namespace act in a namespace."),
     "guards": ("tenantry.cli.guards", "Say whom the admission policies for everybody would refuse today."),
+    "dead-letters": ("tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
     "lock": ("tenantry.cli.lock", "Locks on Helm releases: list, show, pause, resume, diff."),
     "config": ("tenantry.cli.configuration", "Check and show the configuration."),
 }

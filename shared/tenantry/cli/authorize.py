@@ -15,7 +15,7 @@ from tenantry.api.errors import ApiError, RefusedError
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.model.config import DNS_LABEL
-from tenantry.model.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects
+from tenantry.model.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects, given_to
 from tenantry.model.difference import difference
 from tenantry.model.kinds import NAMESPACE, ROLE, ROLE_BINDING, Object, is_terminating, key_of
 
@@ -46,8 +46,8 @@ class _LikeTheScript(click.Command):
     "--subject",
     default="",
     metavar="NS/SA",
-    help="The ServiceAccount to bind, one of the configuration's scopeBinding.namespaceScope.consentAccounts.  Default: "
-    "ibm-namespace-scope-operator in --to.",
+    help="The ServiceAccount to bind, which has all of the consent itself then: ibm-namespace-scope-operator in --to, or one of "
+    "the configuration's scopeBinding.namespaceScope.consentAccounts.  Default: one that is never made.",
 )
 @click.option(
     "--role-file",
@@ -73,6 +73,9 @@ def authorize_namespace(
 
     Makes the Role and the RoleBinding `nss-managed-role-from-<to>` there: the consent without which a NamespaceScope gives
     no right, and the bound of all rights that it gives.  You need the right to write both, and whatever the Role allows.
+
+    The consent is for the namespace that has the name --to now, by its uid: when that is deleted and made again, consent again.
+    An exported consent names no uid.  It is for the namespace that is there when it is applied.
 
     \b
     Examples:
@@ -129,13 +132,15 @@ async def _write(
 ) -> tuple[list[dict[str, str]], list[RefusedError]]:
     """Write or delete both; returns what became of each, and the refused deletions, which keep no other from being tried.
 
-    Any other refusal is raised: a RoleBinding needs its Role.
+    Any other refusal is raised: a RoleBinding needs its Role.  What is written names the uid of the namespace ``to``.
     """
     async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as api:
         for name in (target,) if delete else (target, to):
             found = await api.get(NAMESPACE, name)
             if found is None or is_terminating(found):
                 raise click.ClickException(f"Invalid namespace {name}: it {'is being deleted' if found else 'does not exist'}")
+            if name == to:
+                binding = given_to(binding, found["metadata"]["uid"])
         done: list[dict[str, str]] = []
         refusals: list[RefusedError] = []
         for body in (role, binding):

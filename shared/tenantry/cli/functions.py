@@ -15,6 +15,9 @@ import click
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 
+DEAD_LETTERS = "dead-letters"
+"""`tenantry.serving.dead_letters.NAME`, which is not imported before it is needed."""
+
 
 def _known(ctx: click.Context, parameter: click.Parameter, function: str) -> str:
     """Checked before anything else, also before options that are missing."""
@@ -27,22 +30,28 @@ def _known(ctx: click.Context, parameter: click.Parameter, function: str) -> str
     return function
 
 
+def _known_or_sink(ctx: click.Context, parameter: click.Parameter, function: str) -> str:
+    """A function, or the sink of dead letters, which is served alike."""
+    return function if function == DEAD_LETTERS else _known(ctx, parameter, function)
+
+
 function_argument = click.argument("function", callback=_known)
 
 
 @click.command()
-@function_argument
+@click.argument("function", callback=_known_or_sink)
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True, envvar="PORT")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 in a pod.")
 @kubeconfig_option
 @click.option("--listener", type=int, hidden=True, help="File descriptor of a socket that listens already.")
 @click.option("--end-with-parent", is_flag=True, hidden=True, help="End when standard input is closed.")
 def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener: int | None, end_with_parent: bool) -> None:
-    """Serve one FUNCTION over HTTP until SIGTERM.
+    """Serve one FUNCTION over HTTP until SIGTERM, or with dead-letters where events end that no function could handle.
 
     \b
-    Example:
+    Examples:
       tenantry serve namespace-registration --port 8080 --kubeconfig ~/.kube/config
+      tenantry serve dead-letters --port 8081 --kubeconfig ~/.kube/config
     """
     from tenantry.serving import server
 
@@ -50,7 +59,12 @@ def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener
         _end_with_parent()
     try:
         inherited = socket.socket(fileno=listener) if listener is not None else None
-        asyncio.run(server.serve(function, host, port, kubeconfig, listener=inherited))
+        if function == DEAD_LETTERS:
+            from tenantry.serving.dead_letters import entry
+
+            asyncio.run(entry.serve(host, port, kubeconfig, listener=inherited))
+        else:
+            asyncio.run(server.serve(function, host, port, kubeconfig, listener=inherited))
     except OSError as error:
         click.echo(f"tenantry: cannot listen on {host}:{port}: {error.strerror}; choose another --port", err=True)
         sys.exit(2)

@@ -27,7 +27,7 @@ Ready. In another terminal:
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
 {story}
-Events that no function could handle go to {dead_letters}
+Events that no function could handle are shown by tenantry dead-letters
 The broker takes CloudEvents at {broker}
 Ctrl-C ends everything.
 """
@@ -127,7 +127,6 @@ async def _run(
 
     With ``helm`` there is no node, and the Jobs that run Helm are run here too.
     """
-    from tenantry.local.control_plane import home
     from tenantry.local.knative import Knative
     from tenantry.serving.config import load_config
 
@@ -136,7 +135,6 @@ async def _run(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     with tempfile.TemporaryDirectory(prefix="tenantry-up-") as folder:
-        letters = home() / "dead-letters.jsonl"
         knative = Knative(
             kubeconfig,
             Path(folder),
@@ -144,7 +142,6 @@ async def _run(
             say=_say,
             on_log=_log,
             on_delivery=_delivery,
-            dead_letters=letters,
             helm=helm,
             without=without,
         )
@@ -170,7 +167,6 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
                 kubeconfig=kubeconfig,
                 label=config.project_label or "team",
                 story=story,
-                dead_letters=knative.dead_letters,
                 broker=knative.broker_url,
             )
         )

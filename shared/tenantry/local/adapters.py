@@ -131,6 +131,7 @@ class _Container(Strict):
 class _Pod(Strict):
     service_account_name: str = "default"
     enable_service_links: bool = True
+    priority_class_name: str = ""
     containers: list[_Container] = Field(min_length=1, max_length=1)
 
 

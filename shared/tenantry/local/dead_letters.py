@@ -1,9 +1,9 @@
-"""Where events end that no subscriber took: a file with one JSON line each, or an HTTP sink.
+"""Where events end that no subscriber took: an HTTP sink, which is how everything runs, or a file with one JSON line each.
 
 A dead letter is the event itself plus three extensions, as the brokers of Knative write them: ``knativeerrordest`` (who
 failed), ``knativeerrorcode`` (the last status; 500 when there was no answer) and ``knativeerrordata`` (base64 of the
-answer's body, cut so that it has at most 1024 characters).  A line of the file is the structured form, so it can be posted
-to a broker again as it is.  The file is readable by its owner only: events can hold Secrets.
+answer's body, cut so that it has at most 1024 characters).  The file is for tests that look at whole events: it grows, and a line
+of it is the structured form with the data.  It is readable by its owner only: events can hold Secrets.
 """
 
 from __future__ import annotations

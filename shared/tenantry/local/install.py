@@ -14,6 +14,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
+from tenantry.local.fences import configured, is_fence
 from tenantry.local.followed import STAND_IN
 from tenantry.local.policies import PART_OF, bound_to, for_config, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
@@ -36,10 +37,17 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 
 INSTALL_MANAGER = "tenantry-install"
 SERVED_S = 30.0
 _DEFAULT_NAMESPACE = HelmProjectOperator().system_namespace
+_ENFORCED = "pod-security.kubernetes.io/enforce"
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io/v1"
+_PRIORITY_LEVEL = Kind(_FLOW_CONTROL, "PriorityLevelConfiguration", "prioritylevelconfigurations", namespaced=False)
+_FLOW_SCHEMA = Kind(_FLOW_CONTROL, "FlowSchema", "flowschemas", namespaced=False)
+# Of what `knative/` has, these are for whoever acts under our identities, wherever it runs.  What is for pods (network policies,
+# quotas, limits, disruption budgets, the priority class) is for a cluster whose nodes run them.
 _KINDS = {
     kind.kind: kind
     for kind in (
@@ -51,6 +59,8 @@ _KINDS = {
         CLUSTER_ROLE_BINDING,
         ADMISSION_POLICY,
         ADMISSION_POLICY_BINDING,
+        _PRIORITY_LEVEL,
+        _FLOW_SCHEMA,
     )
 }
 _POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
@@ -59,7 +69,7 @@ Say = Callable[[str], None]
 
 
 async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
-    """Apply CRDs, namespaces, identities and rights of functions, and admission policies, which are in force at the end.
+    """Apply CRDs, namespaces, identities and rights, also of the dead-letter sink, and admission policies, in force at the end.
 
     ``api`` must be an administrator whose field manager is `INSTALL_MANAGER`.  ``without`` names policies to be left out, with
     their bindings, or says ``all``; one of ours that is there is deleted.
@@ -69,12 +79,18 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
         TimeoutError: the server does not act on new policies.
     """
     knative = deployment_folder("knative")
-    namespaces = {SYSTEM_NAMESPACE, config.helm_project_operator.system_namespace}
+    base = documents(knative / "base")
+    labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in base if each["kind"] == NAMESPACE.kind}
+    namespaces = {
+        SYSTEM_NAMESPACE: labels[SYSTEM_NAMESPACE],
+        config.helm_project_operator.system_namespace: labels[_DEFAULT_NAMESPACE],
+    }
     await asyncio.gather(
         *(_install_crd(api, crd, say) for crd in documents(knative / "crds")),
-        *(_make_namespace(api, namespace, say) for namespace in namespaces),
+        *(_make_namespace(api, name, wanted, say) for name, wanted in namespaces.items()),
     )
-    wanted = [*documents(knative / "base"), *(found for name in functions for found in function_documents(name))]
+    names = dict.fromkeys([*functions, DEAD_LETTERS])
+    wanted = [*base, *(found for name in names for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
     known = [document for document in [*wanted, *guard_documents()] if document["kind"] in _KINDS]
@@ -85,7 +101,11 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
             if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
         )
     )
-    policies = [for_config(document, config) for document in known if document["kind"] in _POLICY_KINDS]
+    policies = [
+        configured(document, config) if is_fence(document) else for_config(document, config)
+        for document in known
+        if document["kind"] in _POLICY_KINDS
+    ]
     if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
         await until_in_force(api)
 
@@ -104,16 +124,24 @@ async def _install_policy(api: Api, document: Object, say: Say, without: Collect
     return True
 
 
-async def _make_namespace(api: Api, name: str, say: Say) -> None:
-    """Make a namespace with our mark, by which an uninstallation knows it; one that is there stays as it is."""
-    if await api.get(NAMESPACE, name) is None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(PART_OF)}}
+async def _make_namespace(api: Api, name: str, labels: dict[str, str], say: Say) -> None:
+    """Make a namespace with our mark, by which an uninstallation knows it, and the pod security that its pods fit.
+
+    One that somebody else made stays as it is; where it enforces less, that is said (check a-61).
+    """
+    live = await api.get(NAMESPACE, name)
+    if live is None or entries_of(live, api.field_manager):
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         await apply_if_different(api, NAMESPACE, body, say)
+    elif labels_of(live).get(_ENFORCED) != labels[_ENFORCED]:
+        say(f"kept Namespace {name}: somebody else made it; give it the label {_ENFORCED}={labels[_ENFORCED]}")
 
 
 def for_charts(document: Object, config: Config) -> Object:
     """A role whose namespace, ConfigMaps and ClusterRoles are those of the configuration."""
     operator = config.helm_project_operator
+    if document["kind"] == _FLOW_SCHEMA.kind:
+        return _for_accounts_of(document, operator.system_namespace)
     if document["kind"] in (ROLE.kind, ROLE_BINDING.kind) and document["metadata"]["namespace"] == _DEFAULT_NAMESPACE:
         return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
     if document["kind"] != CLUSTER_ROLE.kind:
@@ -142,19 +170,42 @@ def for_charts(document: Object, config: Config) -> Object:
     return {**document, "rules": [adapted for rule in document["rules"] or [] for adapted in adapt(rule)]}
 
 
+def _for_accounts_of(schema: Object, namespace: str) -> Object:
+    """A FlowSchema whose accounts of the default system namespace are those of another one."""
+
+    def adapt(subject: dict[str, Any]) -> dict[str, Any]:
+        account = subject["serviceAccount"]
+        return (
+            {**subject, "serviceAccount": {**account, "namespace": namespace}}
+            if account["namespace"] == _DEFAULT_NAMESPACE
+            else subject
+        )
+
+    rules = [{**rule, "subjects": [adapt(subject) for subject in rule["subjects"]]} for rule in schema["spec"]["rules"]]
+    return {**schema, "spec": {**schema["spec"], "rules": rules}}
+
+
 async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> bool:
-    """Server-side apply, unless the object is as wanted already; whether it was not."""
+    """Server-side apply, unless the object is as wanted already; whether that changed it."""
     metadata = wanted["metadata"]
     live = await api.get(kind, metadata["name"], metadata.get("namespace", ""))
     if difference(wanted, live, manager=api.field_manager) is None:
         return False
     try:
-        await api.apply(kind, wanted)
+        applied = await api.apply(kind, wanted)
     except ApiError as error:
         error.args = (f"cannot install {key_of(wanted)}: {error.message}",)
         raise
+    if live is not None and _substance(applied) == _substance(live):
+        return False  # what differed are defaults that the API server fills in
     say(f"installed {key_of(wanted)}")
     return True
+
+
+def _substance(obj: Object) -> Object:
+    """An object without who wrote what when, and without its status."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
 
 
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:

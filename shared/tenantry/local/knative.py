@@ -25,6 +25,7 @@ from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
+from tenantry.local.letter_box import LetterBox
 from tenantry.local.manifests import Manifests, heard, load
 from tenantry.local.presence import Presence
 from tenantry.local.processes import FunctionProcess
@@ -36,6 +37,7 @@ from tenantry.local.subscription import OnDelivery
 from tenantry.model.config import Config
 from tenantry.model.kinds import API_SERVER_SOURCE, SERVICE_ACCOUNT
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
+from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 from tenantry.serving.function import SINK_VARIABLE
 from tenantry.serving.server import available_functions
 
@@ -60,13 +62,12 @@ class Knative:
 
     Args:
         kubeconfig: an administrator's; it installs, and requests the tokens of the functions.
-        folder: for tokens, kubeconfigs and dead letters; made if missing, closed to others.
+        folder: for tokens and kubeconfigs; made if missing, closed to others.
         config: the configuration as a mapping, or the path of its file; default: ``TENANTRY_CONFIG``.
         functions: their names; default: all that are installed.
         triggers: the folder with sources, schedules and Triggers; default: the one that we deploy.
         say: gets a line for people now and then.
         on_delivery, on_log: see every delivery, and every log line of a function as a mapping.
-        dead_letters: the file for events that nobody could handle; default: one in the folder.
         watch: False leaves the sources out: events come only through `broker`.
         helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
         without: names of admission policies to be left out, or ``all``.
@@ -83,7 +84,6 @@ class Knative:
         say: Callable[[str], None] = _ignore,
         on_delivery: OnDelivery | None = None,
         on_log: OnLog | None = None,
-        dead_letters: Path | None = None,
         watch: bool = True,
         helm: Path | None = None,
         environment: Mapping[str, str] | None = None,
@@ -92,7 +92,7 @@ class Knative:
         self.functions: dict[str, FunctionProcess] = {}
         self.sources: list[ApiServerSource] = []
         self.followed: FollowedSources | None = None
-        self.dead_letters = dead_letters or folder / "dead-letters.jsonl"
+        self.dead_letters = LetterBox(say)
         self.on_delivery: list[OnDelivery] = [on_delivery] if on_delivery is not None else []
         self.broker: Broker
         self.broker_url = ""
@@ -172,6 +172,8 @@ class Knative:
         await install(admin, self._names, config, self._say, without=self._without)
         self._presence = await self._stack.enter_async_context(Presence(admin))
         poster = await self._stack.enter_async_context(Poster())
+        self._stack.push_async_callback(self.dead_letters.close)
+        await self.dead_letters.open(await self._identity(DEAD_LETTERS, admin))
         environment = dict(self._environment)
         if config_path is not None:
             environment[CONFIG_VARIABLE] = str(config_path.absolute())
@@ -188,6 +190,7 @@ class Knative:
             )
         )
         self.broker_url = await self.broker.serve()
+        await self._presence.tell(self.broker_url)
         await self._start_functions()
         self._stack.push_async_callback(self._deliver_the_rest)
         self.schedule = await self._stack.enter_async_context(
@@ -234,7 +237,7 @@ class Knative:
         sinks += [broker.delivery.dead_letter_sink for broker in manifests.brokers if broker.delivery is not None]
         for sink in sinks:
             if sink is not None and sink.ref is not None:
-                found[f"{sink.ref.kind}/{sink.ref.name}"] = self.dead_letters.absolute().as_uri()
+                found[f"{sink.ref.kind}/{sink.ref.name}"] = self.dead_letters.url
         return found
 
     async def _make_function(self, name: str, admin: Api, environment: Mapping[str, str]) -> FunctionProcess:

@@ -141,6 +141,8 @@ def spec_of(where: str, document: Any) -> Named:
 def resolve(destination: Destination, addresses: Mapping[str, str]) -> str:
     """The address of a destination: its ``ref`` by ``Kind/name`` or by name alone, or its ``uri``.
 
+    A file that stands for a ``ref`` takes whatever is sent there, so a ``uri`` beside the ``ref`` leads nowhere else.
+
     Raises:
         ManifestError: nobody told where the name is.
     """
@@ -151,7 +153,7 @@ def resolve(destination: Destination, addresses: Mapping[str, str]) -> str:
     if base is None:
         known = ", ".join(sorted(addresses)) or "none"
         raise ManifestError(f"no address for {ref.kind}/{ref.name}; known are {known}")
-    return urljoin(base, destination.uri) if destination.uri else base
+    return base if not destination.uri or base.startswith("file:") else urljoin(base, destination.uri)
 
 
 def _files(paths: Iterable[Path], findings: list[str]) -> Iterator[Path]:

@@ -24,11 +24,14 @@ from tenantry.local.policies import PART_OF
 from tenantry.local.reflector import Reflector
 from tenantry.model.kinds import LEASE, Object, annotations_of
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.pointer import pointer
 
 PRESENCE = {**PART_OF, "app.kubernetes.io/component": "one-machine"}
 """The labels of these Leases."""
 END = "tenantry.dev/end"
 """Annotation ``true`` on such a Lease: its holder is asked to end."""
+BROKER = "tenantry.dev/broker"
+"""Annotation on such a Lease: the address of the broker, on the machine of its holder."""
 _GOODBYE_S = 5.0
 
 
@@ -64,8 +67,13 @@ class Presence:
         with contextlib.suppress(ApiError, TimeoutError):  # the control plane may be gone before us
             await asyncio.wait_for(self._api.delete(LEASE, self.name, SYSTEM_NAMESPACE), _GOODBYE_S)
 
+    async def tell(self, broker: str) -> None:
+        """Say where the broker is, for who wants to send it something."""
+        patch = [{"op": "replace", "path": pointer("metadata", "annotations", BROKER), "value": broker}]
+        await self._api.json_patch(LEASE, self.name, SYSTEM_NAMESPACE, patch)
+
     def _lease(self, spec: Object) -> Object:
-        metadata = {"name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": dict(PRESENCE)}
+        metadata = {"name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": dict(PRESENCE), "annotations": {BROKER: ""}}
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
 
     def _changed(self, verb: Verb, namespace: str, name: str, obj: Object | None) -> None:

@@ -7,10 +7,19 @@ from typing import Self
 
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object, key_of
+from tenantry.model.names import SYSTEM_NAMESPACE
 
 _SOURCES = "sources.knative.dev/"
 _RUNS = ("Service", "Deployment")
 _RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount")
+_GONE: list[Object] = [
+    {
+        "apiVersion": "sinks.knative.dev/v1alpha1",
+        "kind": "JobSink",
+        "metadata": {"name": "tenantry-dead-letters", "namespace": SYSTEM_NAMESPACE},
+    }
+]
+"""What earlier installations had, and an upgrade leaves behind."""
 _SKIPPED = (NAMESPACE.kind, CUSTOM_RESOURCE_DEFINITION.kind)
 
 
@@ -27,7 +36,7 @@ class Files:
     def read(cls) -> Self:
         """Read ``triggers/`` and ``knative/``, overlays included; what makes events comes before what passes them on."""
         found = [*documents(deployment_folder("triggers")), *documents(deployment_folder("knative"))]
-        found += [_earlier(each) for each in found if each.get("kind") == "ContainerSource"]
+        found += [_earlier(each) for each in found if each.get("kind") == "ContainerSource"] + _GONE
         made = cls([], [], [], [])
         for each in {key_of(each): each for each in found if _is_whole(each) and each["kind"] not in _SKIPPED}.values():
             if each["apiVersion"].startswith(_SOURCES) or each["kind"] == "Trigger":

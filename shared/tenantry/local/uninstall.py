@@ -84,6 +84,7 @@ from tenantry.model.names import (
 )
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_registration
+from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 from tenantry.serving.server import FUNCTIONS
 
 MANAGERS = "tenantry-"
@@ -287,8 +288,8 @@ class Uninstaller:
             await asyncio.sleep(POLL_S if asked else 0)
 
     async def _functions(self) -> list[str]:
-        """What runs functions: in the cluster, and on machines that answered."""
-        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join(FUNCTIONS)})"
+        """What runs functions and takes their dead letters: in the cluster, and on machines that answered."""
+        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join((*FUNCTIONS, DEAD_LETTERS))})"
         found = [each for kind in _RUNNING for each in await self._list(kind, SYSTEM_NAMESPACE, selector)]
         return sorted(
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]

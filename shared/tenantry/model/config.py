@@ -179,7 +179,9 @@ class ProjectReleaseNamespaces(Section):
     """Dedicated namespaces for releases, and the project that they are put into."""
 
     enabled: StrictBool = True
+    """False puts releases into the registration namespaces: their owners then hold Helm's records and all Secrets of them."""
     label_value: LabelValue = Field("", alias="labelValue")
+    """The project of these namespaces; empty for ``global.cattle.systemProjectId``, and without that for no project."""
 
 
 class ClusterRoleRefs(Section):
@@ -353,12 +355,16 @@ class Config(Section):
         return self.global_.cattle.project_label
 
     @property
+    def dedicated(self) -> bool:
+        """Whether releases have namespaces of their own, which the owners of the project have no rights in."""
+        return self.helm_project_operator.project_release_namespaces.enabled and bool(self.project_label)
+
+    @property
     def release_project_id(self) -> str:
-        """Project id that dedicated release namespaces get; empty when there are none."""
-        release = self.helm_project_operator.project_release_namespaces
-        if not release.enabled or not self.project_label:
+        """Project id that dedicated release namespaces get; empty when there are none, or they are put into no project."""
+        if not self.dedicated:
             return ""
-        return release.label_value or self.global_.cattle.system_project_id
+        return self.helm_project_operator.project_release_namespaces.label_value or self.global_.cattle.system_project_id
 
     @property
     def cluster_admins(self) -> tuple[str, ...]:

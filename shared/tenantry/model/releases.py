@@ -103,7 +103,7 @@ def release_name_problem(name: str, config: Config) -> str:
             f"the release name {name} has {len(name)} characters and at most {RELEASE_NAME_LIMIT} fit into the name of the "
             "Job that runs Helm: choose a shorter name"
         )
-    pattern = DNS_LABEL if config.release_project_id else _DNS_SUBDOMAIN
+    pattern = DNS_LABEL if config.dedicated else _DNS_SUBDOMAIN
     if not pattern.fullmatch(name):
         return f"the release name {name} cannot name a namespace: use lower-case letters, digits and dashes only"
     return ""
@@ -116,7 +116,7 @@ def is_release_name(name: str) -> bool:
 
 def release_namespace(key: ChartKey, name: str, config: Config) -> str:
     """Where the chart is installed: a namespace of its own, or that of the ProjectHelmChart (hpo-55)."""
-    return name if config.release_project_id else key.namespace
+    return name if config.dedicated else key.namespace
 
 
 def by_age(objects: Iterable[Object]) -> list[Object]:
@@ -130,7 +130,7 @@ def by_age(objects: Iterable[Object]) -> list[Object]:
 def target_namespaces(namespaces: Iterable[Object], project: str, name: str, config: Config) -> tuple[str, ...]:
     """The living namespaces of a project, sorted, then the release's own; empty when the project has none (hpo-46)."""
     found = sorted(each["metadata"]["name"] for each in namespaces if is_member(each, project, config))
-    return (*found, *([name] if found and config.release_project_id else []))
+    return (*found, *([name] if found and config.dedicated else []))
 
 
 def selected_namespaces(namespaces: Iterable[Object], selector: Object | None, config: Config) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ def _project_selector(written: Any, spec: Object, project: str, config: Config) 
     """
     beside: Object = dict(written) if isinstance(written, Mapping) else {}
     if config.project_label:
-        label = PROJECT_ID if config.release_project_id else config.project_label
+        label = PROJECT_ID if config.dedicated else config.project_label
         return {**beside, "matchLabels": {label: project}}
     selector, parts = spec.get("projectNamespaceSelector") or {}, ("matchLabels", "matchExpressions")
     beside = {key: value for key, value in beside.items() if key not in parts}

@@ -35,7 +35,7 @@ _CHARSET = re.compile(r';[ \t]*charset="?([^ \t;"]+)', re.IGNORECASE)
 
 
 class BadEvent(Exception):
-    """The request is not one valid CloudEvent: answer ``status`` (400, 413, 415) with ``reason`` as plain text."""
+    """The request is not one valid CloudEvent: answer ``status`` (400, 408, 413, 415) with ``reason`` as plain text."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

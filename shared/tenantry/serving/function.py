@@ -23,14 +23,15 @@ from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.engine import Engine, Units, Verdict, telemetry
 from tenantry.engine.context import event_id
-from tenantry.engine.request import MalformedRequest
+from tenantry.engine.request import MalformedRequest, named_only
 from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.names import field_manager
-from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
+from tenantry.serving.cloudevents import BadEvent, declared_length, parse_event, read_body
 from tenantry.serving.config import load_config
+from tenantry.serving.intake import Gate
 from tenantry.serving.telemetry import start_event_span
 
 log = logging.getLogger("tenantry")
@@ -70,6 +71,7 @@ class Function:
         self._api: Api | None = None
         self._engine: Engine | None = None
         self._starting = asyncio.Lock()
+        self._gate = Gate()
         self._emitter: Any = None
 
     def configure(self, config: Config | None = None) -> Settings:
@@ -151,7 +153,9 @@ class Function:
         verdict = Verdict(400, "bad event")
         kind = ""
         try:
-            event = parse_event(request.headers.raw, await read_body(request))
+            async with self._gate.body_of(declared_length(request)):
+                # What names the object is kept while the event is handled, and not the object itself, which may be megabytes.
+                event = named_only(parse_event(request.headers.raw, await read_body(request)))
             kind = event.type
             event_id.set(event.id)
             verdict = await self._process(event, request)

@@ -1,7 +1,8 @@
-"""Which rights each function used: the API server's own audit log, read as RBAC decided.
+"""Which rights each function used, and what it wrote: the API server's own audit log, read as RBAC and fences decided.
 
-The log has only requests under our service accounts, at level Metadata.  Of a function's identity only the requests count
-that its own client made (its field manager is in the User-Agent), so that a test which borrows the identity claims no right.
+The log has only requests under our service accounts: writes with their bodies, but nothing of what Secrets, Events and status
+hold.  Of a function's identity only the requests count that its own client made (its field manager is in the User-Agent), so
+that a test which borrows the identity claims no right.
 A request counts when a role of ours allowed it, whatever became of it afterwards: an object that was not there, a conflict,
 a quota.  A patch that made an object (201) needed ``create`` as well, which the server asks for without a trace in the log.
 """
@@ -17,13 +18,25 @@ from typing import Any, Self
 from pydantic_core import from_json
 
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.testing.writes import Written, written
 
 _POLICY = f"""\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
+omitManagedFields: true
 rules:
   - level: Metadata
+    userGroups: ["system:serviceaccounts:{SYSTEM_NAMESPACE}"]
+    verbs: [get, list, watch]
+  - level: Metadata
+    userGroups: ["system:serviceaccounts:{SYSTEM_NAMESPACE}"]
+    resources:
+      - group: ""
+        resources: [secrets, events, serviceaccounts/token]
+      - group: events.k8s.io
+      - resources: ["*/status"]
+  - level: Request
     userGroups: ["system:serviceaccounts:{SYSTEM_NAMESPACE}"]
   - level: None
 """
@@ -47,10 +60,12 @@ class Use:
 
 @dataclass(slots=True)
 class Used:
-    """What was allowed by our roles, and what was refused for want of a right."""
+    """What was allowed by our roles, and what was refused for want of a right; what was written, and what a fence refused."""
 
     allowed: set[Use] = field(default_factory=set)
     denied: set[Use] = field(default_factory=set)
+    written: set[Written] = field(default_factory=set)
+    refused: set[Written] = field(default_factory=set)
 
     def add(self, event: Any) -> None:
         """Count one event of the log."""
@@ -71,23 +86,30 @@ class Used:
         self.allowed.add(Use(function, group, resource, verb, "" if verb in _NO_NAME else name))
         if verb == "patch" and status.get("code") == 201:
             self.allowed.add(Use(function, group, resource, "create", name))
+        entries, refused = written(event, function)
+        (self.refused if refused else self.written).update(entries)
 
     def include(self, other: Self) -> None:
         """Count what another process saw too."""
         self.allowed |= other.allowed
         self.denied |= other.denied
+        self.written |= other.written
+        self.refused |= other.refused
 
     def document(self) -> dict[str, list[dict[str, str]]]:
         """As a JSON document."""
-        return {"allowed": _rows(self.allowed), "denied": _rows(self.denied)}
+        uses = {"allowed": _rows(self.allowed), "denied": _rows(self.denied)}
+        return {**uses, "written": _rows(self.written), "refused": _rows(self.refused)}
 
     @classmethod
     def of(cls, document: Any) -> Self:
         """From `document`."""
-        return cls({Use(**row) for row in document["allowed"]}, {Use(**row) for row in document["denied"]})
+        allowed, denied = ({Use(**row) for row in document[part]} for part in ("allowed", "denied"))
+        entries, refused = ({Written(**row) for row in document[part]} for part in ("written", "refused"))
+        return cls(allowed, denied, entries, refused)
 
 
-def _rows(uses: Iterable[Use]) -> list[dict[str, str]]:
+def _rows(uses: Iterable[Use | Written]) -> list[dict[str, str]]:
     return [asdict(use) for use in sorted(uses)]
 
 

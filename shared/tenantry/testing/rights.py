@@ -20,7 +20,9 @@ from typing import Any
 import yaml
 
 from tenantry.local.deployment import deployment_folder
+from tenantry.testing import fences
 from tenantry.testing.audit import Use, Used
+from tenantry.testing.finding import Finding
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 TRACELESS = frozenset({"bind", "escalate"})
@@ -35,18 +37,6 @@ owner.  It goes with any right on the owner's kind.
 STORE = Path(".pytest_cache") / "v" / "tenantry" / "rights"
 _UNEXPLAINED = "The tests used this; say here which promise needs it."
 _ROLES = frozenset({"ClusterRole", "Role"})
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong with a rights file, at a line (from one), and the line as it should be; empty: it goes."""
-
-    line: int
-    wrong: str
-    change: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.wrong}; change it to: {self.change or '(remove the rule)'}"
 
 
 @dataclass(slots=True)
@@ -272,12 +262,13 @@ def _of(used: Used, function: str, path: Path) -> tuple[list[Use], list[Use]]:
 
 
 def main() -> int:
-    """Write the rights that the last complete test run used."""
+    """Write the rights that the last complete test run used, and the lists of fences."""
     if not STORE.exists():
         sys.stderr.write("No complete test run is recorded here. Run `make test` first; it records what each function used.\n")
         return 1
-    changed = rewrite_all(Used.of(json.loads(STORE.read_text())))
-    sys.stdout.write("".join(f"written: {path}\n" for path in changed) or "the rights are as the tests use them\n")
+    used = Used.of(json.loads(STORE.read_text()))
+    changed = [*rewrite_all(used), *fences.rewrite_all(used.written, used.refused)]
+    sys.stdout.write("".join(f"written: {path}\n" for path in changed) or "rights and fences are as the tests use them\n")
     return 0
 
 

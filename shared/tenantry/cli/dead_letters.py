@@ -1,0 +1,178 @@
+"""``tenantry dead-letters``: what no function could handle, and how to have it looked at again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenantry.cli.options import kubeconfig_option
+from tenantry.cli.output import output_option, structured
+
+if TYPE_CHECKING:
+    from tenantry.serving.dead_letters.letter import Letter
+
+PERSON = "tenantry-cli"
+_COLUMNS = ("function", "key", "status", "count", "last", "reason")
+
+function_option = click.option("--function", default="", metavar="NAME", help="Only what this function gave up.")
+all_option = click.option("--all", "every", is_flag=True, help="All of them.")
+
+
+@click.group("dead-letters", invoke_without_command=True)
+@kubeconfig_option
+@output_option
+@click.pass_context
+def dead_letters(ctx: click.Context, kubeconfig: Path | None, output: str) -> None:
+    """List events that no function could handle: by function and key, the one that was given up last at the end.
+
+    A key names an object (Namespace/team-a), an owner (projects:project/p-a) or a sweep.  What an event held is not kept.
+
+    \b
+    Examples:
+      tenantry dead-letters
+      tenantry dead-letters -o json
+      tenantry dead-letters replay Namespace/team-a
+      tenantry dead-letters replay --all --function release-provisioning
+      tenantry dead-letters clear --all
+    """
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = kubeconfig
+        return
+
+    async def read(store: Any, _: Any) -> Any:
+        return await store.read()
+
+    book = _run(read, kubeconfig)
+    if output != "text":
+        found = [letter.document() for letter in book]
+        click.echo(structured({"letters": found, "dropped": book.dropped}, output))
+        return
+    if not len(book):
+        click.echo("no dead letters")
+    else:
+        _table(list(book))
+    if book.dropped:
+        click.secho(f"{book.dropped} older ones had to go to make room", fg="yellow")
+
+
+@dead_letters.command()
+@click.argument("key", default="")
+@all_option
+@function_option
+@click.option("--broker", default="", metavar="URL", help="Where to send it; default: the broker that serves the cluster.")
+@kubeconfig_option
+@output_option
+@click.pass_context
+def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str, kubeconfig: Path | None, output: str) -> None:
+    """Have the functions look again at KEY, or with --all at everything.
+
+    The functions are sent the key and nothing else.  What was sent leaves the list, and comes back if it fails again.  A letter
+    that does not say what to look at stays; the next sweep looks at everything.  Exit code 1 when something was not sent.
+
+    From outside of a cluster the event goes through the API server: that takes the right to create services/proxy where the
+    broker is.
+    """
+    _one_or_all(key, every)
+
+    async def send(store: Any, api: Any) -> list[tuple[Letter, str]]:
+        from tenantry.local.replay import Sender, broker_of
+        from tenantry.serving.dead_letters.letter import replayed
+
+        letters = _chosen(await store.read(), key, function)
+        if not letters:
+            return []
+        results: list[tuple[Letter, str]] = []
+        sent: list[Letter] = []
+        try:
+            async with Sender(api, broker or await broker_of(api)) as sender:
+                for letter in letters:
+                    event = replayed(letter)
+                    if event is not None:
+                        await sender.send(event)
+                        sent.append(letter)
+                    results.append((letter, "not sent: it does not say what to look at" if event is None else "sent"))
+        finally:
+            await store.change(_without(sent))
+        return results
+
+    done = _run(send, kubeconfig or ctx.obj)
+    _tell(done, output)
+    sys.exit(0 if all(result == "sent" for _, result in done) else 1)
+
+
+@dead_letters.command()
+@click.argument("key", default="")
+@all_option
+@function_option
+@kubeconfig_option
+@output_option
+@click.pass_context
+def clear(ctx: click.Context, key: str, every: bool, function: str, kubeconfig: Path | None, output: str) -> None:
+    """Forget KEY, or with --all everything."""
+    _one_or_all(key, every)
+
+    async def forget(store: Any, _: Any) -> list[tuple[Letter, str]]:
+        letters = _chosen(await store.read(), key, function)
+        await store.change(_without(letters, forget_dropped=every and not function))
+        return [(letter, "cleared") for letter in letters]
+
+    _tell(_run(forget, kubeconfig or ctx.obj), output)
+
+
+def _one_or_all(key: str, every: bool) -> None:
+    if bool(key) == every:
+        raise click.UsageError("give a KEY, or --all")
+
+
+def _chosen(book: Any, key: str, function: str) -> list[Letter]:
+    from tenantry.api.errors import NotFound
+
+    letters = [each for each in book if key in ("", each.key) and function in ("", each.function)]
+    if key and not letters:
+        raise NotFound(f"there is no dead letter {key}; `tenantry dead-letters` shows those that are")
+    return letters
+
+
+def _without(letters: list[Letter], *, forget_dropped: bool = False) -> Callable[[Any], None]:
+    def edit(book: Any) -> None:
+        for letter in letters:
+            book.remove(letter)
+        if forget_dropped:
+            book.dropped = 0
+
+    return edit
+
+
+def _tell(done: list[tuple[Letter, str]], output: str) -> None:
+    if output != "text":
+        rows = [{"function": letter.function, "key": letter.key, "result": result} for letter, result in done]
+        click.echo(structured(rows, output))
+        return
+    for letter, result in done:
+        click.secho(f"{letter.function}: {letter.key}: {result}", fg="yellow" if result.startswith("not") else "green")
+    if not done:
+        click.echo("no dead letters")
+
+
+def _table(letters: list[Letter]) -> None:
+    rows = [tuple(str(letter.document()[name] or "-") for name in _COLUMNS) for letter in letters]
+    widths = [max(len(row[column]) for row in [_COLUMNS, *rows]) for column in range(len(_COLUMNS))]
+    for number, row in enumerate([_COLUMNS, *rows]):
+        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        click.secho(line, bold=number == 0)
+
+
+def _run(work: Callable[[Any, Any], Awaitable[Any]], kubeconfig: Path | None) -> Any:
+    from tenantry.api import Api
+    from tenantry.serving.dead_letters.store import Store
+
+    async def run() -> Any:
+        async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
+            return await work(Store(api), api)
+
+    return asyncio.run(run())

@@ -1,0 +1,124 @@
+"""Fences as the configuration wants them: the entries of their lists that come from it.
+
+A fence is an admission policy for one identity (``knative/*/fence.yaml``); its file has the entries of the default
+configuration.  What stands in a list beside those stays, so that administrators may add to it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tenantry.local.policies import bound_to
+from tenantry.model.config import Config
+from tenantry.model.kinds import ADMISSION_POLICY, Object
+from tenantry.model.names import CLUSTER_ADMIN, REGISTRATION_PREFIX, SYSTEM_NAMESPACE
+
+FENCE = "tenantry-fence-"
+_ENTRY = re.compile(r'^\s*"([^"]*)",', re.MULTILINE)
+_ALWAYS = frozenset({"kube-system", SYSTEM_NAMESPACE})
+"""Namespaces that no function writes into on behalf of a project."""
+
+
+def _labels(config: Config) -> Iterable[str]:
+    return {config.project_label, *config.helm_project_operator.namespace_labels} - {""}
+
+
+def _annotations(config: Config) -> Iterable[str]:
+    return {config.project_label, *config.helm_project_operator.namespace_annotations} - {""}
+
+
+def _home(config: Config) -> set[str]:
+    """The system namespace, where it takes the place of all registration namespaces."""
+    return set() if config.project_label else {config.helm_project_operator.system_namespace}
+
+
+def _system(config: Config) -> Iterable[str]:
+    return config.system_namespaces | _ALWAYS
+
+
+def _system_but_home(config: Config) -> Iterable[str]:
+    return (config.system_namespaces | _ALWAYS) - _home(config)
+
+
+def _places(config: Config) -> Iterable[str]:
+    if not config.project_label:
+        return ()
+    names = {f"-{chart.release_name}" for chart in config.helm_project_operator.charts}
+    return names if config.dedicated else {REGISTRATION_PREFIX}
+
+
+def _releases(config: Config) -> Iterable[str]:
+    return {chart.release_name for chart in config.helm_project_operator.charts}
+
+
+def _repositories(config: Config) -> Iterable[str]:
+    references = (chart.reference for chart in config.helm_project_operator.charts)
+    return {found.repo for found in references if found is not None}
+
+
+def _job_roles(config: Config) -> Iterable[str]:
+    """The roles of Helm's Jobs in the namespace of their release."""
+    return config.job_cluster_roles - {CLUSTER_ADMIN}
+
+
+def _job_roles_everywhere(config: Config) -> Iterable[str]:
+    """The same in all namespaces."""
+    return {CLUSTER_ADMIN} if config.cluster_admins else ()
+
+
+def _images(config: Config) -> Iterable[str]:
+    return {config.helm_project_operator.helm_controller.job_image} - {""}
+
+
+def _system_namespace(config: Config) -> Iterable[str]:
+    return {config.helm_project_operator.system_namespace}
+
+
+_CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
+    "namespace-registration": {
+        "labels": _labels,
+        "annotations": _annotations,
+        "systemNamespaces": _system,
+        "homes": _home,
+    },
+    "rbac-aggregation": {"places": _places, "homes": _home, "systemNamespaces": _system_but_home},
+    "release-provisioning": {
+        "labels": _labels,
+        "annotations": _annotations,
+        "releases": _releases,
+        "repositories": _repositories,
+        "roles": _job_roles,
+        "clusterRoles": _job_roles_everywhere,
+        "images": _images,
+        "homes": _system_namespace,
+        "systemNamespaces": _system_but_home,
+    },
+    "scope-binding": {"systemNamespaces": _system},
+    "lock-enforcement": {"systemNamespaces": _system_but_home},
+}
+
+
+def is_fence(document: Object) -> bool:
+    """Whether a policy is a fence, or a binding that of one."""
+    return bound_to(document).startswith(FENCE)
+
+
+def configured(document: Object, config: Config) -> Object:
+    """A fence whose lists are those of the configuration; anything else as it is."""
+    name = document["metadata"]["name"]
+    lists = _CONFIGURED.get(name.removeprefix(FENCE), {}) if document["kind"] == ADMISSION_POLICY.kind else {}
+    if not lists:
+        return document
+    default, spec = Config(), document["spec"]
+
+    def adapt(variable: dict[str, Any]) -> dict[str, Any]:
+        wanted = lists.get(variable["name"])
+        if wanted is None or set(wanted(config)) == set(wanted(default)):
+            return variable
+        kept = set(_ENTRY.findall(variable["expression"])) - set(wanted(default))
+        return {**variable, "expression": json.dumps(sorted(kept | set(wanted(config))))}
+
+    return {**document, "spec": {**spec, "variables": [adapt(variable) for variable in spec.get("variables") or ()]}}

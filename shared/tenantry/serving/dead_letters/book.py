@@ -1,0 +1,78 @@
+"""A bounded number of dead letters: one for each name, the one that was quiet for longest goes first.
+
+Invariant: a book never has more than `LETTERS` letters, nor more than `BYTES` as text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tenantry.serving.dead_letters.letter import Letter
+
+LETTERS = 500
+BYTES = 192 * 1024
+
+
+class Book:
+    """Letters from the one that was quiet for longest to the last one; ``dropped`` counts those that had to go."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._letters: dict[tuple[str, str], Letter] = {}
+
+    def __iter__(self) -> Iterator[Letter]:
+        return iter(self._letters.values())
+
+    def __len__(self) -> int:
+        return len(self._letters)
+
+    def add(self, letter: Letter) -> None:
+        """Note a letter, which is later than all before; the first one goes when there is no room."""
+        before = self._letters.pop(letter.name, None)
+        self._letters[letter.name] = letter if before is None else before.joined(letter)
+        while len(self._letters) > LETTERS:
+            self._drop()
+
+    def merge(self, other: Book) -> None:
+        """Note the letters of another book, which stays as it is."""
+        for letter in other:
+            self.add(letter)
+        self.dropped += other.dropped
+        # Two processes write one book, and what one of them held back for a second may be the older.
+        self._letters = dict(sorted(self._letters.items(), key=lambda item: item[1].last))
+
+    def remove(self, letter: Letter) -> None:
+        """Take a letter out, unless it was added to since."""
+        if self._letters.get(letter.name) == letter:
+            del self._letters[letter.name]
+
+    def text(self) -> str:
+        """As JSON with a line for each letter, in at most `BYTES`; what goes for that goes from this book, too."""
+        lines = [json.dumps(letter.document(), ensure_ascii=False, separators=(",", ":")) for letter in self]
+        size = sum(len(line.encode()) + 2 for line in lines) + 64
+        while size > BYTES:
+            size -= len(lines.pop(0).encode()) + 2
+            self._drop()
+        return f'{{"dropped":{self.dropped},"letters":[\n' + ",\n".join(lines) + "\n]}\n"
+
+    @classmethod
+    def of(cls, text: str) -> Book:
+        """From `text`; what somebody broke is left out."""
+        made = cls()
+        with contextlib.suppress(KeyError, TypeError, ValueError, RecursionError):
+            document: Any = json.loads(text)
+            made.dropped = max(0, int(document["dropped"]))
+            for each in document["letters"]:
+                made._read(each)
+        return made
+
+    def _read(self, document: Any) -> None:
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            self.add(Letter.of(document))
+
+    def _drop(self) -> None:
+        del self._letters[next(iter(self._letters))]
+        self.dropped += 1

@@ -1,0 +1,209 @@
+"""One dead letter: which function gave up on what, why, and how often.
+
+It is made from the attributes of an event, never from its data: an event is only a hint at an object, and the object can hold
+what nobody shall keep.  Attributes are what a sender wrote, whoever that is.  So each is cut to the length that it can have in a
+cluster, and what no terminal should see is replaced.  A letter whose names suffered from that names nothing, and is not replayed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
+
+UNKNOWN = "unknown"
+"""In place of a function that neither the address nor the event names."""
+UNREADABLE = "unreadable"
+"""The key of what is no event."""
+NO_REASON = "the broker passed no reason on"
+_REASON, _KEY, _ID = 200, 1024, 64
+_CUT, _REPLACED = "…", "\N{REPLACEMENT CHARACTER}"
+_FUNCTION = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SOURCE = "/tenantry/dead-letters"
+
+_OBJECT = {"apiversion": 317, "kind": 63, "namespace": 63, "name": 253}
+_OWNER = {"unit": 63, "owner": 512}
+_ROUTE = {"watch": 63, "locked": 63}
+"""What our sources add to their events, by which the Triggers choose."""
+_OTHER = {"type": 128, "subject": 253}
+_LIMITS = {**_OBJECT, **_OWNER, **_ROUTE, **_OTHER}
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter; ``function`` and ``key`` are its name.
+
+    ``about`` has the attributes that a replay needs, ``status`` the last answer of the function (0: nobody told), ``count`` how
+    many events of this name were given up, from ``first`` to ``last`` (UTC), and ``event`` the id of the last one.
+    """
+
+    function: str
+    key: str
+    about: Mapping[str, str] = field(default_factory=dict)
+    status: int = 0
+    reason: str = NO_REASON
+    count: int = 1
+    first: str = ""
+    last: str = ""
+    event: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Whose letter it is."""
+        return self.function, self.key
+
+    def joined(self, later: Letter) -> Letter:
+        """With a later one of the same name.  The same event, told again by a broker that got no answer, counts once."""
+        again = bool(later.event) and later.event == self.event
+        return replace(later, count=self.count + later.count - again, first=min(self.first, later.first))
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "function": self.function,
+            "key": self.key,
+            "status": self.status,
+            "reason": self.reason,
+            "count": self.count,
+            "first": self.first,
+            "last": self.last,
+            "event": self.event,
+            "about": dict(self.about),
+        }
+
+    @classmethod
+    def of(cls, document: Any) -> Letter:
+        """From `document`, whoever wrote it.
+
+        Raises:
+            ValueError, TypeError: it is none.
+        """
+        if not isinstance(document, dict) or not isinstance(document.get("about"), dict):
+            raise TypeError("not a dead letter")
+        about = {name: clipped(document["about"][name], limit) for name, limit in _LIMITS.items() if name in document["about"]}
+        function, key = document["function"], clipped(document["key"], _KEY)
+        if not isinstance(function, str) or not _FUNCTION.fullmatch(function) or not key:
+            raise ValueError("not a dead letter")
+        return cls(
+            function,
+            key,
+            about,
+            int(document["status"]),
+            clipped(document["reason"], _REASON),
+            max(1, int(document["count"])),
+            clipped(document["first"], _ID),
+            clipped(document["last"], _ID),
+            clipped(document["event"], _ID),
+        )
+
+
+def clipped(text: object, limit: int) -> str:
+    """Somebody's text: at most ``limit`` characters, all of them printable."""
+    if not isinstance(text, str):
+        raise TypeError("not a text")
+    if len(text) > limit:
+        text = text[: limit - 1] + _CUT
+    return text if text.isprintable() else "".join(each if each.isprintable() else _REPLACED for each in text)
+
+
+def now() -> str:
+    """The time for ``first`` and ``last``."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def letter_of(event: Event, path: str, at: str) -> Letter:
+    """The letter for an event that a broker gave up, sent to ``path``, which is that of the function in our Triggers."""
+    about = _about(event)
+    given = event.extensions.get
+    return Letter(
+        _function(path, event),
+        _key(about),
+        about,
+        _status(given("knativeerrorcode", "")),
+        _reason(given("knativeerrordata", "")),
+        first=at,
+        last=at,
+        event=clipped(event.id, _ID),
+    )
+
+
+def unreadable(path: str, reason: str, at: str) -> Letter:
+    """The letter for what is no event; ``reason`` says why, in constant words."""
+    return Letter(_function(path, None), UNREADABLE, {}, 400, clipped(reason, _REASON), first=at, last=at)
+
+
+def replayed(letter: Letter) -> Event | None:
+    """The event that asks the function to look again; None when the letter does not say at what.
+
+    It carries the key and nothing else: for an object a reference, for an owner the request of a fan-out, for a schedule a ping.
+    """
+    about = letter.about
+    if letter.function == UNKNOWN or any(_CUT in value or _REPLACED in value for value in about.values()):
+        return None
+    if about.get("kind") and about.get("name"):
+        reference = {"apiVersion": about.get("apiversion", ""), "kind": about["kind"], "name": about["name"]}
+        if about.get("namespace"):
+            reference["namespace"] = about["namespace"]
+        route = {name: about[name] for name in _ROUTE if name in about} or {"watch": letter.function}
+        names = {name: about.get(name, "") for name in _OBJECT}
+        return _event(f"{APISERVER_TYPE_PREFIX}ref.update", {**names, **route}, reference)
+    if about.get("owner"):
+        named = {"function": letter.function, "unit": about.get("unit", ""), "owner": about["owner"]}
+        return _event(RECONCILE_REQUESTED_TYPE, {**named, "partitionkey": about["owner"], "cause": "replay"})
+    if about.get("type") == PING_TYPE:
+        return _event(PING_TYPE, {"resync": letter.function})
+    return None
+
+
+def _event(kind: str, extensions: Mapping[str, str], data: object = None) -> Event:
+    content_type = None if data is None else "application/json"
+    return Event(str(uuid.uuid4()), _SOURCE, kind, datacontenttype=content_type, extensions=extensions, data=data)
+
+
+def _about(event: Event) -> dict[str, str]:
+    if event.type.startswith(APISERVER_TYPE_PREFIX) and event.extensions.get("kind") and event.extensions.get("name"):
+        limits = {**_OBJECT, **_ROUTE}
+    elif event.type == RECONCILE_REQUESTED_TYPE and event.extensions.get("owner"):
+        limits = _OWNER
+    else:
+        found = {"type": clipped(event.type, _LIMITS["type"])}
+        return found if event.subject is None else {**found, "subject": clipped(event.subject, _LIMITS["subject"])}
+    return {name: clipped(event.extensions[name], limit) for name, limit in limits.items() if event.extensions.get(name)}
+
+
+def _key(about: Mapping[str, str]) -> str:
+    """What people read and type: ``Namespace/team-a``, ``HelmChart.helm.cattle.io/ns/name``, ``projects:project/p-a``."""
+    if "kind" in about:
+        group = about.get("apiversion", "").rpartition("/")[0]
+        return "/".join(part for part in (f"{about['kind']}.{group}".rstrip("."), about.get("namespace"), about["name"]) if part)
+    if "owner" in about:
+        return f"{about.get('unit', '')}:{about['owner']}"
+    if about["type"] == PING_TYPE:
+        return "sweep"
+    return f"{about['type']} {about.get('subject', '')}".rstrip()
+
+
+def _function(path: str, event: Event | None) -> str:
+    extensions = event.extensions if event is not None else {}
+    given = (path.strip("/"), *(extensions.get(name, "") for name in ("watch", "function", "resync")))
+    return next((name for name in given if _FUNCTION.fullmatch(name)), UNKNOWN)
+
+
+def _status(code: str) -> int:
+    return int(code) if code.isascii() and code.isdecimal() and len(code) <= 3 else 0
+
+
+def _reason(data: str) -> str:
+    """The start of the function's answer, which Knative writes as base64."""
+    try:
+        text = base64.b64decode(data[: 8 * _REASON], validate=True).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        text = data
+    return clipped(text, _REASON).strip() or NO_REASON

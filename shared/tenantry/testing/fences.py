@@ -1,0 +1,112 @@
+"""The lists of fences against what the tests wrote: an entry that no test used, or one that is lacking, is a `Finding`.
+
+A fence is in force while the tests run.  So what was written its lists allow, as they are in the file or as the configuration of
+that test made them; what lacks was refused.  `rewritten` changes the lists in the text itself, so comments stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenantry.local.deployment import deployment_folder
+from tenantry.testing.finding import Finding
+from tenantry.testing.writes import LISTS, Written
+
+_NAME = re.compile(r"    - name: (\w+)")
+_ENTRY = re.compile(r'( +)"([^"]*)",')
+_INDENT = " " * 10
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry of a list of a fence; ``line`` counts from one."""
+
+    list: str
+    value: str
+    line: int
+
+
+def entries(text: str) -> list[Line]:
+    """The entries of all lists of a fence that are written one for each line."""
+    return [Line(name, found[2], number) for name, number, line in _inside(text) if (found := _ENTRY.match(line))]
+
+
+def _inside(text: str) -> Iterator[tuple[str, int, str]]:
+    """(list, line, text) of every line between the brackets of a list; the closing bracket too."""
+    name, within = "", False
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _NAME.fullmatch(line):
+            name = found[1]
+        elif line.strip() == "[":
+            within = True
+        elif within:
+            yield name, number, line
+            within = line.strip() != "]"
+
+
+def judge(function: str, text: str, written: Collection[Written], refused: Collection[Written] = ()) -> list[Finding]:
+    """What is wrong with the lists of a fence, given what its function wrote and what its fence refused it."""
+    used, lacking = _sorted_out(function, text, written, refused)
+    found = [
+        Finding(each.line, f'no test wrote "{each.value}" of the list {each.list}', "")
+        for each in entries(text)
+        if (function, each.list) in LISTS and (each.list, each.value) not in used
+    ]
+    ends = {name: number for name, number, line in _inside(text) if line.strip() == "]"}
+    for name, value in lacking:
+        found.append(Finding(ends.get(name, 1), f'the list {name} lacks "{value}"', f'a further line: "{value}",'))
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def rewritten(function: str, text: str, written: Collection[Written], refused: Collection[Written] = ()) -> str:
+    """The fence with exactly the entries that were used or found lacking; comments stay with their entries."""
+    used, lacking = _sorted_out(function, text, written, refused)
+    idle = {
+        each.line for each in entries(text) if (function, each.list) in LISTS and (each.list, each.value) not in used
+    }  # fmt: skip
+    ends = {number: name for name, number, line in _inside(text) if line.strip() == "]"}
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        lines += [f'{_INDENT}"{value}",' for name, value in lacking if ends.get(number) == name]
+        lines += [line] if number not in idle else []
+    return "\n".join(lines) + "\n"
+
+
+def _sorted_out(
+    function: str, text: str, written: Collection[Written], refused: Collection[Written]
+) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
+    """What was written, and what is lacking: refused, not in the file, and not allowed by some configuration either."""
+    used = {(each.list, each.value) for each in written if each.function == function}
+    wanted = {(each.list, each.value) for each in refused if each.function == function}
+    there = {(each.list, each.value) for each in entries(text)}
+    return used | wanted, sorted(wanted - used - there)
+
+
+def fence_files(folder: Path | None = None) -> dict[str, Path]:
+    """The fence of each function that has one."""
+    root = folder or deployment_folder("knative")
+    return {path.parent.name: path for path in sorted(root.glob("*/fence.yaml"))}
+
+
+def judge_all(written: Collection[Written], refused: Collection[Written], folder: Path | None = None) -> list[str]:
+    """The findings of all fences, each with its file."""
+    return [
+        f"knative/{function}/{path.name}, {finding}"
+        for function, path in fence_files(folder).items()
+        for finding in judge(function, path.read_text(), written, refused)
+    ]
+
+
+def rewrite_all(written: Collection[Written], refused: Collection[Written], folder: Path | None = None) -> list[Path]:
+    """Write the lists of all fences whose functions wrote anything at all; returns the files that changed."""
+    changed: list[Path] = []
+    for function, path in fence_files(folder).items():
+        text = path.read_text()
+        known = any(each.function == function for each in written)
+        if known and (better := rewritten(function, text, written, refused)) != text:
+            path.write_text(better)
+            changed.append(path)
+    return changed

@@ -1,0 +1,124 @@
+"""A cluster with every fence in it, the scenes of all thieves, and the thieves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import fence_aggregation
+import fence_lock
+import fence_registration
+import fence_release
+import fence_scope
+from thieves import Ask, ask
+from times import CONTROLLER_S
+
+from tenantry.api import Api
+from tenantry.api.errors import AlreadyExists, ApiError, Forbidden
+from tenantry.local.followed import stand_in
+from tenantry.local.identity import Identity
+from tenantry.local.install import until_served
+from tenantry.model.config import Config
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_SERVICE_VERSION,
+    CUSTOM_RESOURCE_DEFINITION,
+    Kind,
+    Object,
+)
+from tenantry.testing import eventually
+
+THEFTS = (
+    fence_registration.THEFT,
+    fence_aggregation.THEFT,
+    fence_release.THEFT,
+    fence_scope.THEFT,
+    fence_lock.THEFT,
+)
+SOURCES = ("tenantry-source", "tenantry-lock-source")
+CONFIG: dict[str, Any] = {"global": {"cattle": {"systemProjectId": "p-system"}}}
+"""Releases in namespaces of their own."""
+_ALL = ["get", "list", "watch", "create", "patch", "delete"]
+_LOCKABLE = {
+    "": ["configmaps", "secrets"],
+    "apps": ["deployments"],
+    "rbac.authorization.k8s.io": ["rolebindings", "clusterroles", "clusterrolebindings"],
+}
+
+
+class Cages:
+    """Thieves by the name of the ServiceAccount whose token they have."""
+
+    def __init__(self, admin: Api, kubeconfig: Path, folder: Path) -> None:
+        self.admin = admin
+        self.thieves: dict[str, Api] = {}
+        self._kubeconfig = kubeconfig
+        self._folder = folder
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Cages:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def set_up(self, install: Callable[[str, Config], Awaitable[Path]]) -> None:
+        """Install every function, make every scene, and steal every token."""
+        for theft in THEFTS:
+            await install(theft.function, Config.model_validate(CONFIG))
+        await self.admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(CLUSTER_SERVICE_VERSION))
+        await until_served(self.admin, stand_in(CLUSTER_SERVICE_VERSION))
+        await self._open_kinds()
+        for theft in THEFTS:
+            for kind, body in theft.scene:
+                await self._make(kind, body)
+        for name in (*(theft.function for theft in THEFTS), *SOURCES):
+            self.thieves[name] = await self.steal(name)
+
+    async def _open_kinds(self) -> None:
+        """Administrators let lock-enforcement write kinds, and by mistake its source too."""
+        rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in _LOCKABLE.items()]
+        for name, to in (("fence-kinds", "aggregate-to-locks"), ("fence-kinds-source", "aggregate-to-lock-source")):
+            body = {
+                "apiVersion": CLUSTER_ROLE.api_version,
+                "kind": CLUSTER_ROLE.kind,
+                "metadata": {"name": name, "labels": {f"tenantry.dev/{to}": "true"}},
+                "rules": rules,
+            }
+            await self.admin.create(CLUSTER_ROLE, body)
+
+        async def aggregated() -> bool:
+            found = [await self.admin.get(CLUSTER_ROLE, f"tenantry-{name}-kinds") for name in ("lock-enforcement", "lock-source")]
+            return all(role is not None and role.get("rules") for role in found)
+
+        await eventually(aggregated, within=CONTROLLER_S, what="the kinds that may be locked")
+
+    async def _make(self, kind: Kind, body: Object) -> None:
+        async def made() -> bool:
+            try:
+                await self.admin.create(kind, body)
+            except AlreadyExists:
+                return True
+            except Forbidden:
+                return False  # a pod before the default account of its namespace
+            return True
+
+        await eventually(made, within=CONTROLLER_S, what=f"{kind.kind} {body['metadata']['name']}")
+
+    async def steal(self, account: str) -> Api:
+        """A client with the token of a ServiceAccount; nothing in it says that it would be the function's."""
+        identity = Identity(self.admin, account, self._folder, self._kubeconfig, lambda _: None)
+        path = await identity.open()
+        self._stack.push_async_callback(identity.close)
+        return await self._stack.enter_async_context(await Api.connect(field_manager="thief", kubeconfig=path))
+
+
+async def outcome(thief: Api, what: Ask) -> ApiError | None:
+    """What the API server said to a request; None when it allowed it."""
+    try:
+        await ask(thief, what)
+    except ApiError as error:
+        return error
+    return None

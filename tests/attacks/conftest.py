@@ -1,0 +1,29 @@
+"""Attackers and their victims for the tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from attackers import Attackers
+from people import People
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def attackers(
+    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Attackers]:
+    """Who attacks: ``await attackers.someone("owner", namespace)``, each with rights and a token of his own."""
+    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def people(admin: Api) -> People:
+    """Users and administrators whom an attack is to leave alone."""
+    return People(admin)

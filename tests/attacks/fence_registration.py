@@ -1,0 +1,154 @@
+"""What the thief of namespace-registration tries (a-40)."""
+
+from __future__ import annotations
+
+from thieves import Attack, Theft, apply, create, delete, key, obj, patch
+
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object
+
+LABEL, OPERATED, PROJECT_ID = "field.cattle.io/projectId", "helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId"
+POD_SECURITY = "pod-security.kubernetes.io/enforce"
+HOME, TEAM, FOREIGN = "cattle-project-p-fence", "team-fence", "foreign-fence"
+CHART = "dummy.cattle.io.v1alpha1"
+OTHER_CONDITION = {"type": "Other", "status": "True", "reason": "A", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+
+def _home(**labels: str) -> Object:
+    marks = {LABEL: "p-fence", OPERATED: "true", PROJECT_ID: "p-fence", **labels}
+    return obj(NAMESPACE, HOME, labels=marks, annotations={LABEL: "p-fence"})
+
+
+def _condition(name: str, type_: str, **metadata: Object) -> Object:
+    told = {**OTHER_CONDITION, "type": type_}
+    return obj(NAMESPACE, name, metadata=metadata, status={"conditions": [told]})
+
+
+def _policy(namespace: str) -> Object:
+    return obj(NETWORK_POLICY, "hpo-generated-default", namespace, {OPERATED: "true"}, spec={"podSelector": {}})
+
+
+def _config_map(namespace: str, **metadata: object) -> Object:
+    return obj(CONFIG_MAP, CHART, namespace, {OPERATED: "true"}, metadata=metadata, data={"values.yaml": ""})
+
+
+def _account(namespace: str) -> Object:
+    return obj(SERVICE_ACCOUNT, "default", namespace, automountServiceAccountToken=True)
+
+
+MANAGER, THEIRS = "tenantry-namespace-registration", {LABEL: "p-fence", "team": "x"}
+OWNER = {"apiVersion": "v1", "kind": "Namespace", "name": FOREIGN, "uid": "00000000-0000-0000-0000-000000000000"}
+
+THEFT = Theft(
+    "namespace-registration",
+    "a-40",
+    scene=[
+        (
+            NAMESPACE,
+            obj(NAMESPACE, HOME, labels={**_home()["metadata"]["labels"], POD_SECURITY: "restricted"}, annotations=THEIRS),
+        ),
+        (NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence"})),
+        (NAMESPACE, obj(NAMESPACE, FOREIGN)),
+    ],
+    needs=[
+        create(NAMESPACE, obj(NAMESPACE, "cattle-project-p-new", labels={LABEL: "p-new", OPERATED: "true", PROJECT_ID: "p-new"})),
+        apply(NAMESPACE, _home(**{"helm.cattle.io/helm-project-operator-orphaned": "true"})),
+        apply(NAMESPACE, obj(NAMESPACE, FOREIGN, labels={PROJECT_ID: "p-fence"})),
+        patch(NAMESPACE, TEAM, "", ("remove", f"/metadata/labels/{key(PROJECT_ID)}", None)),
+        apply(NAMESPACE, _condition(TEAM, "tenantry.dev/Registered"), "status"),
+        apply(NAMESPACE, _condition("kube-system", "tenantry.dev/Registered"), "status"),
+        apply(CONFIG_MAP, _config_map(HOME)),
+        apply(NETWORK_POLICY, _policy(HOME)),
+        apply(SERVICE_ACCOUNT, _account(HOME)),
+    ],
+    attacks=[
+        Attack("another namespace", create(NAMESPACE, obj(NAMESPACE, "mine")), "cattle-project-<id>"),
+        Attack(
+            "pod security of a registration namespace",
+            apply(NAMESPACE, _home(**{POD_SECURITY: "privileged"})),
+            f"may not write the labels {POD_SECURITY}",
+        ),
+        Attack(
+            "the labels of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, HOME, labels={POD_SECURITY: "restricted"}), by=MANAGER),
+            "does not become the owner of labels",
+        ),
+        Attack(
+            "the annotations of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, HOME, annotations={"team": "x"}), by=MANAGER),
+            "does not become the owner of annotations",
+        ),
+        Attack(
+            "the end of others' labels",
+            patch(NAMESPACE, HOME, "", ("remove", f"/metadata/labels/{key(POD_SECURITY)}", None)),
+            f"may not write the labels {POD_SECURITY}",
+        ),
+        Attack(
+            "labels of a chart's ConfigMap",
+            apply(CONFIG_MAP, obj(CONFIG_MAP, CHART, HOME, {"team": "x"})),
+            "may not write the labels team",
+        ),
+        Attack(
+            "the project of a namespace",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-other"})),
+            f"outside of registration namespaces namespace-registration may not write the labels {LABEL}",
+        ),
+        Attack(
+            "the project of a registration namespace",
+            apply(NAMESPACE, _home(**{PROJECT_ID: "p-other"})),
+            "is of the project that its name says",
+        ),
+        *(
+            Attack(
+                f"the memory of {name}",
+                apply(NAMESPACE, obj(NAMESPACE, name, labels={PROJECT_ID: "p-fence"})),
+                "nothing but its condition on system namespaces",
+            )
+            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+        ),
+        Attack(
+            "the memory of kube-system, with its status",
+            apply(NAMESPACE, _condition("kube-system", "tenantry.dev/Registered", labels={PROJECT_ID: "p"}), "status"),
+            "no labels and annotations with a status",
+        ),
+        Attack(
+            "annotations of a registration namespace",
+            apply(NAMESPACE, obj(NAMESPACE, HOME, annotations={"scheduler.alpha.kubernetes.io/node-selector": "a=b"})),
+            "may not write the annotations",
+        ),
+        Attack(
+            "annotations of another namespace",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, annotations={LABEL: "p-other"})),
+            "no annotations outside of registration namespaces",
+        ),
+        Attack(
+            "a finalizer that holds a namespace",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, metadata={"finalizers": ["example.com/held"]})),
+            "writes no finalizers",
+        ),
+        Attack(
+            "an owner that takes objects along",
+            apply(CONFIG_MAP, _config_map(HOME, ownerReferences=[OWNER])),
+            "writes no owner references",
+        ),
+        Attack(
+            "another's condition",
+            apply(NAMESPACE, _condition(TEAM, "Other"), "status"),
+            "no other condition than tenantry.dev/Registered",
+        ),
+        *(
+            Attack(
+                f"the {what} of a foreign namespace",
+                apply(kind, body(FOREIGN)),
+                "writes only into registration namespaces",
+            )
+            for what, kind, body in (
+                ("ConfigMap", CONFIG_MAP, _config_map),
+                ("default account", SERVICE_ACCOUNT, _account),
+                ("policy", NETWORK_POLICY, _policy),
+            )
+        ),
+        Attack("another account", apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "robot", HOME)), "cannot"),
+        Attack("another ConfigMap", apply(CONFIG_MAP, obj(CONFIG_MAP, "kube-root-ca.crt", HOME)), "cannot"),
+        Attack("the end of a namespace", delete(NAMESPACE, TEAM), "cannot"),
+    ],
+)

@@ -1,0 +1,177 @@
+"""A stolen identity stays inside its fence (a-40 to a-45, a-47): real tokens, and requests that must be refused.
+
+Where rights refuse already the words are RBAC's; everything else is refused by the fence of that identity.  What the functions
+need to do is allowed all the same: here by the same thief, and in all other tests, which run under the fences too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from cages import SOURCES, THEFTS, Cages, outcome
+from thieves import Ask, Attack, Theft, apply, create, delete, obj
+
+from tenantry.api import Api
+from tenantry.api.errors import AdmissionDenied, Forbidden
+from tenantry.local.control_plane import ControlPlane
+from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    NAMESPACE,
+    POD,
+    SECRET,
+    SERVICE_ACCOUNT,
+)
+from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.testing import eventually
+
+OPEN = {
+    "a-41": "that a Role is a chart's no policy can say: it sees the binding and not the Role",
+    "a-42": "whether a HelmChart exists, and what its archive holds, no policy can say: the rights of the Job's account bound it",
+    "a-43": "what templates and consents declare no policy can see: only marks, owners, names, verbs and subjects are bounded",
+    "a-44": "what a release has and what spec.allow names no policy can see: only Helm's marks and system namespaces are bounded",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cages(
+    control_plane: ControlPlane,
+    admin: Api,
+    identity: Callable[..., Awaitable[Path]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Cages]:
+    async with Cages(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("thieves")) as made:
+        await made.set_up(identity)
+        yield made
+
+
+def _attacks() -> list[object]:
+    return [
+        pytest.param(theft, attack, id=f"{theft.function}-{attack.title}", marks=_check(theft, fenced=attack.is_by_fence))
+        for theft in THEFTS
+        for attack in theft.attacks
+    ]
+
+
+def _check(theft: Theft, *, fenced: bool) -> pytest.MarkDecorator:
+    """The check, and that it fails without the fence where the fence is what refuses."""
+    more = {"without": theft.fence} if fenced else {}
+    return pytest.mark.check(theft.check, **more, **({"open": OPEN[theft.check]} if theft.check in OPEN else {}))
+
+
+@pytest.mark.parametrize(("theft", "attack"), _attacks())
+async def test_a_thief_is_refused(cages: Cages, theft: Theft, attack: Attack) -> None:
+    """The request is refused, in the words that say what the function may do instead."""
+    refused = await outcome(cages.thieves[theft.function], attack.ask)
+    assert refused is not None, f"allowed: {attack.ask}"
+    assert attack.words in refused.message, refused.message
+    if attack.is_by_fence:
+        assert isinstance(refused, AdmissionDenied)
+        assert f"'{theft.fence}'" in refused.message, refused.message
+
+
+@pytest.mark.parametrize("theft", [pytest.param(theft, id=theft.function, marks=_check(theft, fenced=False)) for theft in THEFTS])
+async def test_what_a_function_needs_is_allowed(cages: Cages, theft: Theft) -> None:
+    """Requests like those of the function pass its fence."""
+    for need in theft.needs:
+        assert await outcome(cages.thieves[theft.function], need) is None, f"refused: {need}"
+
+
+@pytest.mark.check("a-44", without="tenantry-fence-lock-enforcement", open=OPEN["a-44"])
+async def test_a_thief_makes_no_object_without_marks_of_helm(cages: Cages, admin: Api) -> None:
+    """Not only as a dry run, which the function makes without marks to learn whether an object can be made anew."""
+    made = obj(CONFIG_MAP, "unmarked", "locked-fence", data={"a": "1"})
+    with pytest.raises(AdmissionDenied, match="only objects with Helm's marks"):
+        await cages.thieves["lock-enforcement"].create(CONFIG_MAP, made)
+    assert await admin.get(CONFIG_MAP, "unmarked", "locked-fence") is None
+
+
+EVERYBODY = [*(theft.function for theft in THEFTS), *SOURCES]
+
+
+def _privileged(account: str) -> list[Ask]:
+    """What would lead a thief out of every fence."""
+    policy = f"tenantry-fence-{account if account not in SOURCES else 'sources'}"
+    role = f"tenantry-{account.removeprefix('tenantry-')}"
+    pod = {"serviceAccountName": "default", "containers": [{"name": "c", "image": "evil"}]}
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        **obj(CLUSTER_ROLE_BINDING, role),
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "eve"}],
+    }
+    return [
+        create(POD, obj(POD, "mine", "kube-system", spec=pod)),
+        create(
+            SECRET,
+            obj(
+                SECRET,
+                "mine",
+                SYSTEM_NAMESPACE,
+                annotations={"kubernetes.io/service-account.name": account},
+                type="kubernetes.io/service-account-token",
+            ),
+        ),
+        apply(ADMISSION_POLICY, obj(ADMISSION_POLICY, policy, spec={"failurePolicy": "Ignore"})),
+        delete(ADMISSION_POLICY, policy),
+        delete(ADMISSION_POLICY_BINDING, policy),
+        apply(CLUSTER_ROLE, obj(CLUSTER_ROLE, role, rules=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])),
+        apply(CLUSTER_ROLE_BINDING, binding),
+        create(CLUSTER_ROLE_BINDING, {**binding, "metadata": {"name": "mine"}}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        pytest.param(
+            each, marks=pytest.mark.check("a-47", **({"without": f"tenantry-fence-{each}"} if each == "scope-binding" else {}))
+        )
+        for each in EVERYBODY
+    ],
+)
+async def test_no_thief_changes_what_bounds_him(cages: Cages, account: str) -> None:
+    """No token of another account, no pod under one, no impersonation, no change of his own rights and fence."""
+    thief = cages.thieves[account]
+    for what in _privileged(account):
+        refused = await outcome(thief, what)
+        assert isinstance(refused, Forbidden | AdmissionDenied), f"{what}: {refused}"
+    for other in (*EVERYBODY, "default"):
+        path = SERVICE_ACCOUNT.path(SYSTEM_NAMESPACE, other) + "/token"
+        with pytest.raises(Forbidden):
+            await thief.request(
+                "POST", path, {"dryRun": "All"}, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+            )
+    for name, value in (("Impersonate-User", "system:admin"), ("Impersonate-Group", "system:masters")):
+        headers = {**thief._headers, "Impersonate-User": "somebody", name: value}
+        status, answer, _ = await thief._exchange("GET", NAMESPACE.path(), None, None, headers)
+        assert status == 403, answer
+        assert "cannot impersonate" in answer["message"]
+
+
+@pytest.mark.check(
+    "a-45",
+    without="tenantry-fence-sources",
+    open="the source of locks reads Secrets whole: rights know no metadata alone, and admission sees no reads",
+)
+async def test_sources_write_nothing(cages: Cages) -> None:
+    """Not even kinds that an administrator gave the source of locks by mistake; and the other source reads no Secrets."""
+    source, lock_source = (cages.thieves[name] for name in SOURCES)
+    marked = obj(CONFIG_MAP, "mine", "default", data={})
+    with pytest.raises(Forbidden):
+        await source.create(CONFIG_MAP, marked, dry_run=True)
+    for what in (create(CONFIG_MAP, marked), delete(CONFIG_MAP, "theirs-of-helm", "locked-fence")):
+
+        async def refused(what: Ask = what) -> bool:
+            return "they write nothing" in getattr(await outcome(lock_source, what), "message", "")
+
+        await eventually(refused, what=str(what))
+    with pytest.raises(Forbidden):
+        await source.list(SECRET)
+    assert (await lock_source.list(CONFIG_MAP, "locked-fence")).items

@@ -1,0 +1,145 @@
+"""Thieves: whoever has the token of one of our ServiceAccounts, and the requests that he tries.
+
+All are dry runs: authorization, defaulting, admission and validation decide, and nothing is stored.  So one scene does for every
+request, and a fence that lets one through has done no harm.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tenantry.api import Api
+from tenantry.model.kinds import Kind, Object
+
+_BEFORE = ("cannot", "attempting to grant")
+"""What RBAC says, and the API server of a change that no object of that kind can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request.
+
+    ``body`` is an object for ``create`` and ``apply``, the operations for ``patch``; ``by`` is the field manager of an apply.
+    """
+
+    verb: str
+    kind: Kind
+    name: str
+    namespace: str = ""
+    body: Any = None
+    subresource: str = ""
+    by: str = "thief"
+
+    def __str__(self) -> str:
+        place = "/".join(part for part in (self.namespace, self.name, self.subresource) if part)
+        return f"{self.verb} {self.kind.kind} {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """A request that must be refused, and in which words: those of the fence, of RBAC, or of the API server's own rules."""
+
+    title: str
+    ask: Ask
+    words: str
+
+    @property
+    def is_by_fence(self) -> bool:
+        """Whether the fence refuses it, and not what stands before it."""
+        return not self.words.startswith(_BEFORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Theft:
+    """What the thief of one identity tries, what the function has to be able to do, and what has to be there for it."""
+
+    function: str
+    check: str
+    scene: Sequence[tuple[Kind, Object]]
+    needs: Sequence[Ask]
+    attacks: Sequence[Attack]
+
+    @property
+    def fence(self) -> str:
+        """The policy's name."""
+        return f"tenantry-fence-{self.function}"
+
+
+async def ask(api: Api, what: Ask) -> None:
+    """Make the request as a dry run.
+
+    Raises:
+        ApiError: it is refused.
+    """
+    path, query = what.kind.path(what.namespace, what.name), {"dryRun": "All", "fieldManager": what.by}
+    if what.subresource:
+        path = f"{path}/{what.subresource}"
+    if what.verb == "create":
+        await api._json("POST", what.kind.path(what.namespace), query, what.body)
+    elif what.verb == "apply":
+        await api._json("PATCH", path, {**query, "force": "true"}, what.body, "application/apply-patch+yaml")
+    elif what.verb == "patch":
+        await api._json("PATCH", path, query, what.body, "application/json-patch+json")
+    else:
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}
+        await api._json("DELETE", path, None, options)
+
+
+# -- short forms -----------------------------------------------------------------------------------------------------
+
+
+def obj(
+    kind: Kind, name: str, namespace: str = "", labels: Object | None = None, annotations: Object | None = None, **rest: Any
+) -> Object:
+    """An object; ``metadata`` among the rest adds to its metadata."""
+    metadata: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
+    metadata |= {"labels": labels} if labels else {}
+    metadata |= {"annotations": annotations} if annotations else {}
+    metadata |= rest.pop("metadata", {})
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
+
+
+def create(kind: Kind, body: Object) -> Ask:
+    """Make an object."""
+    return Ask("create", kind, body["metadata"]["name"], body["metadata"].get("namespace", ""), body)
+
+
+def apply(kind: Kind, body: Object, subresource: str = "", by: str = "thief") -> Ask:
+    """Server-side apply with force: everything in the body becomes so."""
+    return Ask("apply", kind, body["metadata"]["name"], body["metadata"].get("namespace", ""), body, subresource, by)
+
+
+def patch(kind: Kind, name: str, namespace: str, *steps: tuple[str, str, Any], subresource: str = "") -> Ask:
+    """A JSON patch as (op, path, value)."""
+    body = [{"op": op, "path": path, "value": value} for op, path, value in steps]
+    return Ask("patch", kind, name, namespace, body, subresource)
+
+
+def delete(kind: Kind, name: str, namespace: str = "") -> Ask:
+    """Delete an object."""
+    return Ask("delete", kind, name, namespace)
+
+
+def key(text: str) -> str:
+    """A map key inside a JSON pointer."""
+    return text.replace("~", "~0").replace("/", "~1")
+
+
+def varied(base: Object, *changes: tuple[str, Callable[[Any], Any]]) -> Object:
+    """A deep copy of an object with changes at dotted paths."""
+    made = copy.deepcopy(base)
+    for path, change in changes:
+        *parents, last = _parts(path)
+        found: Any = made
+        for part in parents:
+            found = found[part]
+        found[last] = change(found.get(last) if isinstance(found, dict) else found[last])
+    return made
+
+
+def _parts(path: str) -> Iterator[Any]:
+    for part in path.split("."):
+        yield int(part) if part.isdigit() else part

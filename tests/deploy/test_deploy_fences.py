@@ -1,0 +1,133 @@
+"""Fences as they are written: one for each identity, over everything that its rights let it write."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+from manifests import Document
+
+from release_provisioning.jobs.manifest import IMAGE
+from tenantry.api import Api
+from tenantry.local.install import PART_OF
+from tenantry.model.kinds import ADMISSION_POLICY
+from tenantry.testing import eventually
+from tenantry.testing.fences import entries, fence_files
+
+FENCE = "tenantry-fence-"
+IDENTITIES = {
+    "namespace-registration": ["namespace-registration"],
+    "release-provisioning": ["release-provisioning"],
+    "rbac-aggregation": ["rbac-aggregation"],
+    "scope-binding": ["scope-binding"],
+    "lock-enforcement": ["lock-enforcement"],
+    "sources": ["tenantry-source", "tenantry-lock-source"],
+}
+WRITES = {"create", "update", "patch", "delete", "deletecollection"}
+UNBOUNDED = {"events", "subjectaccessreviews"}
+"""What gives nobody anything: told, and asked.  The status of our kinds is only status; that of a namespace is more."""
+BUILT_IN = [[group] for group in ("", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io")]
+BUILT_IN.append(["admissionregistration.k8s.io"])
+CHECKED_S = 60.0
+"""Types of all expressions on all kinds take some 8 s of CPU."""
+
+
+def fences(found: list[Document]) -> dict[str, Document]:
+    """The fences by identity."""
+    made = [d for d in found if d.kind == ADMISSION_POLICY.kind and d.name.startswith(FENCE)]
+    return {d.name.removeprefix(FENCE): d for d in made}
+
+
+def variables(fence: Document) -> dict[str, str]:
+    """The expressions of a fence's variables."""
+    return {each["name"]: each["expression"] for each in fence.body["spec"].get("variables", [])}
+
+
+def test_every_identity_has_its_fence(installation: list[Document]) -> None:
+    """One policy for each identity of ours, for that identity alone, bound, and closed when it cannot decide."""
+    found = fences(installation)
+    assert found.keys() == IDENTITIES.keys()
+    bindings = {d.body["spec"]["policyName"]: d for d in installation if d.kind == "ValidatingAdmissionPolicyBinding"}
+    for identity, fence in found.items():
+        assert fence.body["spec"]["failurePolicy"] == "Fail"
+        assert fence.body["metadata"]["labels"].items() >= PART_OF.items()
+        (condition,) = fence.body["spec"]["matchConditions"]
+        named = {name: f'"system:serviceaccount:tenantry-system:{name}"' for name in IDENTITIES[identity]}
+        assert all(user in condition["expression"] for user in named.values()), identity
+        assert condition["expression"].count("system:serviceaccount:") == len(named)
+        assert bindings[fence.name].body["spec"] == {"policyName": fence.name, "validationActions": ["Deny"]}
+
+
+def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> None:
+    """Whatever the rights of a function let it write, its fence looks at."""
+    rules: dict[str, list[dict[str, Any]]] = {}
+    for d in installed:
+        if d.kind in ("ClusterRole", "Role") and d.name.startswith("tenantry-"):
+            rules.setdefault(d.name.removeprefix("tenantry-"), []).extend(d.body.get("rules") or ())
+    for identity, fence in fences(installed).items():
+        seen = fence.body["spec"]["matchConstraints"]["resourceRules"]
+        if seen[0]["resources"] == ["*"]:
+            continue
+        for rule in rules[identity]:
+            if not WRITES & set(rule["verbs"]):
+                continue
+            for group in rule["apiGroups"]:
+                for resource in set(rule["resources"]) - UNBOUNDED:
+                    if "/" in resource and resource != "namespaces/status":
+                        continue
+                    matched = [each for each in seen if group in each["apiGroups"] and resource in each["resources"]]
+                    assert matched, f"{identity}: {group}/{resource}"
+
+
+def test_what_fences_share_is_the_same_in_all(installed: list[Document]) -> None:
+    """What a request changes is worked out in the same way everywhere."""
+    shared = ["now", "was", "newLabels", "oldLabels", "labelsWritten", "newAnnotations", "oldAnnotations", "annotationsWritten"]
+    shared += ["newFinalizers", "oldFinalizers", "finalizersWritten", "newOwners", "oldOwners"]
+    found = [variables(fence) for identity, fence in fences(installed).items() if identity != "sources"]
+    for name in shared:
+        assert len({each[name] for each in found}) == 1, name
+
+
+def test_lists_are_in_order() -> None:
+    """Each entry stands once."""
+    for function, path in fence_files().items():
+        lines = [(each.list, each.value) for each in entries(path.read_text())]
+        assert len(lines) == len(set(lines)), function
+
+
+def test_the_image_of_jobs_is_that_of_this_version() -> None:
+    """The fence allows the image that the function takes without a configured one."""
+    found = entries(fence_files()["release-provisioning"].read_text())
+    assert [each.value for each in found if each.list == "images"] == [IMAGE]
+
+
+async def test_fences_make_sense_to_the_api_server(admin: Api, installed: list[Document]) -> None:
+    """It takes them, and finds nothing to warn of in their types, tried on every kind of Kubernetes that they look at.
+
+    As they are shipped nothing is tried: that would take kube-controller-manager seconds wherever they are installed.
+    """
+
+    async def checked(fence: Document) -> None:
+        name = f"typed-{fence.name}"
+        spec = copy.deepcopy(fence.body["spec"])
+        for rule in spec["matchConstraints"]["resourceRules"]:
+            assert rule["apiVersions"] == ["*"]
+            if rule["apiGroups"] in BUILT_IN:
+                rule["apiVersions"] = ["v1"]
+        body = {**fence.body, "metadata": {"name": name}, "spec": spec}
+        made = await admin.create(ADMISSION_POLICY, body)
+
+        async def done() -> dict[str, Any]:
+            status = ((await admin.get(ADMISSION_POLICY, name)) or {}).get("status") or {}
+            return status if status.get("observedGeneration") == made["metadata"]["generation"] else {}
+
+        try:
+            status = await eventually(done, within=CHECKED_S, what=f"{name} is type-checked")
+            assert not (status.get("typeChecking") or {}).get("expressionWarnings"), status
+        finally:
+            await admin.delete(ADMISSION_POLICY, name)
+
+    found = fences(installed)
+    assert found
+    await asyncio.gather(*(checked(fence) for fence in found.values()))

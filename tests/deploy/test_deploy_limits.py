@@ -1,0 +1,484 @@
+"""What a real API server makes of our namespaces: which pods they take, how many objects, who goes first, who waits for whom.
+
+Check a-61.  Quotas, limits and budgets are tried in a namespace of the test's own with the labels of ours; namespaces, flow
+control and the guard of the priority class are tried as `install` makes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import secrets
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import manifests
+import pytest
+import pytest_asyncio
+import yaml
+from manifests import Body, Document, kind_of
+from test_deploy_services import RESTRICTED
+
+from release_provisioning.jobs import manifest
+from tenantry.api import Api
+from tenantry.api.errors import AdmissionDenied, ApiError, Forbidden
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.model.config import Config
+from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, Kind, Object
+from tenantry.testing import eventually
+
+SYSTEM, HELM = "tenantry-system", "cattle-helm-system"
+GUARD = "tenantry-guard-priority"
+CONTROLLER_S = 20.0  # controllers of the control plane see new objects by watches, and share the cores with everything else
+FLOW_SCHEMA = Kind("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas", namespaced=False)
+BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
+PLAIN: Object = {
+    "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [
+        {
+            "name": "c",
+            "image": "image.invalid/x",
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
+    ],
+}
+QUEUE_PROXY = {"name": "queue-proxy", "image": "image.invalid/x", "securityContext": RESTRICTED}
+"""The container that Knative Serving 1.22 puts beside a function's (``pkg/reconciler/revision/resources/queue.go``)."""
+NOT_HERE = {"serviceAccountName", "priorityClassName", "containerConcurrency", "timeoutSeconds"}
+"""Of a template what only Knative knows, and what is only in our own namespace."""
+
+
+def pod(namespace: str, spec: Object, name: str = "", labels: dict[str, str] | None = None) -> Object:
+    metadata: Object = {"name": name or f"pod-{secrets.token_hex(4)}", "namespace": namespace, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def with_container(**more: Any) -> Object:
+    """A plain pod whose container says more."""
+    (container,) = PLAIN["containers"]
+    return {**PLAIN, "containers": [{**container, **more}]}
+
+
+def shipped(kind: str, namespace: str = "", name: str = "") -> Body:
+    """An object of the default installation."""
+    found = manifests.resolve(manifests.ROOT / "knative")
+    (body,) = [d.body for d in found if d.kind == kind and namespace in ("", d.namespace) and name in ("", d.name)]
+    return body
+
+
+def within(body: Body, namespace: str) -> Body:
+    moved = copy.deepcopy(body)
+    moved["metadata"]["namespace"] = namespace
+    return moved
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def said(control_plane: ControlPlane) -> list[str]:
+    """What `install` says of an installation whose system namespace somebody else has made; ours are there afterwards."""
+    lines: list[str] = []
+    async with await Api.connect(field_manager="somebody", kubeconfig=control_plane.kubeconfig) as other:
+        await other.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "their-system"}})
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+        await install(api, ["release-provisioning"], Config(), lambda _: None)
+        theirs = Config.model_validate({"helmProjectOperator": {"systemNamespace": "their-system"}})
+        await install(api, [], theirs, lines.append)
+        await install(api, [], Config(), lambda _: None)  # its rights and flows are for the default again
+    return lines
+
+
+# -- pod security ------------------------------------------------------------------------------------------
+
+
+async def refused(admin: Api, body: Object) -> str:
+    """The API server's words about a pod that not even an administrator may create."""
+    with pytest.raises((Forbidden, AdmissionDenied)) as told:
+        await admin.create(POD, body, dry_run=True)
+    return str(told.value)
+
+
+def test_every_namespace_that_we_ship_enforces_restricted(documents: list[Document]) -> None:
+    """Each Namespace of the manifests enforces, audits and warns by the profile restricted."""
+    ours = [d for d in documents if d.kind == "Namespace"]
+
+    assert {d.name for d in ours} == {SYSTEM, HELM}
+    for namespace in ours:
+        labels = namespace.body["metadata"]["labels"]
+        assert {labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")} == {"restricted"}
+
+
+@pytest.mark.check("a-61")
+@pytest.mark.parametrize("namespace", [SYSTEM, HELM])
+async def test_our_namespaces_take_restricted_pods_only(admin: Api, said: list[str], namespace: str) -> None:
+    """In the namespaces as they are installed privilege, root, the host's files and network are refused; plain pods are not."""
+    del said
+    await eventually(lambda: admin.get(SERVICE_ACCOUNT, "default", namespace), within=CONTROLLER_S)
+    attacks = {
+        "privileged": with_container(securityContext={"privileged": True}),
+        "runAsNonRoot": {**PLAIN, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
+        "hostPath": {**PLAIN, "volumes": [{"name": "v", "hostPath": {"path": "/"}}]},
+        "host namespaces": {**PLAIN, "hostNetwork": True},
+        "seccompProfile": {**PLAIN, "securityContext": {"runAsNonRoot": True}},
+        "unrestricted capabilities": with_container(securityContext={"allowPrivilegeEscalation": False}),
+    }
+
+    for word, spec in attacks.items():
+        told = await refused(admin, pod(namespace, spec))
+        assert 'violates PodSecurity "restricted' in told, word
+        assert word in told
+    assert await admin.create(POD, pod(namespace, PLAIN), dry_run=True)
+
+
+@pytest.mark.check("a-61")
+async def test_helm_jobs_fit_their_namespace(admin: Api, said: list[str]) -> None:
+    """The pods that install and uninstall releases are admitted in the system namespace; one with the host's network is not."""
+    del said
+    chart: Object = {
+        "apiVersion": "helm.cattle.io/v1",
+        "kind": "HelmChart",
+        "metadata": {"name": "shop", "namespace": HELM, "uid": "1"},
+        "spec": {"chart": "shop", "authSecret": {"name": "a"}, "repoCAConfigMap": {"name": "b"}},
+    }
+    account = manifest.account(chart)
+    await admin.create(SERVICE_ACCOUNT, account)
+    jobs = [manifest.install_job(chart, None, {}, Config()), manifest.delete_job(chart, Config())]
+
+    for job in jobs:
+        assert await admin.create(POD, pod(HELM, job["spec"]["template"]["spec"]), dry_run=True)
+    chart["spec"]["bootstrap"] = True
+    job = manifest.install_job(chart, None, {}, Config())
+    assert "hostNetwork=true" in await refused(admin, pod(HELM, job["spec"]["template"]["spec"]))
+    await admin.delete(SERVICE_ACCOUNT, account["metadata"]["name"], HELM)
+
+
+async def test_a_namespace_of_somebody_else_is_left_as_it_is_and_told(admin: Api, said: list[str]) -> None:
+    """A system namespace that others made gets no label of ours; who installs is told which one it lacks."""
+    theirs = await admin.get(NAMESPACE, "their-system")
+
+    assert theirs is not None
+    assert theirs["metadata"]["labels"] == {"kubernetes.io/metadata.name": "their-system"}
+    lacks = "pod-security.kubernetes.io/enforce=restricted"
+    assert f"kept Namespace their-system: somebody else made it; give it the label {lacks}" in said
+
+
+# -- how much ----------------------------------------------------------------------------------------------
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def limited(admin: Api, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A namespace with the labels, the quota and the limits of one of ours, which the parameter names."""
+    ours = shipped("Namespace", name=request.param)
+    name = f"limits-{secrets.token_hex(4)}"
+    await admin.create(NAMESPACE, {**ours, "metadata": {"name": name, "labels": ours["metadata"]["labels"]}})
+    for kind in ("ResourceQuota", "LimitRange"):
+        body = within(shipped(kind, namespace=request.param), name)
+        await admin.create(kind_of(body), body)
+
+    async def counted() -> bool:
+        quota = await admin.get(QUOTA, "tenantry", name)
+        return quota is not None and (quota.get("status") or {}).get("hard") == quota["spec"]["hard"]
+
+    await eventually(counted, within=CONTROLLER_S)
+    await eventually(lambda: admin.get(SERVICE_ACCOUNT, "default", name), within=CONTROLLER_S)
+    yield name
+    await admin.delete(NAMESPACE, name)
+
+
+async def fill(admin: Api, kind: Kind, bodies: Iterable[Object]) -> tuple[int, str]:
+    """Create objects; how many were taken, and what was said about the others."""
+    taken, told = 0, ""
+    for body in bodies:
+        try:
+            await admin.create(kind, body)
+        except ApiError as error:
+            told = str(error)
+        else:
+            taken += 1
+    return taken, told
+
+
+@pytest.mark.check("a-61")
+@pytest.mark.parametrize("limited", [SYSTEM], indirect=True)
+async def test_what_piles_up_in_our_namespace_is_refused(admin: Api, limited: str) -> None:
+    """Beyond the quota no Secret, Job, claim or load balancer is made; everything that an installation runs has its place."""
+    hard = shipped("ResourceQuota", namespace=SYSTEM)["spec"]["hard"]
+    templates = manifests.pod_templates(manifests.resolve(manifests.ROOT / "knative"))
+    queue_proxy = {**QUEUE_PROXY, "resources": {"requests": {"cpu": "25m"}}}
+    pods = []
+    for name, template in templates:
+        spec = {key: value for key, value in template["spec"].items() if key not in NOT_HERE}
+        service = ":Service/" in name
+        if service:  # two instances, of the revision that goes and of the one that comes
+            spec = {**spec, "containers": [*spec["containers"], queue_proxy]}
+        pods += [pod(limited, spec) for _ in range(4 if service else 1)]
+
+    assert await fill(admin, POD, pods) == (len(pods), "")
+    for number in range(8):  # adapters that Knative makes say nothing about resources
+        made = await admin.create(POD, pod(limited, PLAIN, f"adapter-{number}"))
+        assert made["spec"]["containers"][0]["resources"]["limits"] == {"memory": "256Mi"}
+
+    secret = {"apiVersion": "v1", "kind": "Secret"}
+    many = ({**secret, "metadata": {"name": f"s-{n}", "namespace": limited}} for n in range(int(hard["secrets"]) + 5))
+    taken, told = await fill(admin, SECRET, many)
+    assert taken == int(hard["secrets"])
+    assert "exceeded quota: tenantry" in told
+    others: dict[str, Object] = {
+        "Job": {"template": {"spec": {**PLAIN, "restartPolicy": "Never"}}},
+        "Service": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+        "PersistentVolumeClaim": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    for kind, spec in others.items():
+        version = "batch/v1" if kind == "Job" else "v1"
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": limited}, "spec": spec}
+        with pytest.raises(ApiError, match="exceeded quota: tenantry"):
+            await admin.create(kind_of(body), body)
+
+
+@pytest.mark.check("a-61")
+@pytest.mark.parametrize("limited", [HELM], indirect=True)
+async def test_helm_jobs_wait_for_each_other_and_are_bounded(admin: Api, limited: str) -> None:
+    """So many Helms as the quota says work at a time, each with a limit of memory; the next one waits until one has ended."""
+    hard = shipped("ResourceQuota", namespace=HELM)["spec"]["hard"]
+    (made, *_) = await asyncio.gather(*(admin.create(POD, pod(limited, PLAIN)) for _ in range(int(hard["pods"]))))
+
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"memory": "512Mi"}
+    with pytest.raises(ApiError, match="exceeded quota: tenantry"):
+        await admin.create(POD, pod(limited, PLAIN))
+    await set_status(admin, made, {"phase": "Succeeded"})
+
+    async def next_one() -> bool:
+        return (await fill(admin, POD, [pod(limited, PLAIN)]))[0] == 1
+
+    await eventually(next_one, within=CONTROLLER_S)
+
+
+# -- who goes first ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.check("a-61", without=GUARD)
+async def test_nobody_else_has_our_priority(admin: Api, system: str, identity: Callable[..., Awaitable[Path]]) -> None:
+    """The class is for tenantry-system: elsewhere a pod that names it is refused with the field and the way out; no other is."""
+    await identity("namespace-registration")
+    greedy = pod(system, {**PLAIN, "priorityClassName": "tenantry"})
+
+    async def told() -> str:
+        try:
+            await admin.create(POD, greedy, dry_run=True)
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    assert "spec.priorityClassName: the class tenantry is kept for the namespace tenantry-system" in await eventually(told)
+    assert await admin.create(POD, pod(system, PLAIN), dry_run=True)
+
+    async def checked() -> Any:
+        policy = await admin.get(ADMISSION_POLICY, GUARD)
+        return (policy or {}).get("status")
+
+    assert not (await eventually(checked, within=CONTROLLER_S))["typeChecking"].get("expressionWarnings")
+    await eventually(lambda: admin.get(SERVICE_ACCOUNT, "default", SYSTEM), within=CONTROLLER_S)
+    ours = await admin.create(POD, pod(SYSTEM, greedy["spec"]), dry_run=True)
+    assert (ours["spec"]["priority"], ours["spec"]["preemptionPolicy"]) == (1_000_000, "Never")
+
+
+def test_sources_and_deployments_name_the_class(documents: list[Document]) -> None:
+    """Every pod template that may name a class names ours: those of Knative Services may not without a feature flag."""
+    for name, template in manifests.pod_templates(documents):
+        named = template["spec"].get("priorityClassName")
+        serving = ":Service/" in name
+        assert named == (None if serving else "tenantry"), name
+
+
+# -- disruption --------------------------------------------------------------------------------------------
+
+
+async def set_status(admin: Api, body: Object, status: Object) -> None:
+    """Write a pod's status as a kubelet would."""
+    metadata = body["metadata"]
+    path = POD.path(metadata["namespace"], metadata["name"]) + "/status"
+    await admin.request("PUT", path, None, {**body, "status": status})
+
+
+@pytest.mark.check("a-61")
+async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> None:
+    """Of functions that are ready one is evicted and the next refused until it is back; one that is not ready holds nobody up."""
+    budget = within(shipped("PodDisruptionBudget", name="tenantry-functions"), system)
+    await admin.apply(BUDGET, budget)
+    names = ("namespace-registration", "lock-enforcement")
+    for name in names:
+        labels = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": name}
+        template = {"metadata": {"labels": labels}, "spec": PLAIN}
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+        await admin.create(
+            DEPLOYMENT,
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": system}, "spec": spec},
+        )
+
+    async def pods() -> list[Object]:
+        found = (await admin.list(POD, system, label_selector="app.kubernetes.io/part-of=tenantry")).items
+        return [each for each in found if not each["metadata"].get("deletionTimestamp")]
+
+    async def both() -> list[Object]:
+        found = await pods()
+        return found if len(found) == 2 else []
+
+    async def healthy() -> int:
+        found = await admin.get(BUDGET, "tenantry-functions", system)
+        status = (found or {}).get("status") or {}
+        current = status.get("observedGeneration") == (found or {})["metadata"]["generation"]
+        return int(status.get("currentHealthy", 0)) if current else -1
+
+    async def evict(name: str) -> str:
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": system}}
+        try:
+            await admin.request("POST", POD.path(system, name) + "/eviction", None, body)
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    async def ready(count: int) -> bool:
+        for each in await both():
+            if each["status"]["phase"] == "Pending":
+                # On a node it takes its time to end, as it does where there is a kubelet.
+                target = {"apiVersion": "v1", "kind": "Node", "name": "somewhere"}
+                place = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": each["metadata"]["name"]}, "target": target}
+                await admin.request("POST", POD.path(system, each["metadata"]["name"]) + "/binding", None, place)
+                state = [{"type": "Ready", "status": "True"}]
+                placed = await admin.get(POD, each["metadata"]["name"], system)
+                await set_status(admin, placed or each, {"phase": "Running", "conditions": state})
+        return await healthy() == count
+
+    await eventually(lambda: ready(2), within=CONTROLLER_S)
+    first, second = (each["metadata"]["name"] for each in await pods())
+    assert await evict(first) == ""
+    assert "violate the pod's disruption budget" in await evict(second)
+
+    await admin.request("DELETE", POD.path(system, first), None, {"gracePeriodSeconds": 0})  # it has ended
+    await eventually(lambda: ready(2), within=CONTROLLER_S)
+    (sick,) = [each for each in await pods() if each["metadata"]["name"] == second]
+    await set_status(admin, sick, {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]})
+
+    async def noticed() -> bool:
+        return await healthy() == 1
+
+    await eventually(noticed, within=CONTROLLER_S)
+    assert await evict(second) == ""
+
+
+# -- whose requests wait -----------------------------------------------------------------------------------
+
+
+async def flow_of(control_plane: ControlPlane, token: str) -> tuple[str, str]:
+    """The uids of the FlowSchema and of the priority level that a request with this token is put into."""
+    cluster = yaml.safe_load(control_plane.kubeconfig.read_text())["clusters"][0]["cluster"]
+    trust = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{cluster['server']}/api/v1/namespaces", ssl=trust, headers=headers) as answer,
+    ):
+        return answer.headers["X-Kubernetes-PF-FlowSchema-UID"], answer.headers["X-Kubernetes-PF-PriorityLevel-UID"]
+
+
+async def token_of(admin: Api, namespace: str, name: str) -> str:
+    """A token of a ServiceAccount, which is made where it is missing."""
+    if await admin.get(SERVICE_ACCOUNT, name, namespace) is None:
+        metadata = {"name": name, "namespace": namespace}
+        await admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await admin.request("POST", SERVICE_ACCOUNT.path(namespace, name) + "/token", None, body)
+    return str(answer["status"]["token"])
+
+
+@pytest.mark.check("a-61")
+async def test_requests_of_our_identities_have_a_share_of_their_own(
+    admin: Api, control_plane: ControlPlane, said: list[str], system: str
+) -> None:
+    """Functions and sources are matched by our FlowSchema, Helm Jobs by a smaller one of theirs, everybody else by neither."""
+    del said
+    schemas = {name: await admin.get(FLOW_SCHEMA, name) for name in ("tenantry", "tenantry-helm", "service-accounts")}
+    uids = {name: schema["metadata"]["uid"] for name, schema in schemas.items() if schema}
+    who = {
+        (SYSTEM, "release-provisioning"): "tenantry",
+        (SYSTEM, "tenantry-source"): "tenantry",
+        (HELM, "helm-shop"): "tenantry-helm",
+        (system, "default"): "service-accounts",
+    }
+
+    async def schema_of(token: str) -> str:
+        return (await flow_of(control_plane, token))[0]
+
+    levels = {}
+    for (namespace, name), schema in who.items():
+        token = await token_of(admin, namespace, name)
+
+        async def matched(token: str = token, schema: str = schema) -> bool:
+            return await schema_of(token) == uids[schema]
+
+        await eventually(matched, within=CONTROLLER_S, what=f"{namespace}/{name} by {schema}")
+        levels[schema] = (await flow_of(control_plane, token))[1]
+    assert len(set(levels.values())) == 3
+    for schema in schemas.values():
+        assert schema is not None
+        assert {each["type"]: each["status"] for each in schema["status"]["conditions"]}["Dangling"] == "False"
+
+
+# -- what the pages say ------------------------------------------------------------------------------------
+
+Figures = dict[str, tuple[str, str, str, float]]
+
+
+def sizing() -> Figures:
+    """The table of docs/running.md: request of CPU and memory, limit, largest measured MiB (0: not measured) by service."""
+    text = (manifests.ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    section = text.partition("### Sizing\n")[2].partition("\n### ")[0]
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")]
+    return {name: (cpu, memory, limit, float(measured.split(" ")[0] or 0)) for name, cpu, memory, limit, measured in rows}
+
+
+def mebibytes(quantity: str) -> float:
+    assert quantity.endswith("Mi"), quantity
+    return float(quantity.removesuffix("Mi"))
+
+
+@pytest.mark.check("a-61")
+def test_pages_and_manifests_say_the_same_about_memory(documents: list[Document]) -> None:
+    """Requests and limits stand in the page as they are, and a quarter of each limit is left above the largest figure."""
+    figures = sizing()
+    services = [d for d in documents if d.kind in ("Service", "Deployment") and "template" in d.spec]
+
+    assert {d.name for d in services} == figures.keys()
+    assert {*manifests.functions()} < figures.keys()
+    for service in services:
+        (container,) = service.spec["template"]["spec"]["containers"]
+        cpu, memory, limit, measured = figures[service.name]
+        resources = container["resources"]
+        assert resources == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}, str(service)
+        assert measured <= 0.75 * mebibytes(limit), str(service)
+
+
+def test_pages_say_the_same_about_what_was_measured() -> None:
+    """The largest figure of the README is the one that the limit is held against."""
+    text = (manifests.ROOT / "README.md").read_text(encoding="utf-8")
+    (row,) = [line for line in text.splitlines() if line.startswith("| memory of namespace-registration:")]
+    numbers = row.split("|")[2].replace("MiB", "").split(",")
+
+    assert max(map(float, numbers)) == sizing()["namespace-registration"][3]
+
+
+@pytest.mark.check("a-61")
+def test_pages_name_the_quotas() -> None:
+    """Each figure of the quotas and limits stands in the page."""
+    text = (manifests.ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    section = text.partition("### Quotas and limits\n")[2].partition("\n### ")[0]
+    lines = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in section.splitlines()]
+    rows = {cells[0]: cells[1:] for cells in lines}
+    hard = {each: shipped("ResourceQuota", namespace=each)["spec"]["hard"] for each in (SYSTEM, HELM)}
+
+    for resource in hard[SYSTEM].keys() | hard[HELM].keys():
+        assert rows[resource] == [hard[SYSTEM].get(resource, ""), hard[HELM].get(resource, "")], resource

@@ -1,0 +1,77 @@
+"""What functions write is seen in the audit log of a real API server, and judges the lists of their fences."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tenantry.api import Api
+from tenantry.api.errors import AdmissionDenied
+from tenantry.local.policies import until_in_force
+from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET, Object
+from tenantry.testing import fences
+from tenantry.testing.audit import AuditLog, Used
+from tenantry.testing.writes import Written
+
+FUNCTION = "namespace-registration"
+ORPHANED, OPERATED = "helm.cattle.io/helm-project-operator-orphaned", "helm.cattle.io/helm-project-operated"
+Identity = Callable[..., Awaitable[Path]]
+
+
+async def test_a_request_that_a_fence_does_not_know_is_found(
+    identity: Identity, admin: Api, audit_log: AuditLog, tmp_path: Path
+) -> None:
+    """What the function writes counts as used; what its fence lacks is refused, found, and written by `rewrite_all`."""
+    kubeconfig = await identity(FUNCTION)
+    path = fences.fence_files()[FUNCTION]
+    line = next(each.line for each in fences.entries(path.read_text()) if (each.list, each.value) == ("labels", ORPHANED))
+    folder = tmp_path / FUNCTION
+    folder.mkdir()
+    lines = path.read_text().splitlines(keepends=True)
+    (folder / "fence.yaml").write_text("".join(lines[: line - 1] + lines[line:]))
+    policy = await admin.get(ADMISSION_POLICY, f"tenantry-fence-{FUNCTION}") or {}
+    for number, variable in enumerate(policy["spec"]["variables"]):
+        if variable["name"] == "labels":
+            shorter = variable["expression"].replace(f'"{ORPHANED}",', "")
+            step = {"op": "replace", "path": f"/spec/variables/{number}/expression", "value": shorter}
+            await admin.json_patch(ADMISSION_POLICY, policy["metadata"]["name"], "", [step])
+    await until_in_force(admin)
+
+    async with await Api.connect(field_manager=f"tenantry-{FUNCTION}", kubeconfig=kubeconfig) as function:
+        project = f"fences-{secrets.token_hex(4)}"
+        labels = {OPERATED: "true", "helm.cattle.io/projectId": project}
+        namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"cattle-project-{project}"}}
+        await function.apply(NAMESPACE, {**namespace, "metadata": {**namespace["metadata"], "labels": labels}})
+        orphaned = {**namespace["metadata"], "labels": {**labels, ORPHANED: "true"}}
+        with pytest.raises(AdmissionDenied, match=ORPHANED):
+            await function.apply(NAMESPACE, {**namespace, "metadata": orphaned})
+    used = audit_log.read()
+
+    assert Written(FUNCTION, "labels", OPERATED) in used.written
+    assert Written(FUNCTION, "labels", ORPHANED) in used.refused
+    # Others have written the rest in a whole run.
+    everything = {Written(FUNCTION, each.list, each.value) for each in fences.entries((folder / "fence.yaml").read_text())}
+    (finding,) = fences.judge_all(everything, used.refused, tmp_path)
+    assert finding.startswith(f"knative/{FUNCTION}/fence.yaml, line ")
+    assert f'a further line: "{ORPHANED}",' in finding
+    assert fences.rewrite_all(everything, used.refused, tmp_path) == [folder / "fence.yaml"]
+    assert fences.judge_all(everything, used.refused, tmp_path) == []
+
+
+async def test_the_log_has_nothing_of_what_secrets_hold(identity: Identity, admin: Api, audit_log: AuditLog) -> None:
+    """Writes are recorded with their bodies, but Secrets by name alone."""
+    kubeconfig = await identity("release-provisioning")
+    mark, name = secrets.token_hex(8), f"chart-values-{secrets.token_hex(4)}"
+    async with await Api.connect(field_manager="tenantry-release-provisioning", kubeconfig=kubeconfig) as function:
+        for kind, prefix in ((SECRET, ""), (CONFIG_MAP, "chart-content-")):
+            metadata = {"name": prefix + name, "namespace": "cattle-helm-system"}
+            fields = {"type": "Opaque", "stringData": {"a": mark}} if kind is SECRET else {"data": {"b": "seen" + mark[::-1]}}
+            await function.create(kind, {"apiVersion": "v1", "kind": kind.kind, "metadata": metadata, **fields})
+    text = "".join(str(event) for event in audit_log.events())
+    assert name in text
+    assert mark not in text
+    assert "seen" + mark[::-1] in text
+    assert Used.of(audit_log.read().document()) == audit_log.read()

@@ -1,0 +1,306 @@
+"""Roles of ours that others are bound to: what they keep, in which order they are filled, and what is remembered (a-38)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scope_binding.namespace_scopes import plan
+from scope_binding.namespace_scopes.declared import declared
+from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels, runtime_role_name
+from scope_binding.namespace_scopes.others import growing, is_held, kept, naming
+from scope_binding.namespace_scopes.projection import Grant, projected
+from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
+from scope_binding.namespace_scopes.seen import Place, Seen
+from scope_binding.namespace_scopes.unit import NamespaceScopes
+from tenantry.api import Api, Listing
+from tenantry.engine.reader import Reader, Snapshot
+from tenantry.model.config import Config, NamespaceScopeSettings
+from tenantry.model.consent import FROM_UID, consent_objects, given_to, is_given_to
+from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, Key, Kind, Object, key_of
+from tenantry.model.plan import Apply, Plan
+
+NAME, SUMMARY = managed_role_name("s", "ops", shared=False), runtime_role_name("ops")
+PLACE: Place = ("t1", NAME)
+NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
+EVE: Object = {"kind": "User", "name": "eve"}
+OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
+
+
+def rule(resources: str, verbs: str) -> Object:
+    """A rule of the core group."""
+    return {"apiGroups": [""], "resources": resources.split(","), "verbs": verbs.split(",")}
+
+
+def live(kind: Kind, name: str, **fields: Any) -> Object:
+    """Something of ours in the member."""
+    entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{FROM_LABEL}": {}}}}}
+    labels = ownership_labels("namespace-scope", "ops")
+    identity = {"name": name, "namespace": "t1", "uid": f"{kind.kind}-{name}", "resourceVersion": "1"}
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {**identity, "labels": labels, "managedFields": [entry]},
+    }
+    return {**body, **fields}
+
+
+def binding(name: str, role: str, *subjects: Object) -> Object:
+    """A RoleBinding in the member to a Role."""
+    return live(ROLE_BINDING, name, roleRef={"apiGroup": ROLE.group, "kind": "Role", "name": role}, subjects=list(subjects))
+
+
+def scope(**status: Any) -> Object:
+    """A NamespaceScope of ``ops`` with the member ``t1`` and the account ``op``."""
+    metadata = {"name": "s", "namespace": "ops", "uid": "s", "resourceVersion": "1", "creationTimestamp": NOW}
+    spec = {"namespaceMembers": ["t1"], "serviceAccountMembers": ["op"]}
+    return {
+        "apiVersion": NAMESPACE_SCOPE.api_version,
+        "kind": NAMESPACE_SCOPE.kind,
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def namespace(name: str) -> Object:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "creationTimestamp": NOW}}
+
+
+# -- consents --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("uid", "made", "counts"),
+    [
+        ("ops", NOW, True),
+        ("another", LATER, False),
+        ("", LATER, False),
+        ("ops", "2025-12-31T23:59:59Z", True),
+        (None, "2025-12-31T23:59:59Z", False),
+        (None, NOW, True),
+        (None, LATER, True),
+        (None, None, False),
+    ],
+)
+def test_whom_a_consent_is_for(uid: str | None, made: str | None, counts: bool) -> None:
+    """The uid decides where there is one, also an empty one; else the age, and a consent of the same second counts."""
+    _, consent = consent_objects("t1", "ops")
+    consent["metadata"]["creationTimestamp"] = made
+    if uid is not None:
+        consent = given_to(consent, uid)
+        assert consent["metadata"]["annotations"] == {FROM_UID: uid}
+    assert is_given_to(consent, namespace("ops")) is counts
+
+
+# -- what a held Role keeps --------------------------------------------------------------------------------------
+
+WORDS = st.lists(st.sampled_from(["configmaps", "secrets", "pods", "pods/log", "*"]), min_size=1, max_size=3)
+VERBS = st.lists(st.sampled_from(["get", "list", "create", "bind", "use", "*"]), min_size=1, max_size=3)
+RULES = st.lists(st.builds(lambda words, verbs: rule(",".join(words), ",".join(verbs)), WORDS, VERBS), max_size=3)
+
+
+def grant(rules: list[Object], *accounts: str) -> Grant:
+    """A grant of these rules."""
+    wanted = tuple(within(parse(rules, granting=True), parse(rules, granting=True)))
+    return Grant("t1", NAME, "managed", Given(wanted), accounts, {}, declared(scope(), "managed"), "ops")
+
+
+@settings(max_examples=200, deadline=None)
+@given(RULES, RULES, st.none() | RULES)
+def test_a_held_role_never_gets_more(there: list[Object], wanted: list[Object], before: list[Object] | None) -> None:
+    """It keeps nothing that it has not, that is not wanted, or that it had not before; and once it is so it stays."""
+    asked = grant(wanted)
+    past = {} if before is None else {PLACE: tuple(before)}
+    seen = Seen("ops", roles={PLACE: live(ROLE, NAME, rules=there)}, others={PLACE: ("x",)}, before=past)
+    left = kept(asked, seen)
+    for bound in (there, wanted, *([] if before is None else [before])):
+        assert lacking(parse(left, granting=True), parse(bound, granting=True)) == []
+    assert kept(asked, replace(seen, roles={PLACE: live(ROLE, NAME, rules=left)})) == left
+
+
+def test_what_grows() -> None:
+    """A Role that is missing, or lacks something; not one that has the same in other words, or more."""
+    asked = grant([rule("configmaps,secrets", "get,list")])
+    apart = [rule("configmaps", "get"), rule("configmaps", "list"), rule("secrets", "list,get")]
+    for rules, grows in ((None, True), ([], True), (apart[1:], True), (apart, False), ([rule("*", "*")], False)):
+        roles = {} if rules is None else {PLACE: live(ROLE, NAME, rules=rules)}
+        assert growing({PLACE: asked}, roles) == ({PLACE} if grows else set())
+
+
+def test_whose_bindings_are_others() -> None:
+    """All that name the Role but the one of its name; where none is made, as for the summary, that one too."""
+    found = [binding(NAME, NAME, OP), binding("x", NAME), binding("y", "another"), binding("z", NAME)]
+    found.append({**binding("cluster", NAME), "roleRef": {"kind": "ClusterRole", "name": NAME}})
+    assert naming(found, grant([], "op")) == ("x", "z")
+    assert naming(found, grant([])) == (NAME, "x", "z")
+
+
+# -- what is planned ---------------------------------------------------------------------------------------------
+
+
+def seen(**fields: Any) -> Seen:
+    """``ops`` with a member that consents to Secrets."""
+    base = Seen(
+        "ops",
+        (declared(scope(), "managed"),),
+        {"t1": namespace("t1")},
+        {"t1": consent_objects("t1", "ops", (rule("secrets", "get"),))},
+        accounts=frozenset({"op"}),
+        home={"metadata": {"name": "ops"}},
+    )
+    return replace(base, **fields)
+
+
+def written(found: Seen) -> list[tuple[str, list[Object]]]:
+    """What is written to Role and RoleBinding, in order: kind, and rules or subjects."""
+    made = projected(found, NamespaceScopeSettings())
+    writes: list[tuple[str, list[Object]]] = []
+
+    def take(part: Plan) -> None:
+        for stage in part.stages:
+            for item in stage:
+                if isinstance(item, Plan):
+                    take(item)
+                elif isinstance(item, Apply) and item.key.name == NAME:
+                    writes.append((item.key.kind, item.wanted.get("rules", item.wanted.get("subjects"))))
+
+    take(plan.plan(found, made))
+    return writes
+
+
+def test_strangers_go_before_the_role_is_filled() -> None:
+    """Who is in our binding and should not be goes first; then comes the Role, then the accounts that are missing."""
+    place = {PLACE: binding(NAME, NAME, EVE)}
+    roles = {PLACE: live(ROLE, NAME, rules=[])}
+    found = seen(roles=roles, bindings=place, growing=frozenset({PLACE}))
+    rules = [rule("secrets", "get")]
+    assert written(found) == [("RoleBinding", []), ("Role", rules), ("RoleBinding", [OP])]
+    assert written(replace(found, growing=frozenset())) == [("Role", rules), ("RoleBinding", [OP])]
+
+
+@pytest.mark.parametrize(
+    ("there", "subjects", "writes"),
+    [
+        (None, None, []),
+        ([], [OP], [("RoleBinding", [OP])]),
+        ([rule("pods", "get")], [EVE], [("RoleBinding", []), ("Role", [])]),
+        ([rule("pods,secrets", "get")], [OP, EVE], [("RoleBinding", [OP]), ("Role", [rule("secrets", "get")])]),
+    ],
+)
+def test_where_others_are_bound_things_become_less(there: Any, subjects: Any, writes: list[Any]) -> None:
+    """Nothing is made; what is there loses what is not wanted."""
+    roles = {} if there is None else {PLACE: live(ROLE, NAME, rules=there)}
+    bindings = {} if subjects is None else {PLACE: binding(NAME, NAME, *subjects)}
+    found = seen(roles=roles, bindings=bindings, growing=frozenset({PLACE}), others={PLACE: ("x",)})
+    assert is_held(PLACE, found)
+    assert written(found) == writes
+
+
+def test_beside_a_binding_of_somebody_elses_our_role_becomes_less() -> None:
+    """Who put a RoleBinding of his own in the place of ours keeps it, and gets nothing more; what is not wanted goes."""
+    theirs = binding(NAME, NAME, EVE)
+    theirs["metadata"] |= {"labels": {}, "managedFields": []}
+    for rules, writes in (([rule("pods,secrets", "get")], [("Role", [rule("secrets", "get")])]), ([], [])):
+        assert written(seen(roles={PLACE: live(ROLE, NAME, rules=rules)}, bindings={PLACE: theirs})) == writes
+    not_ours = live(ROLE, NAME, rules=[rule("pods", "get")])
+    not_ours["metadata"] |= {"labels": {}, "managedFields": []}
+    assert written(seen(roles={PLACE: not_ours}, bindings={PLACE: theirs})) == []
+
+
+# -- what is remembered ------------------------------------------------------------------------------------------
+
+
+class Server:
+    """``ops`` with a member that consents, as far as NamespaceScopes read it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, Object] = {}
+        self.put(scope(), namespace("ops"), namespace("t1"), *consent_objects("t1", "ops", (rule("secrets", "get"),)))
+        self.put({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "ops"}})
+
+    def put(self, *objects: Object) -> None:
+        """Make or replace objects; what has no age was made a moment later."""
+        for obj in objects:
+            metadata = {"uid": obj["metadata"]["name"], "resourceVersion": "1", "creationTimestamp": LATER, **obj["metadata"]}
+            self.objects[key_of(obj)] = {**obj, "metadata": metadata}
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        return self.objects.get(Key(kind.api_version, kind.kind, namespace, name))
+
+    async def list(
+        self, kind: Kind, namespace: str = "", label_selector: str = "", field_selector: str = "", **_: Any
+    ) -> Listing:
+        label, _, value = label_selector.partition("=")
+        name = field_selector.removeprefix("metadata.name=")
+        found = [
+            obj
+            for key, obj in self.objects.items()
+            if key.kind == kind.kind
+            and namespace in ("", key.namespace)
+            and name in ("", key.name)
+            and (not label or (obj["metadata"].get("labels") or {}).get(label) == value)
+        ]
+        return Listing(found, "1")
+
+
+async def test_a_filling_is_looked_at_again() -> None:
+    """What a Role had before is known until a live look; whoever is found then takes it back to that, and until he is gone."""
+    server, unit = Server(), NamespaceScopes(Config())
+    api, rules = cast(Api, server), [rule("secrets", "get")]
+
+    async def looked(reader: Reader | None = None) -> Seen:
+        return (await unit.observe("namespace/ops", reader or Reader(api))).seen
+
+    def known() -> dict[Place, Any]:
+        return unit._filled.get("namespace/ops", {})
+
+    summary: Place = ("t1", SUMMARY)
+    first = await looked()
+    assert first.growing == {PLACE, summary}
+    assert known() == {PLACE: (), summary: ()}
+    server.put(live(ROLE, NAME, rules=rules), live(ROLE, SUMMARY, rules=rules), binding(NAME, NAME, OP), binding("x", NAME, EVE))
+    assert (await looked(Snapshot(api))).before == {PLACE: ()}, "a look of a sweep forgets nothing"
+    for _ in range(2):
+        caught = await looked()
+        assert (caught.growing, caught.before) == (set(), {PLACE: ()})
+        assert ("Role", []) in written(caught)
+    server.put(binding(NAME, NAME, OP, EVE))
+    del server.objects[key_of(binding("x", NAME))]
+    out = await looked()
+    assert (out.before, written(out)) == ({}, [("Role", rules), ("RoleBinding", [OP])]), "who is in ours is taken out"
+    assert known() == {PLACE: ()}, "and may have bound the Role once more"
+    server.put(binding(NAME, NAME, OP))
+    assert (await looked()).before == {}
+    assert known() == {}
+    server.put(binding("x", NAME, EVE))
+    later = await looked()
+    assert (later.before, later.others) == ({}, {}), "who comes later had all of it himself"
+
+
+async def test_bindings_of_any_name_are_looked_at_where_something_is_held_up() -> None:
+    """An event of a RoleBinding that cannot be ours leads to who said that a Role there could not be written."""
+    server, unit = Server(), NamespaceScopes(Config())
+    key = Key(ROLE_BINDING.api_version, "RoleBinding", "t1", "x")
+    for told, owners in (
+        ([], []),
+        ([f"t1/{NAME}: failed to update from namespace ops"], [["namespace/ops"]]),
+        ([f"t2/{NAME}: failed to update from namespace ops", "t1/r: insufficient permissions", "t1: not authorized"], []),
+    ):
+        server.put(scope(unprojectedRoles=told))
+        assert await unit.owners(key, {}, Reader(cast(Api, server))) == owners
+
+
+async def test_a_home_that_is_replaced_meanwhile_is_noticed() -> None:
+    """The uid of home is an input of the decision: a run that gave to another one looks again."""
+    server = Server()
+    reader = Reader(cast(Api, server))
+    await NamespaceScopes(Config()).observe("namespace/ops", reader)
+    assert await reader.unchanged()
+    server.objects[Key(NAMESPACE.api_version, "Namespace", "", "ops")]["metadata"]["uid"] = "another"
+    assert not await reader.unchanged()

@@ -1,0 +1,124 @@
+"""What one process takes in at a time: JSON is counted before it is parsed, large bodies come a few at a time (a-12)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenantry.engine.request import MalformedRequest, named_only, request_of
+from tenantry.model.event import APISERVER_TYPE_PREFIX, Event
+from tenantry.serving import intake
+from tenantry.serving.attributes import BadEvent
+from tenantry.serving.cloudevents import parse_event
+from tenantry.serving.intake import LARGE_AT_ONCE, SMALL_BYTES, VALUES, Gate, has_more_values
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(), inner, max_size=6),
+    max_leaves=40,
+)
+HEADERS = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "s", "ce-type": "t", "content-type": "application/json"}
+
+
+def values_in(value: Any) -> int:
+    """Values of all kinds, the whole included."""
+    inner = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
+    return 1 + sum(values_in(each) for each in inner)
+
+
+@given(JSON)
+def test_values_are_never_counted_too_low_by_much(value: Any) -> None:
+    """What has more values than allowed is found; each empty list or map counts as one more at most."""
+    text, true = json.dumps(value).encode(), values_in(value)
+
+    assert has_more_values(text, most=true // 2 - 1)
+    assert not has_more_values(text, most=2 * true)
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        (b"[" + b"[]," * VALUES + b"[]]", True),
+        (b"[" * (VALUES + 1), True),
+        (b"{" + b",".join(b'"%d":1' % number for number in range(VALUES + 1)) + b"}", True),
+        (b"[" + b'"",' * (3 * VALUES) + b'""]', True),
+        (b"[" + b'"\\\\",' * (3 * VALUES) + b'""]', True),
+        (b'{"csv": "' + b"1,2,3,[{" * VALUES + b'"}', False),
+        (b'{"quoted": "' + b'\\"a\\",' * VALUES + b'"}', False),
+        (b"[" + b"1," * (VALUES // 2) + b"1]", False),
+    ],
+    ids=["lists", "depth", "keys", "empty texts", "backslashes", "commas in a text", "quotes in a text", "half of it"],
+)
+def test_values_are_counted_outside_of_texts(text: bytes, refused: bool) -> None:
+    """Commas and brackets in a text, as in a table or in JSON inside a text, are no values."""
+    assert has_more_values(text) is refused
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16"])
+def test_too_many_values_are_413(charset: str) -> None:
+    """The status says that it is too large, whatever the charset."""
+    body = ("[" + "1," * VALUES + "1]").encode(charset)
+    with pytest.raises(BadEvent) as refused:
+        parse_event({**HEADERS, "content-type": f"application/json; charset={charset}"}, body)
+
+    assert (refused.value.status, refused.value.reason) == (413, f"more than {VALUES} JSON values")
+
+
+async def test_large_bodies_wait_and_small_ones_pass() -> None:
+    """With all places taken by large bodies a further one waits, one of unknown size too, and a small one does not."""
+    gate, leave, passed = Gate(), asyncio.Event(), asyncio.Event()
+    inside: list[int | None] = []
+
+    async def read(size: int | None) -> None:
+        async with gate.body_of(size):
+            inside.append(size)
+            if size == SMALL_BYTES:
+                passed.set()
+            await leave.wait()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(LARGE_AT_ONCE):
+            group.create_task(read(SMALL_BYTES + 1))
+        group.create_task(read(None))
+        group.create_task(read(SMALL_BYTES))
+        await passed.wait()
+        assert inside == [*[SMALL_BYTES + 1] * LARGE_AT_ONCE, SMALL_BYTES]
+        leave.set()
+
+    assert inside[-1] is None
+
+
+async def test_a_slow_sender_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large body that does not come in time ends in 408, and its place is free."""
+    monkeypatch.setattr(intake, "READ_S", 0.01)
+    gate = Gate()
+    for _ in range(LARGE_AT_ONCE + 1):
+        with pytest.raises(BadEvent) as refused:
+            async with gate.body_of(None):
+                await asyncio.Event().wait()
+        assert refused.value.status == 408
+
+
+PARTS = st.text(max_size=3) | st.integers() | st.none() | st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2)
+METADATA = st.dictionaries(st.sampled_from(["name", "namespace", "labels", "uid"]), PARTS) | PARTS
+BODIES = st.dictionaries(st.sampled_from(["apiVersion", "kind", "name", "namespace", "spec"]), PARTS) | PARTS
+
+
+@given(BODIES, METADATA)
+def test_what_is_kept_of_an_event_is_all_that_is_read(body: Any, metadata: Any) -> None:
+    """The request of an event without its payload is that of the whole one, or the same refusal."""
+    data = {**body, "metadata": metadata} if isinstance(body, dict) else body
+    event = Event("1", "s", f"{APISERVER_TYPE_PREFIX}resource.add", data=data, extensions={"name": "n", "kind": "K"})
+
+    def asked(each: Event) -> Any:
+        try:
+            return request_of(each, "f")
+        except MalformedRequest as refused:
+            return str(refused)
+
+    assert asked(named_only(event)) == asked(event)
