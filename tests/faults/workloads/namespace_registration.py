@@ -29,8 +29,7 @@ def orphaned_when_empty(objects: list[Object]) -> str:
     """A registration namespace is marked exactly when nobody who stays is in its project."""
     spaces = [labels_of(each) for each in objects if each["kind"] == "Namespace" and not is_terminating(each)]
     joined = {labels.get(PROJECT) for labels in spaces if OPERATED not in labels} - {"p-denied"}
-    orphaned = {labels[PROJECT_ID]: ORPHANED in labels for labels in spaces if OPERATED in labels}
-    return ", ".join(project for project, marked in orphaned.items() if marked == (project in joined))
+    return ", ".join(x[PROJECT_ID] for x in spaces if OPERATED in x and (ORPHANED in x) == (x[PROJECT_ID] in joined))
 
 
 workload = Workload(
