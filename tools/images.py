@@ -28,7 +28,9 @@ from typing import Any
 import yaml
 
 from tenantry import __version__
+from tenantry.local.fences import configured
 from tenantry.model.config import Config
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING
 from tenantry.serving.server import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,6 +85,8 @@ def build(
 def pin(images: dict[str, str], into: Path, *, base: Path, config: Path) -> list[Path]:
     """Write a kustomization over ``base`` with these images, and the configuration with the image of Helm's Jobs; the files.
 
+    The admission policies follow the configuration: their lists name its images, labels, roles and namespaces.
+
     Raises:
         ImageError: one of our images is missing, unknown or not named by digest.
     """
@@ -105,6 +109,7 @@ def pin(images: dict[str, str], into: Path, *, base: Path, config: Path) -> list
             for name, (image, digest) in parts.items()
             if name != JOB
         ],
+        "patches": list(_policy_patches(Config.model_validate(configuration))),
         "configMapGenerator": [
             {
                 "name": "tenantry-config",
@@ -119,6 +124,24 @@ def pin(images: dict[str, str], into: Path, *, base: Path, config: Path) -> list
     for file, content in files.items():
         file.write_text(_HEAD + yaml.safe_dump(content, sort_keys=False, width=130), encoding="utf-8")
     return list(files)
+
+
+def _policy_patches(config: Config) -> Iterator[dict[str, Any]]:
+    """For each admission policy that the configuration changes a patch of its spec: fences have lists of images and names."""
+    for file in sorted((ROOT / "knative").rglob("*.yaml")):
+        for document in documents_of(file):
+            if document.get("kind") not in (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind):
+                continue
+            wanted = configured(document, config)
+            if wanted["spec"] != document["spec"]:
+                patch = [{"op": "replace", "path": "/spec", "value": wanted["spec"]}]
+                target = {"kind": document["kind"], "name": document["metadata"]["name"]}
+                yield {"target": target, "patch": yaml.safe_dump(patch, sort_keys=False, width=130)}
+
+
+def documents_of(file: Path) -> list[dict[str, Any]]:
+    """The documents of a YAML file that are maps."""
+    return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(each, dict)]
 
 
 def findings(documents: Iterable[Any]) -> list[str]:

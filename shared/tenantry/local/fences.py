@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tenantry.local.policies import bound_to
+from tenantry.local.policies import bound_to, for_config
 from tenantry.model.config import Config
 from tenantry.model.kinds import ADMISSION_POLICY, Object
 from tenantry.model.names import CLUSTER_ADMIN, REGISTRATION_PREFIX, SYSTEM_NAMESPACE
@@ -107,7 +107,11 @@ def is_fence(document: Object) -> bool:
 
 
 def configured(document: Object, config: Config) -> Object:
-    """A fence whose lists are those of the configuration; anything else as it is."""
+    """A policy or binding as the configuration wants it: a fence by its lists, a guard by the names in it."""
+    return _with_lists(document, config) if is_fence(document) else for_config(document, config)
+
+
+def _with_lists(document: Object, config: Config) -> Object:
     name = document["metadata"]["name"]
     lists = _CONFIGURED.get(name.removeprefix(FENCE), {}) if document["kind"] == ADMISSION_POLICY.kind else {}
     if not lists:

@@ -14,9 +14,9 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
-from tenantry.local.fences import configured, is_fence
+from tenantry.local.fences import configured
 from tenantry.local.followed import STAND_IN
-from tenantry.local.policies import PART_OF, bound_to, for_config, guard_documents, is_left_out, until_in_force
+from tenantry.local.policies import PART_OF, bound_to, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
@@ -101,11 +101,7 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
             if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
         )
     )
-    policies = [
-        configured(document, config) if is_fence(document) else for_config(document, config)
-        for document in known
-        if document["kind"] in _POLICY_KINDS
-    ]
+    policies = [configured(document, config) for document in known if document["kind"] in _POLICY_KINDS]
     if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
         await until_in_force(api)
 
