@@ -41,6 +41,12 @@ DASHBOARD_KEYS = 1000
 VALUES_DEPTH = 100
 """Levels of maps and lists inside each other that values may have."""
 
+_LONGEST_ASKED = 253 + 1 + 48
+"""Characters of the longest name of a ProjectHelmChart, a dash, and the longest releaseName of a configured chart."""
+
+_DASHBOARD_KEY_LIMIT = 1000
+"""Characters of a key as JSON: the API server reads what is applied as YAML, and takes no longer one than 1,024."""
+
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -110,8 +116,11 @@ def release_name_problem(name: str, config: Config) -> str:
 
 
 def is_release_name(name: str) -> bool:
-    """Whether a text can be the name of an object, and so an owner; longer than what can be a release."""
-    return len(name) <= 253 and _DNS_SUBDOMAIN.fullmatch(name) is not None
+    """Whether a ProjectHelmChart could ask for a release of this name, and so an owner; longer than what can be a release.
+
+    Who asks for one that is too long is told so (a-18).
+    """
+    return len(name) <= _LONGEST_ASKED and _DNS_SUBDOMAIN.fullmatch(name) is not None
 
 
 def release_namespace(key: ChartKey, name: str, config: Config) -> str:
@@ -264,6 +273,9 @@ def dashboards_of(config_maps: Iterable[Object]) -> Dashboards:
         if not _is_kept(part):
             left_out.append(f"{where} has a number that Kubernetes would not keep: write it as a text")
             continue
+        if _has_long_key(part):
+            left_out.append(f"{where} has a key of more than {_DASHBOARD_KEY_LIMIT} characters")
+            continue
         joined = _joined(values, part)
         if len(to_json(joined)) > DASHBOARD_LIMIT:
             left_out.append(f"{where} is too large")
@@ -292,6 +304,15 @@ def _is_kept(value: Any) -> bool:
         case float():
             return -(2**53) < value < 2**53
     return True
+
+
+def _has_long_key(value: Any) -> bool:
+    match value:
+        case dict():
+            return any(len(to_json(key)) > _DASHBOARD_KEY_LIMIT or _has_long_key(each) for key, each in value.items())
+        case list():
+            return any(_has_long_key(each) for each in value)
+    return False
 
 
 def _joined(values: Object, part: Object) -> Object:
