@@ -49,6 +49,7 @@ from tenantry.testing import eventually
 FUNCTION = "scope-binding"
 TRIGGER = Kind("eventing.knative.dev/v1", "Trigger", "triggers")
 KNATIVE_SERVICE = Kind("serving.knative.dev/v1", "Service", "services")
+PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 JOB_SINK = Kind("sinks.knative.dev/v1alpha1", "JobSink", "jobsinks")
 HOLD = "tests.tenantry.dev/hold"
 
@@ -70,6 +71,7 @@ async def pod(control_plane: ControlPlane, admin: Api) -> AsyncIterator[str]:
     """A function as in a cluster, with its source, Trigger and rights; its pod's name.  The pod ends when a finalizer is gone."""
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
         await install(api, [FUNCTION], Config(), lambda _: None)
+        await _prioritised(api)
         for kind in (API_SERVER_SOURCE, TRIGGER, KNATIVE_SERVICE):
             await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(kind))
             await until_served(api, stand_in(kind))
@@ -89,6 +91,13 @@ async def pod(control_plane: ControlPlane, admin: Api) -> AsyncIterator[str]:
     await admin.json_patch(POD, name, SYSTEM_NAMESPACE, [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
     yield name
     await _let_go(admin, name)
+
+
+async def _prioritised(api: Api) -> None:
+    """The PriorityClass that our Deployments name, which only clusters with nodes get."""
+    for each in documents(deployment_folder("knative") / "base/priority.yaml"):
+        if each["kind"] == PRIORITY_CLASS.kind:
+            await api.apply(PRIORITY_CLASS, each)
 
 
 async def _let_go(admin: Api, pod: str) -> None:
@@ -180,6 +189,7 @@ async def test_dead_letters_go_with_everything_that_keeps_them(control_plane: Co
     await eventually(gone, within=30, what="the namespace of the installation before is gone")
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
         await install(api, [FUNCTION], Config(), lambda _: None)
+        await _prioritised(api)
         await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(JOB_SINK))
         await until_served(api, stand_in(JOB_SINK))
         labels = {"app.kubernetes.io/part-of": "tenantry"}

@@ -316,6 +316,16 @@ def _owned(metadata: Object) -> Object:
     return {"f:metadata": parts}
 
 
+@pytest.mark.parametrize("has_it", [False, True], ids=["nobody has it", "the younger has it"])
+def test_an_older_one_takes_the_release_from_nobody(has_it: bool) -> None:
+    """Among those that ask the oldest gets the release; who has it already keeps it."""
+    older = contender(asked(namespace="cattle-project-p-0", creationTimestamp="2026-01-01T00:00:00Z"), project="p-0")
+    younger = contender(asked(creationTimestamp="2026-02-01T00:00:00Z"))
+    found = seen(older, younger, helm_chart=made("HelmChart") if has_it else None)
+
+    assert found.holder is (younger if has_it else older)
+
+
 @pytest.mark.parametrize("singleton", [False, True], ids=["chosen", "singleton"])
 def test_no_release_is_called_like_a_registration_namespace(singleton: bool) -> None:
     """A name that its author chose may not lead into a registration namespace; that of a singleton follows from its own."""

@@ -145,10 +145,15 @@ class Release:
 
     @property
     def holder(self) -> Contender | None:
-        """Who gets the release: the oldest that claims its name."""
+        """Who gets the release: who has it and claims its name still, else the oldest that claims it.
+
+        An older ProjectHelmChart that begins to ask for the name takes it from nobody (a-36), nor does one of the same second.
+        """
         if self.keeper is not None:
             return None
-        return next((each for each in self.contenders if each.claims(self.name)), None)
+        claiming = [each for each in self.contenders if each.claims(self.name)]
+        marked = held_by(self.helm_chart)
+        return next((each for each in claiming if str(each.key) == marked), next(iter(claiming), None))
 
 
 def held_by(obj: Object | None) -> str:
