@@ -84,8 +84,8 @@ def configuration(folder: Path, *, dedicated: bool) -> dict[str, Any]:
         {"helmApiVersion": version, "releaseName": version.partition(".")[0], "chart": str(folder), **more}
         for version, more in names.items()
     ]
-    system = {"systemProjectId": "p-system"} if dedicated else {"systemProjectId": ""}
-    return changed(CONFIG, cattle=system, operator={"charts": charts, "helmController": {"enabled": True}})
+    places = {"projectReleaseNamespaces": {"enabled": dedicated}}
+    return changed(CONFIG, operator={"charts": charts, "helmController": {"enabled": True}, **places})
 
 
 def own_role() -> Object:
