@@ -66,7 +66,6 @@ THEFT = Theft(
         apply(HELM_RELEASE, _release(annotations={MANAGED_BY: "x"}, metadata={"finalizers": ["tenantry.dev/lock"]})),
         apply(API_SERVER_SOURCE, _source()),
         create(CONFIG_MAP, _of_helm()),
-        create(CONFIG_MAP, obj(CONFIG_MAP, "tried", PLACE, data={})),
         apply(CONFIG_MAP, _of_helm(name="theirs-of-helm", data={"a": "2"})),
         delete(CONFIG_MAP, "theirs-of-helm", PLACE),
         create(CLUSTER_ROLE, _cluster_role("shop-viewer")),

@@ -16,7 +16,7 @@ import pytest_asyncio
 import yaml
 from aiohttp import web
 from flawless import flawless
-from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, is_alive
+from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, helm_chart, is_alive
 from locking import PRIORITY_CLASS, end_hook, pod_hook
 from people import People, token
 from times import HELM_S
@@ -515,6 +515,20 @@ def left_binding(name: str, namespace: str = "") -> Object:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": f"helm-{name}", "namespace": SYSTEM}],
     }
+
+
+async def test_the_finalizer_of_the_usual_controller_is_taken_off(helm: HelmPeople) -> None:
+    """A HelmChart that another controller has had keeps our finalizer alone, and goes when it is deleted."""
+    name = f"theirs-{token()}"
+    chart = helm_chart(name)
+    finalizers = ["wrangler.cattle.io/on-helm-chart-remove"]
+    await helm.admin.create(HELM_CHART, {**chart, "metadata": {**chart["metadata"], "finalizers": finalizers}})
+    await helm.says(name, "Complete")
+    assert (await helm.people.get(HELM_CHART, name, SYSTEM))["metadata"]["finalizers"] == ["tenantry.dev/helm-chart"]
+
+    await helm.people.delete(HELM_CHART, name, SYSTEM)
+    await helm.gone(HELM_CHART, name)
+    assert await helm.releases(name) == []
 
 
 async def test_what_is_not_of_the_chart_is_not_taken_over(helm: HelmPeople) -> None:

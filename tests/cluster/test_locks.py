@@ -122,6 +122,18 @@ async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin:
     assert await admin.get(CONFIG_MAP, "c1", name) == edited
 
 
+async def test_the_finalizer_of_helm_locker_holds_nothing(helm: Helm, locks: Locks, admin: Api) -> None:
+    """A HelmRelease that Helm Locker has had goes when it is deleted, though nobody of before takes its finalizer off."""
+    name = f"theirs-{token()}"
+    await locks.namespace(name)
+    await helm.install(name, name, config_map("c1", {"a": "1"}))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/metadata/finalizers/-", "wrangler.cattle.io/on-helm-release-remove"))
+    await admin.delete(HELM_RELEASE, name, SYSTEM)
+    await locks.until_gone(HELM_RELEASE, name, SYSTEM)
+
+
 async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
     """What is deleted after a lock began and before its source watches comes back once it does, without a sweep.
 

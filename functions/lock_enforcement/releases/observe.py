@@ -387,8 +387,9 @@ class Observer:
             usable = tuple(path for path, result in results.items() if result is not None and not same_object(base.live, result))
         else:
             usable = ()
+        mark = mark_of(base.live)  # as it would be made anew: without Helm's marks our fence refuses it
         try:
-            await reader.try_create(base.kind, base.wanted)
+            await reader.try_create(base.kind, base.wanted if mark is None else marked(base.wanted, mark))
         except AlreadyExists:
             if base.kind.kind in NEVER_DELETED:
                 text = (
