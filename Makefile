@@ -51,7 +51,7 @@ attacks: setup ## carry out the attacks; WITHOUT=POLICY or all switches it off a
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
 	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
-	  tests/attacks/test_attack_letters.py
+	  tests/attacks/test_attack_letters.py tests/attacks/test_attack_records.py
 
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build

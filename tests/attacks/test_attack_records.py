@@ -7,8 +7,10 @@ names, nor any right when no Job runs.  Only a chart that an administrator gave 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -61,6 +63,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.helm import unpacked
+from tenantry.testing.plugin import policies_left_out
 
 GUARD = "tenantry-guard-records"
 FUNCTIONS = ("namespace-registration", "release-provisioning", "lock-enforcement")
@@ -71,21 +74,22 @@ ACTORS = [
 """Whoever may write Secrets and ConfigMaps beside the release."""
 
 
-@pytest.fixture(scope="module", params=["registration", "dedicated"])
+@pytest.fixture(scope="module", params=["dedicated", *(["registration"] if "TENANTRY_FULL_SIZE" in os.environ else [])])
 def dedicated(request: pytest.FixtureRequest) -> bool:
-    """Where releases are: beside their owners, as without any configured id, or in namespaces of their own."""
+    """Where releases are: in namespaces of their own, and at full size also beside their owners, where that is switched off."""
     return str(request.param) == "dedicated"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(
-    knative: Callable[..., Awaitable[Knative]], admin: Api, tmp_path_factory: pytest.TempPathFactory, *, dedicated: bool
+    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory, *, dedicated: bool
 ) -> AsyncIterator[Knative]:
-    """The functions, the local runner of Jobs with a real Helm, and charts with each kind of role."""
+    """The functions, the local runner of Jobs with a real Helm, and charts with each kind of role; one system after the other."""
     await admin.apply(CLUSTER_ROLE, own_role())
     config = configuration(chart(tmp_path_factory.mktemp("chart") / "tiny"), dedicated=dedicated)
-    running = await knative(config, functions=FUNCTIONS, helm=ensure_helm(Lines()))
-    async with flawless(running):
+    folder, without = tmp_path_factory.mktemp("running"), policies_left_out()
+    options: dict[str, Any] = {"functions": FUNCTIONS, "helm": ensure_helm(Lines()), "without": without}
+    async with Knative(control_plane.kubeconfig, folder, config=config, **options) as running, flawless(running):
         yield running
 
 
