@@ -520,7 +520,7 @@ def left_binding(name: str, namespace: str = "") -> Object:
 async def test_the_finalizer_of_the_usual_controller_is_taken_off(helm: HelmPeople) -> None:
     """A HelmChart that another controller has had keeps our finalizer alone, and goes when it is deleted."""
     name = f"theirs-{token()}"
-    chart = helm_chart(name)
+    chart = helm_chart(name, valuesContent="greeting: hello")
     finalizers = ["wrangler.cattle.io/on-helm-chart-remove"]
     await helm.admin.create(HELM_CHART, {**chart, "metadata": {**chart["metadata"], "finalizers": finalizers}})
     await helm.says(name, "Complete")
