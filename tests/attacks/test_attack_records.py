@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers, forged, manifest
 from flawless import flawless
-from locking import Helm, end_hook
+from locking import Helm, Locks, end_hook
 from people import registration
 from projects_releases import (
     NAMED,
@@ -90,6 +90,7 @@ async def system(
     folder, without = tmp_path_factory.mktemp("running"), policies_left_out()
     options: dict[str, Any] = {"functions": FUNCTIONS, "helm": ensure_helm(Lines()), "without": without}
     async with Knative(control_plane.kubeconfig, folder, config=config, **options) as running, flawless(running):
+        await Locks(admin, running).lockable(RESOURCE_QUOTA)  # a source never settles that may not watch what is locked
         yield running
 
 

@@ -44,7 +44,7 @@ VALUES_DEPTH = 100
 _LONGEST_ASKED = 253 + 1 + 48
 """Characters of the longest name of a ProjectHelmChart, a dash, and the longest releaseName of a configured chart."""
 
-_DASHBOARD_KEY_LIMIT = 1000
+_DASHBOARD_KEY_LIMIT = 1020
 """Characters of a key as JSON: the API server reads what is applied as YAML, and takes no longer one than 1,024."""
 
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

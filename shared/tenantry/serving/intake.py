@@ -20,7 +20,7 @@ VALUES = 100_000
 SMALL_BYTES = 64 * 1024
 """Bodies up to this size wait for nobody: almost all events are smaller."""
 
-LARGE_AT_ONCE = 4
+LARGE_AT_ONCE = 2
 """Larger bodies that are in memory at a time."""
 
 READ_S = 5.0
