@@ -17,11 +17,12 @@ EVERYTHING = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "n
 BEFORE = apply("ClusterRoleBinding", BINDING, roleRef=EVERYTHING, subjects=[ACCOUNT], labels={CHART_LABEL: "a-@"})
 READY = [HOME, FIRST, DONE]
 
+# Where a Job has ended hands change nothing: a Job that they delete has Helm run again, and no Helm runs here to end that one.
 workload = replace(charts, scenarios={})
 workload.scenario("wide", WIDE)
-workload.scenario("wide-done", DONE, before=[WIDE], other=[WIDE, DONE])
-workload.scenario("done", DONE, before=[HOME, FIRST], other=READY)
-workload.scenario("lost", LOST, before=[HOME, ONCE], other=[HOME, ONCE, LOST])
+workload.scenario("wide-done", DONE, before=[WIDE], other=[WIDE, DONE], gives_away=True)
+workload.scenario("done", DONE, before=[HOME, FIRST], other=READY, gives_away=True)
+workload.scenario("lost", LOST, before=[HOME, ONCE], other=[HOME, ONCE, LOST], gives_away=True)
 workload.scenario("again", SECOND, before=READY, other=[HOME, THIRD, DONE, SECOND])
 workload.scenario("uninstalled", AWAY, before=[*READY, VANISH], other=[*READY, VANISH, AWAY])
 workload.scenario("of-before", together(BEFORE, SECOND), before=READY, other=[HOME, THIRD, DONE, BEFORE, SECOND])
