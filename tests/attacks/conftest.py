@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
+from cages import Cages
 from people import People
 
 from tenantry.api import Api
@@ -27,3 +28,16 @@ async def attackers(
 def people(admin: Api) -> People:
     """Users and administrators whom an attack is to leave alone."""
     return People(admin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cages(
+    control_plane: ControlPlane,
+    admin: Api,
+    identity: Callable[..., Awaitable[Path]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Cages]:
+    """What thieves try, and a token of each identity."""
+    async with Cages(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("thieves")) as made:
+        await made.set_up(identity)
+        yield made

@@ -10,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-import pytest_asyncio
 from cages import CONFIG, THEFTS, Cages, outcome
 from thieves import Attack, Theft
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.fences import configured
 from tenantry.local.policies import until_in_force
@@ -36,18 +33,6 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 
 PROTECTED = "systemNamespaces"
 """The list whose entries refuse."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cages(
-    control_plane: ControlPlane,
-    admin: Api,
-    identity: Callable[..., Awaitable[Path]],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[Cages]:
-    async with Cages(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("thieves")) as made:
-        await made.set_up(identity)
-        yield made
 
 
 def fence_of(theft: Theft) -> Object:

@@ -6,17 +6,12 @@ need to do is allowed all the same: here by the same thief, and in all other tes
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
-
 import pytest
-import pytest_asyncio
 from cages import SOURCES, THEFTS, Cages, outcome
 from thieves import Ask, Attack, Theft, apply, create, delete, obj
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden
-from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -37,18 +32,6 @@ OPEN = {
     "a-43": "what templates and consents declare no policy can see: only marks, owners, names, verbs and subjects are bounded",
     "a-44": "what a release has and what spec.allow names no policy can see: only Helm's marks and system namespaces are bounded",
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cages(
-    control_plane: ControlPlane,
-    admin: Api,
-    identity: Callable[..., Awaitable[Path]],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[Cages]:
-    async with Cages(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("thieves")) as made:
-        await made.set_up(identity)
-        yield made
 
 
 def _attacks() -> list[object]:

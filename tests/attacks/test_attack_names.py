@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
+from flawless import calming, flawless
 from people import registration, token
 from releases import CONFIG, DUMMY, FUNCTIONS, SYSTEM, Owners, conditions_of
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SECRET, Object, annotations_of, labels_of
 from tenantry.model.names import ADOPT, ORPHANED, PROJECT_CHART, PROJECT_ID
-from tenantry.testing.settling import settle
 
 UNABLE = "UnableToCreateHelmRelease"
 SERVED = "WaitingForDashboardValues"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -74,14 +63,6 @@ async def left_behind(owners: Owners, who: Api, name: str, project: str) -> Obje
     return await owners.until(NAMESPACE, release, "", lambda found: ORPHANED in labels_of(found))
 
 
-async def swept(system: Knative, admin: Api) -> None:
-    """Everything is handled, and a sweep has looked at all owners."""
-    await settle(system, admin)
-    for function in system.functions:
-        await system.sweep(function)
-    await settle(system, admin)
-
-
 def stalls(reason: str) -> Callable[[Object], bool]:
     return lambda found: conditions_of(found)["Stalled"] == ("True", reason)
 
@@ -96,7 +77,7 @@ async def test_what_a_release_left_is_not_handed_on(owners: Owners, attackers: A
 
     await ask(neighbour, name, second)
     told = await owners.told(name, second, UNABLE, holds=stalls("NotOurs"))
-    await swept(system, owners.admin)
+    await calming(owners.admin)(system)
 
     message = told["status"]["statusMessage"]
     assert f"namespace {release} has what a release of another project left" in message
@@ -190,7 +171,7 @@ async def test_a_release_is_never_called_like_a_registration_namespace(
 
     await ask(owner, name, project)
     told = await owners.told(name, project, UNABLE, holds=stalls("InvalidReleaseName"))
-    await swept(system, owners.admin)
+    await calming(owners.admin)(system)
     assert "kept for a registration or system namespace" in told["status"]["statusMessage"]
     assert await owners.admin.get(NAMESPACE, f"{name}-dummy") is None
 

@@ -94,14 +94,6 @@ async def system(
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def attackers(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Attackers]:
-    async with Attackers(admin, Path(control_plane.kubeconfig), tmp_path_factory.mktemp("attackers")) as made:
-        yield made
-
-
 @pytest.fixture
 def owners(admin: Api, system: Knative) -> Owners:
     del system

@@ -10,7 +10,7 @@ from typing import Any
 import in_container
 import pytest
 import pytest_asyncio
-from flawless import flawless
+from flawless import Calm, calming, flawless
 from locking import Helm
 from operators import Operators
 from people import C1, FUNCTION, People
@@ -22,7 +22,6 @@ from tenantry.local import jobs
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE_SCOPE
-from tenantry.testing.settling import settle
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -76,19 +75,9 @@ def running(
 
 
 @pytest.fixture
-def calm(admin: Api) -> Callable[[Knative], Awaitable[None]]:
-    """``await calm(knative)``: everything is handled, a sweep has looked at all owners, and nothing is written any more.
-
-    What holds after it stays, as long as nobody acts.
-    """
-
-    async def calm_down(knative: Knative) -> None:
-        await settle(knative, admin)
-        for function in knative.functions:
-            await knative.sweep(function)
-        await settle(knative, admin)
-
-    return calm_down
+def calm(admin: Api) -> Calm:
+    """``await calm(knative)``: everything is handled, a sweep has looked at all owners, and nothing is written any more."""
+    return calming(admin)
 
 
 @pytest.fixture(scope="module")

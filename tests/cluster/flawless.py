@@ -6,10 +6,24 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.testing.settling import settle
 
 Calm = Callable[[Knative], Awaitable[None]]
 """Waits until everything is handled and swept: see the fixture ``calm``."""
+
+
+def calming(admin: Api) -> Calm:
+    """``await calming(admin)(knative)``: what holds after it stays, as long as nobody acts."""
+
+    async def calm_down(knative: Knative) -> None:
+        await settle(knative, admin)
+        for function in knative.functions:
+            await knative.sweep(function)
+        await settle(knative, admin)
+
+    return calm_down
 
 
 @asynccontextmanager

@@ -133,10 +133,14 @@ def account(chart: Object) -> Object:
     return {**made, "automountServiceAccountToken": True}
 
 
+def binding_kind(role: str) -> Kind:
+    """Where a ClusterRole is given: in the namespace of the release, ``cluster-admin`` in all of them."""
+    return CLUSTER_ROLE_BINDING if role == CLUSTER_ADMIN else ROLE_BINDING
+
+
 def binding(chart: Object, role: str) -> Object:
-    """The binding of the account to a ClusterRole: in the namespace of the release, for ``cluster-admin`` in all of them."""
-    metadata = chart["metadata"]
-    kind = ROLE_BINDING if role != CLUSTER_ADMIN else CLUSTER_ROLE_BINDING
+    """The binding of the account to a ClusterRole."""
+    metadata, kind = chart["metadata"], binding_kind(role)
     place = {"namespace": target_namespace(chart)} if kind is ROLE_BINDING else {}
     made: Object = {
         "apiVersion": kind.api_version,

@@ -23,7 +23,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import CHART_LABEL, CLUSTER_ADMIN, HELM_API_VERSION, OPERATED, PROJECT_CHART
+from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write
 
 _TAKEN_OVER = "objectset.rio.cattle.io/owner-name"
@@ -55,7 +55,7 @@ def job_role(chart: Object, config: Config) -> str:
 
 def reaches_everywhere(chart: Object, config: Config) -> bool:
     """Whether Helm's account gets its role in all namespaces: only where the configuration says ``cluster-admin``."""
-    return job_role(chart, config) == CLUSTER_ADMIN
+    return manifest.binding_kind(job_role(chart, config)) is CLUSTER_ROLE_BINDING
 
 
 def is_working(seen: Seen) -> bool:
@@ -90,7 +90,7 @@ def given(seen: Seen, config: Config) -> list[tuple[Write, ...]]:
     assert seen.chart is not None
     role = job_role(seen.chart, config)
     wanted = manifest.binding(seen.chart, role)
-    kind = CLUSTER_ROLE_BINDING if role == CLUSTER_ADMIN else ROLE_BINDING
+    kind = manifest.binding_kind(role)
     live = seen.binding if kind is CLUSTER_ROLE_BINDING else seen.role_binding
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
         note = f"the account of the Job is bound to ClusterRole {role} instead of {(live.get('roleRef') or {}).get('name')}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenantry.cli.options import kubeconfig_option
-from tenantry.cli.output import output_option, structured
+from tenantry.cli.output import output_option, structured, table
 
 if TYPE_CHECKING:
     from tenantry.serving.dead_letters.letter import Letter
@@ -55,7 +55,7 @@ def dead_letters(ctx: click.Context, kubeconfig: Path | None, output: str) -> No
     if not len(book):
         click.echo("no dead letters")
     else:
-        _table(list(book))
+        table(_COLUMNS, [[str(letter.document()[name] or "-") for name in _COLUMNS] for letter in book])
     if book.dropped:
         click.secho(f"{book.dropped} older ones had to go to make room", fg="yellow")
 
@@ -157,14 +157,6 @@ def _tell(done: list[tuple[Letter, str]], output: str) -> None:
         click.secho(f"{letter.function}: {letter.key}: {result}", fg="yellow" if result.startswith("not") else "green")
     if not done:
         click.echo("no dead letters")
-
-
-def _table(letters: list[Letter]) -> None:
-    rows = [tuple(str(letter.document()[name] or "-") for name in _COLUMNS) for letter in letters]
-    widths = [max(len(row[column]) for row in [_COLUMNS, *rows]) for column in range(len(_COLUMNS))]
-    for number, row in enumerate([_COLUMNS, *rows]):
-        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        click.secho(line, bold=number == 0)
 
 
 def _run(work: Callable[[Any, Any], Awaitable[Any]], kubeconfig: Path | None) -> Any:

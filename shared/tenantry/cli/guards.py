@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tenantry.cli.options import kubeconfig_option
-from tenantry.cli.output import output_option, structured
+from tenantry.cli.output import output_option, structured, table
 
 if TYPE_CHECKING:
     from tenantry.local.preflight import Preflight
@@ -59,16 +58,9 @@ def _show(found: Preflight) -> None:
     click.echo(f"namespaces in use, which are not deleted without the annotation tenantry.dev/allow-deletion: {found.in_use}")
     if found.people:
         click.echo("\nThese would be refused what they lack:")
-        _table(("who", "may", "lacks"), [(each.who, "; ".join(each.may), "; ".join(each.lacks)) for each in found.people])
+        table(("who", "may", "lacks"), [(each.who, "; ".join(each.may), "; ".join(each.lacks)) for each in found.people])
     if found.namespaces:
         click.echo("\nThese namespaces only an administrator can put right:")
-        _table(("namespace", "why"), [(each.namespace, each.why) for each in found.namespaces])
+        table(("namespace", "why"), [(each.namespace, each.why) for each in found.namespaces])
     if not found.people and not found.namespaces:
         click.echo("nobody would be refused anything that he may do today")
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

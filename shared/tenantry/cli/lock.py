@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from tenantry.cli.options import kubeconfig_option
-from tenantry.cli.output import output_option, structured
+from tenantry.cli.output import output_option, structured, table
 
 NOTHING_LOCKED = 3
 MANAGER = "tenantry-lock-enforcement"
@@ -54,10 +54,7 @@ def list_(namespace: str, kubeconfig: Path | None, output: str) -> None:
         click.echo("no HelmReleases")
         return
     names = ("name", "release", "state", "version", "locked", "why")
-    table = [names, *[tuple(str(row[name]) for name in names) for row in rows]]
-    widths = [max(len(line[column]) for line in table) for column in range(len(names))]
-    for line in table:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    table(names, [[str(row[name]) for name in names] for row in rows])
 
 
 @lock.command()

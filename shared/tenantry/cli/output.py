@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -16,6 +17,15 @@ output_option = click.option(
     show_default=True,
     help="How to print the result.",
 )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns that are as wide as their widest cell, below a heading that is bold on a terminal."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for number, line in enumerate(lines):
+        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        click.secho("  ".join(cells).rstrip(), bold=number == 0)
 
 
 def structured(value: Any, output: str) -> str:

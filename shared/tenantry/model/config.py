@@ -369,6 +369,15 @@ class Config(Section):
     @property
     def cluster_admins(self) -> tuple[str, ...]:
         """The settings that give Helm's Jobs all rights in all namespaces, as paths in the file."""
+        return tuple(path for path, role in self._job_roles().items() if role == CLUSTER_ADMIN)
+
+    @property
+    def job_cluster_roles(self) -> frozenset[str]:
+        """The ClusterRoles that accounts of Helm's Jobs may get."""
+        return frozenset(self._job_roles().values()) - {""}
+
+    def _job_roles(self) -> dict[str, str]:
+        """The settings that name ClusterRoles for Helm's Jobs, as paths in the file; an empty one names none."""
         operator = self.helm_project_operator
         controller = operator.helm_controller
         named = {
@@ -376,15 +385,7 @@ class Config(Section):
             "helmController.administratorsClusterRole": controller.administrators_cluster_role,
             **{f"charts[{index}].jobClusterRole": chart.job_cluster_role for index, chart in enumerate(operator.charts)},
         }
-        return tuple(f"helmProjectOperator.{path}" for path, role in named.items() if role == CLUSTER_ADMIN)
-
-    @property
-    def job_cluster_roles(self) -> frozenset[str]:
-        """The ClusterRoles that accounts of Helm's Jobs may get."""
-        operator = self.helm_project_operator
-        controller = operator.helm_controller
-        roles = {controller.job_cluster_role, controller.administrators_cluster_role}
-        return frozenset({*roles, *(chart.job_cluster_role for chart in operator.charts)} - {""})
+        return {f"helmProjectOperator.{path}": role for path, role in named.items()}
 
     @property
     def denied_project_ids(self) -> frozenset[str]:

@@ -49,12 +49,8 @@ def _inside(text: str) -> Iterator[tuple[str, int, str]]:
 
 def judge(function: str, text: str, written: Collection[Written], refused: Collection[Written] = ()) -> list[Finding]:
     """What is wrong with the lists of a fence, given what its function wrote and what its fence refused it."""
-    used, lacking = _sorted_out(function, text, written, refused)
-    found = [
-        Finding(each.line, f'no test wrote "{each.value}" of the list {each.list}', "")
-        for each in entries(text)
-        if (function, each.list) in LISTS and (each.list, each.value) not in used
-    ]
+    idle, lacking = _sorted_out(function, text, written, refused)
+    found = [Finding(each.line, f'no test wrote "{each.value}" of the list {each.list}', "") for each in idle]
     ends = {name: number for name, number, line in _inside(text) if line.strip() == "]"}
     for name, value in lacking:
         found.append(Finding(ends.get(name, 1), f'the list {name} lacks "{value}"', f'a further line: "{value}",'))
@@ -63,26 +59,25 @@ def judge(function: str, text: str, written: Collection[Written], refused: Colle
 
 def rewritten(function: str, text: str, written: Collection[Written], refused: Collection[Written] = ()) -> str:
     """The fence with exactly the entries that were used or found lacking; comments stay with their entries."""
-    used, lacking = _sorted_out(function, text, written, refused)
-    idle = {
-        each.line for each in entries(text) if (function, each.list) in LISTS and (each.list, each.value) not in used
-    }  # fmt: skip
+    idle, lacking = _sorted_out(function, text, written, refused)
+    gone = {each.line for each in idle}
     ends = {number: name for name, number, line in _inside(text) if line.strip() == "]"}
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         lines += [f'{_INDENT}"{value}",' for name, value in lacking if ends.get(number) == name]
-        lines += [line] if number not in idle else []
+        lines += [line] if number not in gone else []
     return "\n".join(lines) + "\n"
 
 
 def _sorted_out(
     function: str, text: str, written: Collection[Written], refused: Collection[Written]
-) -> tuple[set[tuple[str, str]], list[tuple[str, str]]]:
-    """What was written, and what is lacking: refused, not in the file, and not allowed by some configuration either."""
+) -> tuple[list[Line], list[tuple[str, str]]]:
+    """The entries that nothing used, and what is lacking: refused, not in the file, not allowed by some configuration either."""
     used = {(each.list, each.value) for each in written if each.function == function}
     wanted = {(each.list, each.value) for each in refused if each.function == function}
-    there = {(each.list, each.value) for each in entries(text)}
-    return used | wanted, sorted(wanted - used - there)
+    found = entries(text)
+    idle = [each for each in found if (function, each.list) in LISTS and (each.list, each.value) not in used | wanted]
+    return idle, sorted(wanted - used - {(each.list, each.value) for each in found})
 
 
 def fence_files(folder: Path | None = None) -> dict[str, Path]:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tenantry.local.fences import FENCE
 from tenantry.model.names import REGISTRATION_PREFIX
 
-FENCE = "tenantry-fence-"
 _WRITES = frozenset({"create", "update", "patch", "delete"})
 _WORKLOADS = frozenset({"deployments", "statefulsets", "daemonsets"})
 
