@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tenantry.engine.request import MalformedRequest, named_only, request_of
 from tenantry.model.event import APISERVER_TYPE_PREFIX, Event
 from tenantry.serving import intake
 from tenantry.serving.attributes import BadEvent
-from tenantry.serving.cloudevents import parse_event
+from tenantry.serving.cloudevents import parse_event, read_body
 from tenantry.serving.intake import LARGE_AT_ONCE, SMALL_BYTES, VALUES, Gate, has_more_values
 
 JSON = st.recursive(
@@ -69,38 +70,52 @@ def test_too_many_values_are_413(charset: str) -> None:
     assert (refused.value.status, refused.value.reason) == (413, f"more than {VALUES} JSON values")
 
 
+class Sender:
+    """A request whose body comes in two parts, the second when `go` is set; ``length`` is what it says of itself."""
+
+    def __init__(self, size: int, go: asyncio.Event, *, length: int | None) -> None:
+        self.size = size
+        self.headers = {} if length is None else {"content-length": str(length)}
+        self.begun = asyncio.Event()
+        self._go = go
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        self.begun.set()
+        yield b"x" * (self.size - 1)
+        await self._go.wait()
+        yield b"x"
+
+
 async def test_large_bodies_wait_and_small_ones_pass() -> None:
-    """With all places taken by large bodies a further one waits, one of unknown size too, and a small one does not."""
-    gate, leave, passed = Gate(), asyncio.Event(), asyncio.Event()
-    inside: list[int | None] = []
-
-    async def read(size: int | None) -> None:
-        async with gate.body_of(size):
-            inside.append(size)
-            if size == SMALL_BYTES:
-                passed.set()
-            await leave.wait()
-
+    """With all places taken a further large body waits, and so does one of unknown size once it is large; small ones do not."""
+    gate, go, now = Gate(), asyncio.Event(), asyncio.Event()
+    now.set()
+    large = SMALL_BYTES + 2
+    first = [Sender(large, go, length=large) for _ in range(LARGE_AT_ONCE)]
+    declared, unknown = Sender(large, now, length=large), Sender(large, now, length=None)
+    small = [Sender(SMALL_BYTES, now, length=length) for length in (SMALL_BYTES, None)]
     async with asyncio.TaskGroup() as group:
-        for _ in range(LARGE_AT_ONCE):
-            group.create_task(read(SMALL_BYTES + 1))
-        group.create_task(read(None))
-        group.create_task(read(SMALL_BYTES))
-        await passed.wait()
-        assert inside == [*[SMALL_BYTES + 1] * LARGE_AT_ONCE, SMALL_BYTES]
-        leave.set()
+        reading = [group.create_task(read_body(each, gate=gate)) for each in first]
+        for each in first:
+            await each.begun.wait()
+        waiting = [group.create_task(read_body(each, gate=gate)) for each in (declared, unknown)]
+        assert [len(await read_body(each, gate=gate)) for each in small] == [SMALL_BYTES, SMALL_BYTES]
+        await unknown.begun.wait()
+        assert not declared.begun.is_set()
+        assert not any(each.done() for each in waiting)
+        go.set()
 
-    assert inside[-1] is None
+    assert [len(each.result()) for each in (*reading, *waiting)] == [large] * (LARGE_AT_ONCE + 2)
 
 
-async def test_a_slow_sender_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("length", [SMALL_BYTES + 2, None], ids=["declared", "unknown"])
+async def test_a_slow_sender_loses_its_place(monkeypatch: pytest.MonkeyPatch, length: int | None) -> None:
     """A large body that does not come in time ends in 408, and its place is free."""
     monkeypatch.setattr(intake, "READ_S", 0.01)
     gate = Gate()
     for _ in range(LARGE_AT_ONCE + 1):
         with pytest.raises(BadEvent) as refused:
-            async with gate.body_of(None):
-                await asyncio.Event().wait()
+            await read_body(Sender(SMALL_BYTES + 2, asyncio.Event(), length=length), gate=gate)
         assert refused.value.status == 408
 
 

@@ -27,6 +27,7 @@ import base64
 import binascii
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
@@ -36,18 +37,9 @@ from pydantic_core import from_json
 from tenantry.model.event import NO_EXTENSIONS, Event
 from tenantry.serving.attributes import CHARSETS, CORE, NAME, BadEvent, MediaType, check, clean, media_type
 from tenantry.serving.encoding import encode_binary, encode_structured
-from tenantry.serving.intake import VALUES, has_more_values
+from tenantry.serving.intake import SMALL_BYTES, VALUES, Gate, has_more_values
 
-__all__ = [
-    "MAX_BODY",
-    "BadEvent",
-    "BodyStream",
-    "declared_length",
-    "encode_binary",
-    "encode_structured",
-    "parse_event",
-    "read_body",
-]
+__all__ = ["MAX_BODY", "BadEvent", "BodyStream", "encode_binary", "encode_structured", "parse_event", "read_body"]
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request body that are read; etcd's own limit for one object is 1.5 MiB, A10 asks for 2 MiB."""
@@ -70,27 +62,30 @@ class BodyStream(Protocol):
         """Yield the body in chunks."""
 
 
-def declared_length(request: BodyStream) -> int | None:
-    """Bytes that the sender says the body has; None when he says nothing that can be understood."""
-    declared = request.headers.get("content-length", "")
-    return int(declared[:19]) if declared.isdecimal() else None
-
-
-async def read_body(request: BodyStream, limit: int = MAX_BODY) -> bytes:
-    """Read the body, at most ``limit`` bytes of it (R14).
+async def read_body(request: BodyStream, limit: int = MAX_BODY, gate: Gate | None = None) -> bytes:
+    """Read the body, at most ``limit`` bytes of it (R14); a large one within the time and number that the gate allows.
 
     Raises `BadEvent` 413 on a larger Content-Length before anything is read, and on a longer stream (chunked, or
-    with a false length) as soon as it passes the limit.
+    with a false length) as soon as it passes the limit; 408 as `Gate` does.
     """
-    if (declared_length(request) or 0) > limit:
+    declared = request.headers.get("content-length", "0")
+    length = int(declared[:19]) if declared.isdecimal() else 0
+    if length > limit:
         raise BadEvent(413, "body too large")
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise BadEvent(413, "body too large")
-        chunks.append(chunk)
+    async with AsyncExitStack() as held:
+        if gate is not None and length > SMALL_BYTES:
+            await held.enter_async_context(gate.place())
+            gate = None
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                raise BadEvent(413, "body too large")
+            if gate is not None and size > SMALL_BYTES:
+                await held.enter_async_context(gate.place())
+                gate = None
+            chunks.append(chunk)
     return b"".join(chunks)
 
 

@@ -29,7 +29,7 @@ from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.names import field_manager
-from tenantry.serving.cloudevents import BadEvent, declared_length, parse_event, read_body
+from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
 from tenantry.serving.config import load_config
 from tenantry.serving.intake import Gate
 from tenantry.serving.telemetry import start_event_span
@@ -153,9 +153,8 @@ class Function:
         verdict = Verdict(400, "bad event")
         kind = ""
         try:
-            async with self._gate.body_of(declared_length(request)):
-                # What names the object is kept while the event is handled, and not the object itself, which may be megabytes.
-                event = named_only(parse_event(request.headers.raw, await read_body(request)))
+            # What names the object is kept while the event is handled, and not the object itself, which may be megabytes.
+            event = named_only(parse_event(request.headers.raw, await read_body(request, gate=self._gate)))
             kind = event.type
             event_id.set(event.id)
             verdict = await self._process(event, request)

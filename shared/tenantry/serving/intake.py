@@ -53,15 +53,12 @@ class Gate:
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
     @asynccontextmanager
-    async def body_of(self, declared_bytes: int | None) -> AsyncIterator[None]:
-        """Hold a place while a body of this size is read and parsed; None for a size that is not declared.
+    async def place(self) -> AsyncIterator[None]:
+        """Hold one of the places for large bodies; waits until there is one.
 
         Raises:
             BadEvent: 408, it was held for longer than `READ_S`.
         """
-        if declared_bytes is not None and declared_bytes <= SMALL_BYTES:
-            yield
-            return
         async with self._large:
             try:
                 async with asyncio.timeout(READ_S):
