@@ -18,6 +18,8 @@ import yaml
 from attacks_titles import ATTACKS, PARTS
 from checks_table import ROOT, cell, collected, order
 
+BUDGETS = "budgets"
+"""The limits of functions: `tenantry.testing.unbounded` runs these without."""
 PAGE = ROOT / "docs" / "attacks.md"
 COMMAND = "python tests/attacks_table.py"
 
@@ -29,8 +31,9 @@ Each row is an attack that a test carries out: with the attacker's own identity 
 theirs. Who the attackers are, and what they have, is in [SECURITY.md](../SECURITY.md). A check holds when the attack is refused,
 or has no effect on anybody else, and what the victim had still works, and whoever can mend it is told.
 
-*Fails without* names admission policies: with any one of them left out the test fails (`make attacks WITHOUT=NAME`). Where no
-policy stands there, rights or the functions themselves stop the attack. *Not held* says what of the attack is not stopped yet.
+*Fails without* names admission policies, or `budgets`, the limits of [limits.md](limits.md#sizes): with any one of them left out
+the test fails (`make attacks WITHOUT=NAME`). Where none stands there, rights or the functions themselves stop the attack. *Not
+held* says what of the attack is not stopped yet.
 Write the page anew with `{COMMAND}`; `--verify` says whether it is current.
 """
 
@@ -45,10 +48,13 @@ class Shown:
 
 
 def policies() -> set[str]:
-    """The names of all policies that we ship.  Read here, since pytest wants to be the first who imports what a plugin brings."""
+    """The names of all policies that we ship, and the budgets.
+
+    Read here, since pytest wants to be the first who imports what a plugin brings.
+    """
     files = sorted((ROOT / "knative").rglob("*.yaml"))
     found = [each for file in files for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(each, dict)]
-    return {each["metadata"]["name"] for each in found if each.get("kind") == "ValidatingAdmissionPolicy"}
+    return {each["metadata"]["name"] for each in found if each.get("kind") == "ValidatingAdmissionPolicy"} | {BUDGETS}
 
 
 def without(mark: pytest.Mark) -> tuple[str, ...]:

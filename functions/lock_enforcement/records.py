@@ -15,13 +15,11 @@ from dataclasses import dataclass, replace
 from pydantic_core import from_json, to_json
 
 from tenantry.engine.reader import Reader
+from tenantry.model import limits
 from tenantry.model.helm import RECORD_LABELS, BadRecord, LargeRecord, Mark, Record, read_record, revision_of
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 from tenantry.model.manifests import read_manifest
 from tenantry.model.plan import Guard
-
-REMEMBER_BYTES = 24 * 2**20
-OLDER_LOOKED_AT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class TooLarge(str):
 
 
 class Records:
-    """Contents of records, remembered up to `REMEMBER_BYTES`; one is unpacked and parsed at a time, in a thread."""
+    """Contents of records, remembered up to a number of bytes; one is unpacked and parsed at a time, in a thread."""
 
     def __init__(self) -> None:
         self._gate = asyncio.Semaphore(1)
@@ -105,7 +103,7 @@ class Records:
         unreadable: list[str] = []
         changed_at, guard = 0.0, None
         looked = 0
-        while remaining and looked < OLDER_LOOKED_AT:
+        while remaining and looked < limits.OLDER_RECORDS:
             revision, header = remaining.pop(0)
             content = await self._content(storage, header, release.name, reader)
             if content is None:
@@ -144,7 +142,7 @@ class Records:
             self._bytes -= _size(self._known.pop(key))  # two have read it at the same time
         self._known[key] = content
         self._bytes += _size(content)
-        while self._bytes > REMEMBER_BYTES and len(self._known) > 1:
+        while self._bytes > limits.RECORDS_REMEMBERED_BYTES and len(self._known) > 1:
             _, dropped = self._known.popitem(last=False)
             self._bytes -= _size(dropped)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rbac_aggregation.projects import Releases
+from tenantry.model.kept import header_of
+from tenantry.model.kinds import PROJECT_HELM_CHART
 from tenantry.serving import Function, Settings
 
 
@@ -10,4 +12,4 @@ def _units(settings: Settings) -> list[Releases]:
     return [Releases(settings.config)]
 
 
-function = Function("rbac-aggregation", _units, concurrency=64)
+function = Function("rbac-aggregation", _units, concurrency=64, keeps={PROJECT_HELM_CHART: header_of})

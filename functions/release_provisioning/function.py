@@ -7,6 +7,8 @@ import logging
 from release_provisioning.jobs import Jobs
 from release_provisioning.projects import Releases
 from tenantry.engine import Units
+from tenantry.model.kept import kept_chart
+from tenantry.model.kinds import PROJECT_HELM_CHART
 from tenantry.serving import Function, Settings
 from tenantry.serving.archives import chart_contents
 from tenantry.serving.charts import chart_files
@@ -15,10 +17,15 @@ log = logging.getLogger("tenantry")
 
 
 def _units(settings: Settings) -> Units:
-    chart_files(settings.config)  # what is no chart is refused here, before Helm meets it
-    for setting in settings.config.cluster_admins if settings.config.helm_project_operator.helm_controller.enabled else ():
-        log.warning("%s is cluster-admin: Helm's Jobs have all rights in all namespaces while they run", setting)
-    return [Releases(settings.config, chart_contents(settings.config)), Jobs(settings.config)]
+    config, units = settings.config, list[Releases | Jobs]()
+    if settings.has("releases"):
+        chart_files(config)  # what is no chart is refused here, before Helm meets it
+        units.append(Releases(config, chart_contents(config)))
+    if settings.has("helm-jobs"):
+        for setting in config.cluster_admins if config.helm_project_operator.helm_controller.enabled else ():
+            log.warning("%s is cluster-admin: Helm's Jobs have all rights in all namespaces while they run", setting)
+        units.append(Jobs(config))
+    return units
 
 
-function = Function("release-provisioning", _units)
+function = Function("release-provisioning", _units, keeps={PROJECT_HELM_CHART: kept_chart})

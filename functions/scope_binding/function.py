@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scope_binding.namespace_scopes import NamespaceScopes
 from scope_binding.olm import Olm
 from scope_binding.scopes import Scopes
 from tenantry.engine import Units
+from tenantry.engine.unit import Unit
 from tenantry.serving import Function, Settings
 
 
 def _units(settings: Settings) -> Units:
-    """OLM before scopes: for an event of what it declared, that is put right before scopes follow it."""
-    return [
-        (Olm(enabled=settings.config.scope_binding.olm.enabled), Scopes()),
-        NamespaceScopes(settings.config),
-    ]
+    units: dict[str, Unit[Any]] = {
+        "scopes": Scopes(),
+        "namespace-scopes": NamespaceScopes(settings.config),
+        "olm": Olm(enabled=settings.config.scope_binding.olm.enabled),
+    }
+    return [unit for duty, unit in units.items() if settings.has(duty)]
 
 
 function = Function("scope-binding", _units)

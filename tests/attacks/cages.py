@@ -33,11 +33,15 @@ from tenantry.testing import eventually
 THEFTS = (
     fence_registration.THEFT,
     fence_aggregation.THEFT,
-    fence_release.THEFT,
-    fence_scope.THEFT,
+    *fence_release.THEFTS,
+    *fence_scope.THEFTS,
     fence_lock.THEFT,
 )
-SOURCES = ("tenantry-source", "tenantry-lock-source")
+LOCK_SOURCE = "tenantry-lock-source"
+SOURCES = (
+    *(f"tenantry-source-{theft.function}" for theft in THEFTS[:-1] if theft.function != "release-provisioning-helm-jobs"),
+    LOCK_SOURCE,
+)
 CONFIG: dict[str, Any] = {"global": {"cattle": {"systemProjectId": "p-system"}}}
 """Releases in namespaces of their own."""
 _ALL = ["get", "list", "watch", "create", "patch", "delete"]

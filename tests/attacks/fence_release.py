@@ -1,4 +1,4 @@
-"""What the thief of release-provisioning tries (a-42)."""
+"""What the thieves of release-provisioning's identities try, one for each duty (a-42)."""
 
 from __future__ import annotations
 
@@ -117,31 +117,35 @@ NO_TARGET = "in the namespace of its name, or in that of its ProjectHelmChart"
 ONLY_ITS_OWN = "only HelmCharts and HelmReleases that it made"
 FOREIGN_CHART = obj(HELM_CHART, "theirs", SYSTEM, spec={"chart": "theirs", "targetNamespace": "kube-system"})
 
-THEFT = Theft(
+AS_IT_IS = "takes HelmCharts for its Jobs as they are"
+SCENE = [
+    (NAMESPACE, varied(_namespace(RELEASE, **{POD_SECURITY: "restricted"}), ("metadata.annotations", _with_team))),
+    (NAMESPACE, obj(NAMESPACE, HOME, labels=MARKS)),
+    (NAMESPACE, obj(NAMESPACE, FOREIGN)),
+    (NAMESPACE, obj(NAMESPACE, TAKEN)),
+    (PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, "jobs", HOME, spec={"helmApiVersion": "dummy.cattle.io/v1alpha1"})),
+    (HELM_CHART, _chart(RELEASE)),
+    (HELM_CHART, FOREIGN_CHART),
+    (HELM_RELEASE, _release(RELEASE)),
+    (HELM_RELEASE, obj(HELM_RELEASE, "theirs", SYSTEM, spec={"release": {"name": "x", "namespace": "x"}})),
+    (CLUSTER_ROLE_BINDING, _role_binding()),
+    (
+        CLUSTER_ROLE_BINDING,
+        {
+            **_role_binding(),
+            "metadata": {"name": "theirs"},
+            "subjects": [{"kind": "User", "name": "root", "apiGroup": RBAC}],
+        },
+    ),
+    (HELM_CHART, obj(HELM_CHART, "elsewhere", FOREIGN, spec={"chart": "theirs"})),
+    (SECRET, varied(SECRET_OF_OURS, ("metadata.labels", _with_team), ("metadata.annotations", lambda _: {"team": "x"}))),
+    (SECRET, obj(SECRET, "registry", SYSTEM, data={})),
+]
+
+RELEASES = Theft(
     "release-provisioning",
     "a-42",
-    scene=[
-        (NAMESPACE, varied(_namespace(RELEASE, **{POD_SECURITY: "restricted"}), ("metadata.annotations", _with_team))),
-        (NAMESPACE, obj(NAMESPACE, HOME, labels=MARKS)),
-        (NAMESPACE, obj(NAMESPACE, FOREIGN)),
-        (NAMESPACE, obj(NAMESPACE, TAKEN)),
-        (PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, "jobs", HOME, spec={"helmApiVersion": "dummy.cattle.io/v1alpha1"})),
-        (HELM_CHART, _chart(RELEASE)),
-        (HELM_CHART, FOREIGN_CHART),
-        (HELM_RELEASE, _release(RELEASE)),
-        (HELM_RELEASE, obj(HELM_RELEASE, "theirs", SYSTEM, spec={"release": {"name": "x", "namespace": "x"}})),
-        (CLUSTER_ROLE_BINDING, _role_binding()),
-        (
-            CLUSTER_ROLE_BINDING,
-            {
-                **_role_binding(),
-                "metadata": {"name": "theirs"},
-                "subjects": [{"kind": "User", "name": "root", "apiGroup": RBAC}],
-            },
-        ),
-        (SECRET, SECRET_OF_OURS),
-        (SECRET, obj(SECRET, "registry", SYSTEM, data={})),
-    ],
+    scene=SCENE,
     needs=[
         create(NAMESPACE, _namespace("other-dummy")),
         apply(NAMESPACE, _namespace(RELEASE, **{"helm.cattle.io/helm-project-operator-orphaned": "true"})),
@@ -153,33 +157,21 @@ THEFT = Theft(
         create(HELM_CHART, _chart()),
         create(HELM_CHART, _chart(targetNamespace=HOME)),
         apply(HELM_CHART, _chart(RELEASE, valuesContent="a: 2")),
-        apply(HELM_CHART, obj(HELM_CHART, "theirs", SYSTEM, annotations={MANAGED_BY: "x"}, metadata={"finalizers": [FINALIZER]})),
         delete(HELM_CHART, RELEASE, SYSTEM),
         create(HELM_RELEASE, _release()),
-        apply(CLUSTER_ROLE_BINDING, _role_binding()),
-        create(ROLE_BINDING, _in_release()),
-        delete(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{RELEASE}"),
-        apply(SECRET, SECRET_OF_OURS),
-        apply(CONFIG_MAP, obj(CONFIG_MAP, f"chart-content-{RELEASE}", SYSTEM, OURS, data={})),
-        apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, f"helm-{RELEASE}", SYSTEM, OURS)),
-        create(JOB, JOB_OF_OURS),
     ],
     attacks=[
         Attack(
             "the default account of a foreign namespace",
             apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "default", FOREIGN, automountServiceAccountToken=True)),
-            "in namespaces of releases and in the system namespace only",
+            "in namespaces of releases only",
         ),
         Attack(
             "the policy of kube-system",
             apply(NETWORK_POLICY, obj(NETWORK_POLICY, "hpo-generated-default", "kube-system", spec={"podSelector": {}})),
-            "in namespaces of releases and in the system namespace only",
+            "in namespaces of releases only",
         ),
         Attack("a HelmChart elsewhere", create(HELM_CHART, _chart("new-dummy", FOREIGN)), "in the system namespace only"),
-        Attack("another Secret", apply(SECRET, obj(SECRET, "registry", SYSTEM, data={})), "release-provisioning writes Secrets"),
-        Attack("the end of another Secret", delete(SECRET, "registry", SYSTEM), "release-provisioning writes Secrets"),
-        Attack("another ConfigMap", create(CONFIG_MAP, obj(CONFIG_MAP, "mine", SYSTEM)), "release-provisioning writes Secrets"),
-        Attack("another account", create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "mine", SYSTEM)), "release-provisioning writes"),
         Attack("another namespace", create(NAMESPACE, _namespace("mine")), "called like releases"),
         *(
             Attack(
@@ -234,6 +226,66 @@ THEFT = Theft(
             "a chart of its own", create(HELM_CHART, _chart(repo="https://example.com")), "repositories that the configuration"
         ),
         Attack("an image of its own", create(HELM_CHART, _chart(jobImage="example.com/evil")), "image of Jobs that the config"),
+        Attack(
+            "the labels of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, RELEASE, labels={POD_SECURITY: "restricted"}), by="tenantry-release-provisioning"),
+            "does not become the owner of labels",
+        ),
+        Attack(
+            "the annotations of others, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, RELEASE, annotations={"team": "x"}), by="tenantry-release-provisioning"),
+            "does not become the owner of annotations",
+        ),
+        Attack(
+            "pod security of a release namespace",
+            apply(NAMESPACE, _namespace(RELEASE, **{POD_SECURITY: "privileged"})),
+            f"may not write the labels {POD_SECURITY}",
+        ),
+        Attack(
+            "annotations of a release namespace",
+            apply(NAMESPACE, obj(NAMESPACE, RELEASE, annotations={"tenantry.dev/adopt": "true"})),
+            "may not write the annotations tenantry.dev/adopt",
+        ),
+        Attack(
+            "a finalizer that holds a HelmChart",
+            apply(HELM_CHART, obj(HELM_CHART, RELEASE, SYSTEM, metadata={"finalizers": ["example.com/held"]})),
+            "may not write the finalizers example.com/held",
+        ),
+        Attack(
+            "the status of a namespace",
+            patch(NAMESPACE, RELEASE, "", ("add", "/metadata/labels/team", "x"), subresource="status"),
+            "cannot",
+        ),
+        Attack(
+            "an owner that takes a HelmChart along",
+            create(HELM_CHART, varied(_chart(), ("metadata.ownerReferences", lambda _: [OWNER]))),
+            "makes nothing the property of others",
+        ),
+        Attack("a Job", create(JOB, JOB_OF_OURS), "cannot"),
+        Attack("the values of another chart", apply(SECRET, SECRET_OF_OURS), "cannot"),
+        Attack("rights for Helm", create(ROLE_BINDING, _in_release()), "cannot"),
+        Attack("rights for Helm in all namespaces", apply(CLUSTER_ROLE_BINDING, _role_binding()), "cannot"),
+    ],
+)
+HELM_JOBS = Theft(
+    "release-provisioning-helm-jobs",
+    "a-42",
+    scene=SCENE,
+    needs=[
+        apply(HELM_CHART, obj(HELM_CHART, "theirs", SYSTEM, annotations={MANAGED_BY: "x"}, metadata={"finalizers": [FINALIZER]})),
+        apply(CLUSTER_ROLE_BINDING, _role_binding()),
+        create(ROLE_BINDING, _in_release()),
+        delete(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{RELEASE}"),
+        apply(SECRET, SECRET_OF_OURS),
+        apply(CONFIG_MAP, obj(CONFIG_MAP, f"chart-content-{RELEASE}", SYSTEM, OURS, data={})),
+        apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, f"helm-{RELEASE}", SYSTEM, OURS)),
+        create(JOB, JOB_OF_OURS),
+    ],
+    attacks=[
+        Attack("another Secret", apply(SECRET, obj(SECRET, "registry", SYSTEM, data={})), "release-provisioning writes Secrets"),
+        Attack("the end of another Secret", delete(SECRET, "registry", SYSTEM), "release-provisioning writes Secrets"),
+        Attack("another ConfigMap", create(CONFIG_MAP, obj(CONFIG_MAP, "mine", SYSTEM)), "release-provisioning writes Secrets"),
+        Attack("another account", create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "mine", SYSTEM)), "release-provisioning writes"),
         Attack("a role that nobody named", apply(CLUSTER_ROLE_BINDING, _role_binding("admin")), "attempting to grant"),
         Attack(
             "a role that everybody has",
@@ -344,39 +396,58 @@ THEFT = Theft(
         _container("capabilities", "has no privileges", securityContext={"capabilities": {"add": ["SYS_ADMIN"]}}),
         _job("the user root", f"{POD}.securityContext", {"runAsUser": 0}, "has no privileges"),
         Attack(
+            "an owner",
+            apply(SECRET, {**SECRET_OF_OURS, "metadata": {**SECRET_OF_OURS["metadata"], "ownerReferences": [OWNER]}}),
+            "the property of others than HelmCharts",
+        ),
+        Attack(
+            "a HelmChart elsewhere",
+            apply(HELM_CHART, obj(HELM_CHART, "elsewhere", FOREIGN, metadata={"finalizers": [FINALIZER]})),
+            "what runs Helm in the system namespace only",
+        ),
+        Attack(
+            "other values for a release",
+            apply(HELM_CHART, obj(HELM_CHART, RELEASE, SYSTEM, spec={"valuesContent": "a: 2"})),
+            AS_IT_IS,
+        ),
+        Attack("a mark for another's HelmChart", apply(HELM_CHART, obj(HELM_CHART, "theirs", SYSTEM, MARKS)), AS_IT_IS),
+        Attack(
+            "another's HelmChart under the name of our field manager",
+            apply(HELM_CHART, FOREIGN_CHART, by="tenantry-release-provisioning"),
+            AS_IT_IS,
+        ),
+        Attack("a HelmChart", create(HELM_CHART, _chart()), "cannot"),
+        Attack("the end of a HelmChart", delete(HELM_CHART, RELEASE, SYSTEM), "cannot"),
+        Attack("a namespace", create(NAMESPACE, _namespace("other-dummy")), "cannot"),
+        Attack(
             "the labels of others, to take them off later",
-            apply(NAMESPACE, obj(NAMESPACE, RELEASE, labels={POD_SECURITY: "restricted"}), by="tenantry-release-provisioning"),
+            apply(SECRET, obj(SECRET, f"chart-values-{RELEASE}", SYSTEM, {"team": "x"}), by="tenantry-release-provisioning"),
             "does not become the owner of labels",
         ),
         Attack(
             "the annotations of others, to take them off later",
-            apply(NAMESPACE, obj(NAMESPACE, RELEASE, annotations={"team": "x"}), by="tenantry-release-provisioning"),
+            apply(
+                SECRET,
+                obj(SECRET, f"chart-values-{RELEASE}", SYSTEM, annotations={"team": "x"}),
+                by="tenantry-release-provisioning",
+            ),
             "does not become the owner of annotations",
         ),
         Attack(
-            "pod security of a release namespace",
-            apply(NAMESPACE, _namespace(RELEASE, **{POD_SECURITY: "privileged"})),
-            f"may not write the labels {POD_SECURITY}",
+            "further labels",
+            apply(SECRET, varied(SECRET_OF_OURS, ("metadata.labels", lambda found: {**found, "team": "y"}))),
+            "may not write the labels team",
         ),
         Attack(
-            "annotations of a release namespace",
-            apply(NAMESPACE, obj(NAMESPACE, RELEASE, annotations={"tenantry.dev/adopt": "true"})),
-            "may not write the annotations tenantry.dev/adopt",
+            "further annotations",
+            apply(SECRET, varied(SECRET_OF_OURS, ("metadata.annotations", lambda _: {"note": "x"}))),
+            "may not write the annotations note",
         ),
         Attack(
             "a finalizer that holds a HelmChart",
             apply(HELM_CHART, obj(HELM_CHART, RELEASE, SYSTEM, metadata={"finalizers": ["example.com/held"]})),
             "may not write the finalizers example.com/held",
         ),
-        Attack(
-            "an owner",
-            apply(SECRET, {**SECRET_OF_OURS, "metadata": {**SECRET_OF_OURS["metadata"], "ownerReferences": [OWNER]}}),
-            "the property of others than HelmCharts",
-        ),
-        Attack(
-            "the status of a namespace",
-            patch(NAMESPACE, RELEASE, "", ("add", "/metadata/labels/team", "x"), subresource="status"),
-            "cannot",
-        ),
     ],
 )
+THEFTS = (RELEASES, HELM_JOBS)

@@ -1,4 +1,4 @@
-"""What the thief of scope-binding tries (a-43)."""
+"""What the thieves of scope-binding's identities try, one for each duty (a-43)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ TEMPLATE, INSTANCE = "operators.coreos.io/scopeTemplateUID", "operators.coreos.i
 FROM, GENERATED = "scope-binding/from-namespace", "scope-binding/generated"
 EVE = {"kind": "User", "name": "eve", "apiGroup": RBAC}
 GIVEN = f"namespacescope-managed-role-from-{OPS}"
+TAKES_ALONG = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": UID}
 MARKED_ANNOTATION = "nss.ibm.com/namespaceList"
 
 
@@ -62,6 +63,18 @@ def _account(namespace: str, name: str = "op") -> Object:
 
 
 SCOPES = [
+    Attack(
+        "a binding to a Role",
+        create(
+            ROLE_BINDING,
+            {
+                **obj(ROLE_BINDING, f"{GIVEN}-theirs", MEMBER),
+                "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": f"{GIVEN}-theirs"},
+                "subjects": [_account(OPS)],
+            },
+        ),
+        "binds ClusterRoles only",
+    ),
     Attack("a ClusterRole without mark", create(CLUSTER_ROLE, _role(labels={})), "carries the mark of a Scope"),
     Attack("another's ClusterRole", apply(CLUSTER_ROLE, _role("theirs-of-fence")), "only ClusterRoles and bindings of Scope"),
     Attack("the end of cluster-admin", delete(CLUSTER_ROLE, "cluster-admin"), "only ClusterRoles and bindings of Scope"),
@@ -91,6 +104,30 @@ SCOPES = [
             {**EVE, "kind": "Group", "name": "system:serviceaccounts:tenantry-system"},
         )
     ),
+    Attack("a Role", create(ROLE, obj(ROLE, f"{GIVEN}-new", MEMBER, {FROM: OPS}, rules=[])), "cannot"),
+    Attack("a list of members", create(CONFIG_MAP, obj(CONFIG_MAP, "another-list", OPS, data={"namespaces": "a"})), "cannot"),
+    Attack("the end of a pod", delete(POD, "of-olm", OPS), "cannot"),
+    Attack("further labels", create(CLUSTER_ROLE, _role(labels={TEMPLATE: UID, "team": "x"})), "may not write the labels team"),
+    Attack(
+        "a label that aggregates into admin",
+        create(CLUSTER_ROLE, _role(labels={TEMPLATE: UID, f"{RBAC}/aggregate-to-admin": "true"})),
+        "may not write the labels",
+    ),
+    Attack(
+        "further annotations",
+        create(CLUSTER_ROLE, _role(annotations={"note": "x"})),
+        "may not write the annotations note",
+    ),
+    Attack(
+        "a finalizer that holds a ClusterRole",
+        create(CLUSTER_ROLE, _role(finalizers=["example.com/held"])),
+        "may not write the finalizers example.com/held",
+    ),
+    Attack(
+        "an owner that takes a ClusterRole along",
+        create(CLUSTER_ROLE, _role(ownerReferences=[_owner(), TAKES_ALONG])),
+        "the property of others than",
+    ),
 ]
 
 
@@ -107,6 +144,14 @@ def _given_to(*subjects: Object, name: str = f"{GIVEN}-new", role: str = "", sou
     return {**made, "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role or name}, "subjects": list(subjects)}
 
 
+def _with_team(found: Object) -> Object:
+    return {**found, "team": "x"}
+
+
+TO_CLUSTER_ROLE = varied(
+    _given_to(_account(OPS)),
+    ("roleRef", lambda _: {"apiGroup": RBAC, "kind": "ClusterRole", "name": "theirs-of-fence"}),
+)
 MEMBERS = [
     *(
         Attack(f"a Role in {name}", create(ROLE, _given(name)), "no Roles and bindings to them in system namespaces")
@@ -138,6 +183,15 @@ MEMBERS = [
         "the verb bind on everything",
         create(ROLE, _given(rules=[{"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["bind"]}])),
         "bind and escalate on Roles only",
+    ),
+    Attack("a ClusterRole for an account", create(ROLE_BINDING, TO_CLUSTER_ROLE), "binds no ClusterRoles for NamespaceScopes"),
+    Attack("a ClusterRole", create(CLUSTER_ROLE, _role()), "cannot"),
+    Attack("the whole cluster", create(CLUSTER_ROLE_BINDING, _bound("fence-mine", _account(OPS))), "cannot"),
+    Attack("further labels", create(ROLE, varied(_given(), ("metadata.labels", _with_team))), "may not write the labels team"),
+    Attack(
+        "further annotations",
+        create(ROLE, varied(_given(), ("metadata.annotations", lambda _: {"note": "x"}))),
+        "may not write the annotations note",
     ),
 ]
 
@@ -193,7 +247,7 @@ WORKLOADS = [
     ),
     Attack(
         "labels of a workload",
-        apply(DEPLOYMENT, obj(DEPLOYMENT, "op", OPS, {"olm.owner": "x"})),
+        apply(DEPLOYMENT, obj(DEPLOYMENT, "op", OPS, {FROM: "x"})),
         "no labels on what others made",
     ),
     Attack(
@@ -221,12 +275,25 @@ def _instance() -> Object:
 UNMARKED = varied(_template(), ("metadata.labels", lambda found: {**found, GENERATED: None}))
 UNMARKED["metadata"]["labels"].pop(GENERATED)
 
-DECLARATIONS = [
+SAID = [
     Attack(
         "what a NamespaceScope says",
         apply(NAMESPACE_SCOPE, obj(NAMESPACE_SCOPE, "fenced", OPS, spec={"namespaceMembers": ["kube-system"]})),
         "does not change what NamespaceScopes say",
     ),
+    Attack(
+        "a finalizer that holds a NamespaceScope",
+        apply(NAMESPACE_SCOPE, obj(NAMESPACE_SCOPE, "fenced", OPS, metadata={"finalizers": ["example.com/held"]})),
+        "may not write the finalizers example.com/held",
+    ),
+    Attack(
+        "an owner that takes the list along",
+        apply(CONFIG_MAP, varied(_list(), ("metadata.ownerReferences", lambda _: [TAKES_ALONG]))),
+        "the property of others than",
+    ),
+]
+
+DECLARATIONS = [
     Attack("a template of its own", create(SCOPE_TEMPLATE, UNMARKED), "only ScopeTemplates and ScopeInstances that it made"),
     Attack(
         "the end of people's template",
@@ -251,36 +318,23 @@ DECLARATIONS = [
         create(SCOPE_TEMPLATE, _template(subject=EVE)),
         "for accounts of the namespace of its operator",
     ),
-    Attack("further labels", create(CLUSTER_ROLE, _role(labels={TEMPLATE: UID, "team": "x"})), "may not write the labels team"),
-    Attack(
-        "a label that aggregates into admin",
-        create(CLUSTER_ROLE, _role(labels={TEMPLATE: UID, f"{RBAC}/aggregate-to-admin": "true"})),
-        "may not write the labels",
-    ),
+    Attack("further labels", create(SCOPE_TEMPLATE, _template(team="x")), "may not write the labels team"),
     Attack(
         "further annotations",
-        create(CLUSTER_ROLE, _role(annotations={"note": "x"})),
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.annotations", lambda _: {"note": "x"}))),
         "may not write the annotations note",
     ),
     Attack(
-        "a finalizer that holds a NamespaceScope",
-        apply(NAMESPACE_SCOPE, obj(NAMESPACE_SCOPE, "fenced", OPS, metadata={"finalizers": ["example.com/held"]})),
+        "a finalizer that holds a template",
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.finalizers", lambda _: ["example.com/held"]))),
         "may not write the finalizers example.com/held",
     ),
     Attack(
-        "an owner that takes the list along",
-        apply(
-            CONFIG_MAP,
-            {
-                **_list(),
-                "metadata": {
-                    **_list()["metadata"],
-                    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": UID}],
-                },
-            },
-        ),
-        "the property of others than",
+        "an owner that takes a template along",
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.ownerReferences", lambda _: [TAKES_ALONG]))),
+        "the property of anything",
     ),
+    Attack("rights", create(CLUSTER_ROLE, _role()), "cannot"),
 ]
 
 BY_HAND = obj(ROLE, f"{GIVEN}-theirs", MEMBER, rules=[])
@@ -288,28 +342,38 @@ THEIR_ROLE = obj(CLUSTER_ROLE, "theirs-of-fence", rules=[])
 THEIR_BINDING = {**obj(CLUSTER_ROLE_BINDING, "theirs-of-fence"), **{k: _bound()[k] for k in ("roleRef", "subjects")}}
 PODS = {"containers": [{"name": "c", "image": "example.com/c"}]}
 
-THEFT = Theft(
+SCENE = [
+    (NAMESPACE, obj(NAMESPACE, OPS)),
+    (NAMESPACE, obj(NAMESPACE, MEMBER)),
+    (CLUSTER_ROLE, THEIR_ROLE),
+    (CLUSTER_ROLE_BINDING, THEIR_BINDING),
+    (ROLE, BY_HAND),
+    (CONFIG_MAP, _list()),
+    (CONFIG_MAP, _list(name="fence-full", namespaces="a", a="theirs")),
+    (CONFIG_MAP, obj(CONFIG_MAP, "theirs", OPS, data={"namespaces": "a"})),
+    (DEPLOYMENT, _workload()),
+    (POD, obj(POD, "theirs", OPS, spec=PODS)),
+    (POD, obj(POD, "of-olm", OPS, annotations={"olm.operatorGroup": "x"}, spec=PODS)),
+    *fence_injection.SCENE,
+    (NAMESPACE_SCOPE, obj(NAMESPACE_SCOPE, "fenced", OPS, spec={"namespaceMembers": [MEMBER]})),
+    (SCOPE_TEMPLATE, obj(SCOPE_TEMPLATE, "people-of-fence", spec={"clusterRoles": []})),
+]
+
+ROLES_OF_TEMPLATES = Theft(
     "scope-binding",
     "a-43",
-    scene=[
-        (NAMESPACE, obj(NAMESPACE, OPS)),
-        (NAMESPACE, obj(NAMESPACE, MEMBER)),
-        (CLUSTER_ROLE, THEIR_ROLE),
-        (CLUSTER_ROLE_BINDING, THEIR_BINDING),
-        (ROLE, BY_HAND),
-        (CONFIG_MAP, _list()),
-        (CONFIG_MAP, _list(name="fence-full", namespaces="a", a="theirs")),
-        (CONFIG_MAP, obj(CONFIG_MAP, "theirs", OPS, data={"namespaces": "a"})),
-        (DEPLOYMENT, _workload()),
-        (POD, obj(POD, "theirs", OPS, spec=PODS)),
-        (POD, obj(POD, "of-olm", OPS, annotations={"olm.operatorGroup": "x"}, spec=PODS)),
-        *fence_injection.SCENE,
-        (NAMESPACE_SCOPE, obj(NAMESPACE_SCOPE, "fenced", OPS, spec={"namespaceMembers": [MEMBER]})),
-        (SCOPE_TEMPLATE, obj(SCOPE_TEMPLATE, "people-of-fence", spec={"clusterRoles": []})),
-    ],
+    scene=SCENE,
     needs=[
         create(CLUSTER_ROLE, _role()),
         create(CLUSTER_ROLE_BINDING, _bound("fence-new", _account(OPS))),
+    ],
+    attacks=SCOPES,
+)
+NAMESPACE_SCOPES = Theft(
+    "scope-binding-namespace-scopes",
+    "a-43",
+    scene=SCENE,
+    needs=[
         create(ROLE, _given()),
         create(ROLE, _given(rules=[{"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["bind", "escalate"]}])),
         create(ROLE_BINDING, _given_to(_account(OPS))),
@@ -322,8 +386,14 @@ THEFT = Theft(
             NAMESPACE_SCOPE,
             obj(NAMESPACE_SCOPE, "fenced", OPS, metadata={"finalizers": ["finalizer.nss.operator.ibm.com"]}),
         ),
-        create(SCOPE_TEMPLATE, _template()),
-        create(SCOPE_INSTANCE, _instance()),
     ],
-    attacks=[*SCOPES, *MEMBERS, *WORKLOADS, *fence_injection.ATTACKS, *DECLARATIONS],
+    attacks=[*MEMBERS, *WORKLOADS, *fence_injection.ATTACKS, *SAID],
 )
+OLM = Theft(
+    "scope-binding-olm",
+    "a-43",
+    scene=SCENE,
+    needs=[create(SCOPE_TEMPLATE, _template()), create(SCOPE_INSTANCE, _instance())],
+    attacks=DECLARATIONS,
+)
+THEFTS = (ROLES_OF_TEMPLATES, NAMESPACE_SCOPES, OLM)

@@ -9,25 +9,20 @@ import asyncio
 import io
 import json
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
-import yaml
 
-from tenantry.local.deployment import deployment_folder
 from tenantry.model import kinds
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE
 from tenantry.model.kinds import Key, Kind
+from tenantry.testing.memory import forget_peak, limit_mib, peak_mib  # noqa: F401 (what it costs is measured with these)
 
-SERVED_S = 2.0
-"""Others' events are answered within this time, whatever is sent meanwhile."""
 JSON = "application/json"
 Sent = tuple[dict[str, str], bytes]
 """Headers and body."""
@@ -252,27 +247,6 @@ async def forging(urls: Sequence[str], forger: Forger, *, at_once: int = 8) -> A
 
 
 # -- what it costs ---------------------------------------------------------------------------------------------------
-
-
-def limit_mib(function: str) -> int:
-    """The memory that the shipped manifest gives a function's pod."""
-    service = yaml.safe_load((deployment_folder("knative") / function / "service.yaml").read_text(encoding="utf-8"))
-    (container,) = service["spec"]["template"]["spec"]["containers"]
-    found = re.fullmatch(r"(\d+)Mi", container["resources"]["limits"]["memory"])
-    assert found is not None, container
-    return int(found[1])
-
-
-def forget_peak(pid: int) -> None:
-    """Let the kernel begin anew with the largest memory of a process (proc(5), clear_refs)."""
-    Path(f"/proc/{pid}/clear_refs").write_text("5")
-
-
-def peak_mib(pid: int) -> float:
-    """The largest memory that a process had since then."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
 
 
 class Served:

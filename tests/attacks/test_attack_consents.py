@@ -195,7 +195,7 @@ async def alone(
     identity: Callable[..., Awaitable[Path]], folder: Path
 ) -> AsyncIterator[tuple[Callable[[Operators], Awaitable[None]], FaultProxy]]:
     """The function behind a proxy and without sources: it looks at a NamespaceScope when it is told to."""
-    kubeconfig = await identity(FUNCTION)
+    kubeconfig = await identity(f"{FUNCTION}-namespace-scopes")
     async with (
         FaultProxy(kubeconfig, folder) as proxy,
         serving(proxy.kubeconfig_for(kubeconfig), {}, folder, command=COMMAND) as (process, url),

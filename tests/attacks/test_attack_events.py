@@ -46,7 +46,7 @@ async def test_forged_events_change_nothing(name: str, fault_arena: Callable[...
     def known() -> list[Key]:
         return [key_of(obj) for tag in arena.runs for obj in arena.world.every(tag)]
 
-    urls = [replica.url for replica in arena.pool.shared[:1]]
+    urls = list(arena.pool.shared[0].urls.values())
     async with forging(urls, Forger(arena.workload.function, known, seed=1)) as statuses:
         results = await perform(arena, [Plan(each, Perturbation) for each in scenarios], learned, seed=1)
 

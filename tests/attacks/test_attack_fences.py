@@ -7,19 +7,26 @@ need to do is allowed all the same: here by the same thief, and in all other tes
 from __future__ import annotations
 
 import pytest
-from cages import SOURCES, THEFTS, Cages, outcome
+from cages import LOCK_SOURCE, SOURCES, THEFTS, Cages, outcome
 from thieves import Ask, Attack, Theft, apply, create, delete, obj
 
 from tenantry.api import Api
-from tenantry.api.errors import AdmissionDenied, Forbidden
+from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
+from tenantry.model.duties import function_of
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
+    CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
+    HELM_RELEASE,
     NAMESPACE,
+    NAMESPACE_SCOPE,
+    NETWORK_POLICY,
     POD,
+    PROJECT_HELM_CHART,
+    SCOPE_TEMPLATE,
     SECRET,
     SERVICE_ACCOUNT,
 )
@@ -64,6 +71,50 @@ async def test_what_a_function_needs_is_allowed(cages: Cages, theft: Theft) -> N
     """Requests like those of the function pass its fence."""
     for need in theft.needs:
         assert await outcome(cages.thieves[theft.function], need) is None, f"refused: {need}"
+
+
+DUTIES = [
+    pytest.param(one, other, id=f"{one.function}-as-{other.function}", marks=pytest.mark.check(one.check, open=OPEN[one.check]))
+    for one in THEFTS
+    for other in THEFTS
+    if one is not other and function_of(one.function) == function_of(other.function)
+]
+
+
+@pytest.mark.parametrize(("theft", "other"), DUTIES)
+async def test_a_thief_of_one_duty_may_nothing_that_another_needs(cages: Cages, theft: Theft, other: Theft) -> None:
+    """Where duties of a function run apart, each request that one needs is refused to whoever has the token of the other."""
+    assert other.needs
+    for need in other.needs:
+        refused = await outcome(cages.thieves[theft.function], need)
+        # A binding to a Role that is not there RBAC looks at before it says whether it is allowed.
+        assert isinstance(refused, Forbidden | AdmissionDenied | NotFound), f"{need}: {refused}"
+
+
+SEEN = {
+    "tenantry-source-namespace-registration": NETWORK_POLICY,
+    "tenantry-source-release-provisioning": HELM_RELEASE,
+    "tenantry-source-rbac-aggregation": PROJECT_HELM_CHART,
+    "tenantry-source-scope-binding": SCOPE_TEMPLATE,
+    "tenantry-source-scope-binding-namespace-scopes": NAMESPACE_SCOPE,
+    "tenantry-source-scope-binding-olm": CLUSTER_SERVICE_VERSION,
+    LOCK_SOURCE: SECRET,
+}
+"""Of each source's identity a kind that it watches and most others do not."""
+
+
+@pytest.mark.check(
+    "a-45", open="the source of locks reads Secrets whole: rights know no metadata alone, and admission sees no reads"
+)
+@pytest.mark.parametrize("account", SEEN)
+async def test_a_source_reads_the_kinds_of_its_function(cages: Cages, account: str) -> None:
+    """Whoever has its token sees what that function's sources watch, and nothing of what others do."""
+    assert SEEN.keys() == set(SOURCES)
+    await cages.thieves[account].list(SEEN[account])
+    others = {PROJECT_HELM_CHART} if account.endswith("release-provisioning") else set()  # two functions watch these
+    for kind in {*SEEN.values()} - {SEEN[account]} - others:
+        with pytest.raises(Forbidden):
+            await cages.thieves[account].list(kind)
 
 
 @pytest.mark.check("a-44", without="tenantry-fence-lock-enforcement", open=OPEN["a-44"])
@@ -133,7 +184,7 @@ async def test_no_thief_changes_what_bounds_him(cages: Cages, account: str) -> N
             )
     for name, value in (("Impersonate-User", "system:admin"), ("Impersonate-Group", "system:masters")):
         headers = {**thief._headers, "Impersonate-User": "somebody", name: value}
-        status, answer, _ = await thief._exchange("GET", NAMESPACE.path(), None, None, headers)
+        status, answer, *_ = await thief._exchange("GET", NAMESPACE.path(), None, None, headers)
         assert status == 403, answer
         assert "cannot impersonate" in answer["message"]
 
@@ -144,17 +195,18 @@ async def test_no_thief_changes_what_bounds_him(cages: Cages, account: str) -> N
     open="the source of locks reads Secrets whole: rights know no metadata alone, and admission sees no reads",
 )
 async def test_sources_write_nothing(cages: Cages) -> None:
-    """Not even kinds that an administrator gave the source of locks by mistake; and the other source reads no Secrets."""
-    source, lock_source = (cages.thieves[name] for name in SOURCES)
+    """Not even kinds that an administrator gave the source of locks by mistake; and no other source reads Secrets."""
+    lock_source = cages.thieves[LOCK_SOURCE]
     marked = obj(CONFIG_MAP, "mine", "default", data={})
-    with pytest.raises(Forbidden):
-        await source.create(CONFIG_MAP, marked, dry_run=True)
+    for source in (cages.thieves[name] for name in SOURCES if name != LOCK_SOURCE):
+        with pytest.raises(Forbidden):
+            await source.create(CONFIG_MAP, marked, dry_run=True)
+        with pytest.raises(Forbidden):
+            await source.list(SECRET)
     for what in (create(CONFIG_MAP, marked), delete(CONFIG_MAP, "theirs-of-helm", "locked-fence")):
 
         async def refused(what: Ask = what) -> bool:
             return "they write nothing" in getattr(await outcome(lock_source, what), "message", "")
 
         await eventually(refused, what=str(what))
-    with pytest.raises(Forbidden):
-        await source.list(SECRET)
     assert (await lock_source.list(CONFIG_MAP, "locked-fence")).items

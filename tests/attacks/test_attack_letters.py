@@ -20,24 +20,24 @@ import pytest
 import pytest_asyncio
 from letters import FUNCTION, MOST_BYTES, MOST_LETTERS, SINK, Sender, empty, kept, refused, sinks, size, stored, tenantry, writes
 from people import C1, People, look, post, token
-from times import PROJECTS_S
+from times import PROJECTS_S, SERVED_MEANWHILE_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
+from tenantry.model import limits
 from tenantry.model.event import Event
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, JOB, NAMESPACE, POD, SECRET, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.serving.cloudevents import MAX_BODY, encode_binary
+from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 
 FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
 EVENTS = 5000 if FULL else 650
 LARGE = 900_000
-SERVED_S = 2.0
 GIVEN_UP_S = 60.0
 """The timeout of a delivery, also of one to the sink."""
 SINK_LIMIT = 128 * 2**20
@@ -163,7 +163,7 @@ async def test_malformed_events_fill_nothing(
     elapsed = asyncio.get_running_loop().time() - began
     assert sum(letter.count for letter in book) + book.dropped == letters
     assert set(answers) <= {202, 204, 400}, answers
-    assert max(took) < SERVED_S, sorted(took)[-5:]
+    assert max(took) < SERVED_MEANWHILE_S, sorted(took)[-5:]
     assert len(took) >= 3
     assert (await objects(admin)).keys() - before.keys() == {"ConfigMap tenantry-dead-letters"}
     assert len(book) <= MOST_LETTERS < letters
@@ -298,6 +298,6 @@ async def test_what_the_broker_cannot_take_its_sender_is_told(system: Knative, w
     await empty(admin)
     headers, _ = encode_binary(refused("too-large"))
 
-    assert await wire.post(system.broker_url, {**headers, "content-type": "text/plain"}, b"x" * (MAX_BODY + 1)) == 413
+    assert await wire.post(system.broker_url, {**headers, "content-type": "text/plain"}, b"x" * (limits.EVENT_BYTES + 1)) == 413
     assert system.broker.counters.in_flight == 0
     assert list(await kept(admin)) == []

@@ -9,14 +9,15 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers
 from flawless import flawless
-from forgery import SERVED_S, Served, forget_peak, limit_mib, peak_mib
-from people import look, post, registration, token
-from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
+from forgery import forget_peak
+from people import registration, token
+from releases import CONFIG, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
+from victims import Victim, asked
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, PROJECT_HELM_CHART, Object
+from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART
 
 LONG = 10_000
 """Digits and letters, where nothing bounds them."""
@@ -37,40 +38,9 @@ def owners(admin: Api, system: Knative) -> Owners:
     return Owners(admin)
 
 
-class Victim:
-    """Another project, whose events are answered in time whatever the owner does."""
-
-    def __init__(self, owners: Owners, system: Knative, project: str) -> None:
-        self._owners = owners
-        self._system = system
-        self._project = project
-        self._served = Served()
-
-    async def look(self) -> None:
-        """Have both functions look at its namespace."""
-        for function in self._system.functions.values():
-            status, _ = await self._served.time(post(function.url, *look(NAMESPACE, f"a1-{self._project}")))
-            assert status == 204
-
-    async def served(self) -> None:
-        """All was answered in time, in the memory of the pod; sweeps complete, and a release that is asked for now is made."""
-        assert max(self._served) < SERVED_S
-        for name, function in self._system.functions.items():
-            await self._system.sweep(name)
-            assert peak_mib(function.pid) < limit_mib(name)
-        await self._owners.ask(f"late-{self._project}", self._project)
-        await self._owners.provisioned(f"late-{self._project}-dummy")
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def victim(system: Knative, owners: Owners) -> Victim:
     return Victim(owners, system, await owners.project())
-
-
-def asked(name: str, namespace: str, values: Any = None, **spec: Any) -> Object:
-    kind = PROJECT_HELM_CHART
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}}
-    return {**body, "spec": {"helmApiVersion": DUMMY, **({"values": values} if values is not None else {}), **spec}}
 
 
 VALUES: dict[str, Any] = {
@@ -181,7 +151,7 @@ async def test_dashboards_with_numbers_without_bounds(owners: Owners, attackers:
     await victim.served()
 
 
-@pytest.mark.check("a-18")
+@pytest.mark.check("a-18", without="budgets")
 async def test_a_dashboard_with_a_long_key_is_told(owners: Owners, attackers: Attackers) -> None:
     """A key that the API server's YAML does not take is left out and told, and the other values are shown."""
     project = await owners.project()

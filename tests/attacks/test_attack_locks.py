@@ -300,7 +300,7 @@ def large(record: Object, revision: int, filling: str, text: str = "") -> Object
     return {**made, "data": {"release": data}}
 
 
-@pytest.mark.check("a-13")
+@pytest.mark.check("a-13", without="budgets")
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_small_record_that_is_large_inside_costs_little(
     scene: Scene, helm: Helm, attackers: Attackers, control_plane: ControlPlane

@@ -15,6 +15,7 @@ from scoping import SCOPES
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.model.duties import services_of
 from tenantry.model.kinds import CONFIG_MAP
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
@@ -87,8 +88,9 @@ async def forge(system: Knative, proxy: FaultProxy, function: str, unit: str, ow
     """Send one forged request; what the function asked the API server for it."""
     mark = proxy.recording.mark()
     async with Wire() as wire:
-        status = await wire.send(system.functions[function].url, *requested(function, unit, owner))
-    assert status in (204, 400), f"{function} answers {status} to {unit} {owner[:100]}"
+        for service in services_of(function):
+            status = await wire.send(system.functions[service].url, *requested(function, unit, owner))
+            assert status in (204, 400), f"{service} answers {status} to {unit} {owner[:100]}"
     return [each for each in proxy.recording.between(mark) if each.function == f"tenantry-{function}"]
 
 

@@ -54,7 +54,10 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class Theft:
-    """What the thief of one identity tries, what the function has to be able to do, and what has to be there for it."""
+    """What the thief of one identity tries, what the function has to be able to do, and what has to be there for it.
+
+    ``function`` is the identity: where duties of a function run apart, that of the duty.
+    """
 
     function: str
     check: str

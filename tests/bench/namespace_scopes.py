@@ -57,7 +57,7 @@ def _body(kind: Kind, name: str, namespace: str, **fields: Any) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}, **fields}
 
 
-def _right(name: str, namespace: str, home: str, account: str) -> tuple[Object, Object]:
+def right(name: str, namespace: str, home: str, account: str) -> tuple[Object, Object]:
     """A Role, and its binding to an account of home."""
     reference = {"apiGroup": ROLE.group, "kind": "Role", "name": name}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": home}
@@ -65,7 +65,8 @@ def _right(name: str, namespace: str, home: str, account: str) -> tuple[Object, 
     return role, _body(ROLE_BINDING, name, namespace, roleRef=reference, subjects=[subject])
 
 
-async def _create(wire: Wire, bodies: list[tuple[Kind, Object]]) -> None:
+async def create(wire: Wire, bodies: list[tuple[Kind, Object]]) -> None:
+    """Make objects, 16 at a time."""
     todo = list(reversed(bodies))
 
     async def work() -> None:
@@ -85,11 +86,11 @@ async def measure(
     names = [f"op-{number}" for number in range(accounts)]
     async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
         namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}} for each in (home, *places)]
-        await _create(wire, [(NAMESPACE, each) for each in namespaces])
-        rights = [_right(f"{name}-{each}", home, home, name) for name in names for each in range(ROLES_OF_EACH)]
+        await create(wire, [(NAMESPACE, each) for each in namespaces])
+        rights = [right(f"{name}-{each}", home, home, name) for name in names for each in range(ROLES_OF_EACH)]
         consents = [consent_objects(place, home) for place in places]
-        await _create(wire, [(SERVICE_ACCOUNT, _body(SERVICE_ACCOUNT, name, home)) for name in names])
-        await _create(
+        await create(wire, [(SERVICE_ACCOUNT, _body(SERVICE_ACCOUNT, name, home)) for name in names])
+        await create(
             wire, [(kind, obj) for pair in (*rights, *consents) for kind, obj in zip((ROLE, ROLE_BINDING), pair, strict=True)]
         )
         watched = Projected(home)
@@ -98,7 +99,7 @@ async def measure(
         scope = _body(NAMESPACE_SCOPE, "bench", home, spec={"namespaceMembers": places, "serviceAccountMembers": names})
         scope["metadata"]["annotations"] = {"scope-binding/projection": projection}
         wanted = members * (accounts * ROLES_OF_EACH if projection == "own-roles" else 1)
-        cpu = stack.Cpu(plane, up, "scope-binding")
+        cpu = stack.Cpu(plane, up, "scope-binding-namespace-scopes")
         began = time.perf_counter()
         await wire.do("PATCH", f"{NAMESPACE_SCOPE.path(home, 'bench')}?fieldManager=bench&force=true", scope, APPLY)
         given = await watched.until(lambda: len(watched.there) == wanted) - began
@@ -112,10 +113,10 @@ async def measure(
         withdrawn = await watched.until(lambda: not watched.there) - began
         await stack.quiet(wire, resources=RESOURCES)
         each = [(f"floor-{number}", place) for place in places for number in range(wanted // members)]
-        roles, bindings = zip(*(_right(name, place, home, names[0]) for name, place in each), strict=True)
+        roles, bindings = zip(*(right(name, place, home, names[0]) for name, place in each), strict=True)
         began = time.perf_counter()
-        await _create(wire, [(ROLE, role) for role in roles])
-        await _create(wire, [(ROLE_BINDING, binding) for binding in bindings])
+        await create(wire, [(ROLE, role) for role in roles])
+        await create(wire, [(ROLE_BINDING, binding) for binding in bindings])
         floor = time.perf_counter() - began
     return Figures(
         projection, members, wanted, given, withdrawn, floor, used, stack.reads(resting), stack.all_writes(resting), rest_s

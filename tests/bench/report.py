@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
     from tests.bench.locks import Figures as Locks
+    from tests.bench.memory import Figure as Memory
     from tests.bench.namespace_scopes import Figures as NamespaceScopes
+    from tests.bench.policies import Figures as Policies
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
     from tests.bench.scopes import Figures as Scopes
@@ -157,6 +159,26 @@ class Report:
         note = f"for {figures.status_updates} status updates of a locked Deployment in {figures.status_s:.0f} s"
         self._add("status updates: writes", figures.status_writes, "requests", note)
 
+    def policies(self, figures: Policies) -> None:
+        """What all policies cost together: each with all and with none, and the ratio of neighbouring rounds."""
+        name = f"{figures.policies} policies, {figures.projects} x {figures.members} with all functions"
+        for what, having, bare in figures.rows():
+            ratios = [one / other for one, other in zip(having, bare, strict=True)]
+            note = f"{len(ratios)} rounds of each in turn; median (least to greatest)"
+            self._add(f"{name}: {what}", statistics.median(having), "s", f"{spread(having)}; {note}")
+            self._add(f"{name}: {what}, without", statistics.median(bare), "s", spread(bare))
+            self._add(f"{name}: {what}, ratio", statistics.median(ratios), "", spread(ratios))
+
+    def memory(self, count: int, members: int, figures: Sequence[Memory]) -> None:
+        """The peak of each function in a sweep, beside three quarters of its limit."""
+        for each in figures:
+            allowed = 0.75 * each.limit
+            held = "" if max(each.swept, each.begun, each.made) < allowed else " EXCEEDED"
+            before = f"from its start {each.begun:.0f}, while all was made {each.made:.0f}"
+            note = f"{allowed:.0f} of {each.limit} MiB are allowed{held}; {before}"
+            sweeps = f"; {each.sweeps} sweeps until one ended" if each.sweeps > 1 else ""
+            self._add(f"sweep of {count} x {members}, peak memory: {each.function}", each.swept, "MiB", note + sweeps)
+
     def table(self) -> str:
         width = max((len(row.name) for row in self._rows), default=0)
         lines = [self._machine, ""]
@@ -172,3 +194,8 @@ class Report:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 200 or value == int(value) else f"{value:.1f}" if value >= 20 else f"{value:.2f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Median, least and greatest."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"

@@ -21,7 +21,20 @@ import psutil
 if __name__ == "__main__":  # as a script, the tree is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import aggregation, convergence, latency, locks, namespace_scopes, process, releases, rest, scopes, stack
+from tests.bench import (
+    aggregation,
+    convergence,
+    latency,
+    locks,
+    memory,
+    namespace_scopes,
+    policies,
+    process,
+    releases,
+    rest,
+    scopes,
+    stack,
+)
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
@@ -158,6 +171,17 @@ async def _locks(report: Report, *, quick: bool) -> None:
         report.locks(await locks.measure(plane, folder, releases=releases, each=5, repairs=repairs, updates=updates))
 
 
+async def _policies(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        report.policies(await policies.measure(plane, folder, *((10, 5, 2) if quick else (40, 5, 5))))
+
+
+async def _memory(report: Report, *, quick: bool) -> None:
+    count, members = 100 if quick else 1000, 5
+    with _plane() as (plane, folder):
+        report.memory(count, members, await memory.measure(plane, folder, count, members))
+
+
 def _machine(version: str) -> str:
     memory = psutil.virtual_memory().total / stack.MIB / 1024
     load = psutil.getloadavg()[0]
@@ -177,6 +201,8 @@ SECTIONS = {
     "namespace-scopes": _namespace_scopes,
     "locks": _locks,
     "process": _process,
+    "policies": _policies,
+    "memory": _memory,
 }
 
 

@@ -70,21 +70,12 @@ def _body(kind: Kind, name: str, **fields: Any) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, **fields}
 
 
-async def _quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0) -> None:
+async def _quiet(wire: Wire, for_s: float = 0.6) -> None:
     """Wait until nobody writes any more.
 
     Reads do not count: soon after the CRDs came, the garbage collector looks at the owner of every binding, twenty a second.
     """
-    deadline = time.monotonic() + within
-    before, since = stack.all_writes(await stack.request_counts(wire, RESOURCES)), time.monotonic()
-    while time.monotonic() < deadline:
-        await asyncio.sleep(min(0.2, for_s / 2))
-        now = stack.all_writes(await stack.request_counts(wire, RESOURCES))
-        if now != before:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since >= for_s:
-            return
-    raise RuntimeError("the cluster does not come to rest")
+    await stack.quiet(wire, for_s, resources=RESOURCES, of=stack.all_writes)
 
 
 def template(name: str) -> Object:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.serving.server import FUNCTIONS
 
 FUNCTION = "namespace-registration"
 OUR_RESOURCES = ("namespaces", "configmaps", "serviceaccounts", "networkpolicies", "events")
@@ -81,13 +82,23 @@ def all_writes(counts: Counts) -> float:
     return sum(count for (verb, _), count in counts.items() if verb in _WRITES)
 
 
-async def quiet(wire: Wire, for_s: float = 0.6, within: float = 120.0, *, resources: Container[str] = OUR_RESOURCES) -> None:
-    """Wait until nobody reads or writes any more: the controller manager is done with new namespaces too."""
+async def quiet(
+    wire: Wire,
+    for_s: float = 0.6,
+    within: float = 120.0,
+    *,
+    resources: Container[str] = OUR_RESOURCES,
+    of: Callable[[Counts], object] = dict,
+) -> None:
+    """Wait until nobody reads or writes any more: the controller manager is done with new namespaces too.
+
+    ``of`` says what of the counts has to stay the same.
+    """
     deadline = time.monotonic() + within
-    before, since = await request_counts(wire, resources), time.monotonic()
+    before, since = of(await request_counts(wire, resources)), time.monotonic()
     while time.monotonic() < deadline:
         await asyncio.sleep(0.2 if for_s > 0.2 else for_s / 2)
-        now = await request_counts(wire, resources)
+        now = of(await request_counts(wire, resources))
         if now != before:
             before, since = now, time.monotonic()
         elif time.monotonic() - since >= for_s:
@@ -145,6 +156,11 @@ class Up:
         """The process that serves a function."""
         return next(child for child in self.process.children() if function in child.cmdline())
 
+    def served(self) -> list[str]:
+        """The functions that run."""
+        lines = [child.cmdline() for child in self.process.children()]
+        return [name for name in FUNCTIONS if any(name in line for line in lines)]
+
     @property
     def function_url(self) -> str:
         return url_of(self.function)
@@ -179,17 +195,21 @@ def peak_mb(process: psutil.Process) -> float:
 
 
 class Cpu:
-    """CPU seconds by process since its making."""
+    """CPU seconds by process since its making; ``functions`` are all of them together."""
 
     def __init__(self, plane: ControlPlane, up: Up | None = None, function: str = FUNCTION) -> None:
-        self._processes = {name: psutil.Process(pid) for name, pid in plane_pids(plane).items()}
-        self._processes["bench"] = psutil.Process()
+        self._processes = {name: [psutil.Process(pid)] for name, pid in plane_pids(plane).items()}
+        self._processes["bench"] = [psutil.Process()]
         if up is not None:
-            self._processes["up"], self._processes["function"] = up.process, up.process_of(function)
-        self._before = {name: cpu_s(process) for name, process in self._processes.items()}
+            ours = [up.process_of(name) for name in up.served()]
+            self._processes |= {"up": [up.process], "function": [up.process_of(function)], "functions": ours}
+        self._before = self._now()
 
     def used(self) -> dict[str, float]:
-        return {name: round(cpu_s(process) - self._before[name], 2) for name, process in self._processes.items()}
+        return {name: round(now - self._before[name], 2) for name, now in self._now().items()}
+
+    def _now(self) -> dict[str, float]:
+        return {name: sum(map(cpu_s, processes)) for name, processes in self._processes.items()}
 
 
 def plane_pids(plane: ControlPlane) -> dict[str, int]:

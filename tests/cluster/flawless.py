@@ -19,7 +19,7 @@ def calming(admin: Api) -> Calm:
 
     async def calm_down(knative: Knative) -> None:
         await settle(knative, admin)
-        for function in knative.functions:
+        for function in knative.names:
             await knative.sweep(function)
         await settle(knative, admin)
 

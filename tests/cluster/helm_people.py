@@ -168,13 +168,14 @@ class HelmPeople:
         fields = f"involvedObject.kind=HelmChart,involvedObject.name={name}"
         return {event["reason"] for event in (await self.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items}
 
-    async def told(self, name: str, reason: str, *, within: float = HELM_S) -> str:
-        """Wait for an Event about a HelmChart; returns its text."""
+    async def told(self, name: str, reason: str, *, saying: str = "", within: float = HELM_S) -> str:
+        """Wait for an Event about a HelmChart, with some words in it; returns its text."""
 
         async def check() -> str:
             fields = f"involvedObject.kind=HelmChart,involvedObject.name={name}"
             found = (await self.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items
-            return next((event["message"] for event in found if event["reason"] == reason), "")
+            told = [event["message"] for event in found if event["reason"] == reason]
+            return next((text for text in told if saying in text), "")
 
         return await eventually(check, within=within, what=f"an Event {reason} on {name}")
 

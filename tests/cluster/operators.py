@@ -67,9 +67,9 @@ def workload(kind: Kind, namespace: str, name: str, made_from: Object) -> Object
 class Operators:
     """One from namespace with an operator in it, its members, and the people who administrate both."""
 
-    def __init__(self, admin: Api, home: str = "", prefix: str = "") -> None:
+    def __init__(self, admin: Api, home: str = "", prefix: str = "", eventually_s: float = SCOPES_S) -> None:
         self.admin = admin
-        self.people = People(admin, SCOPES_S)
+        self.people = People(admin, eventually_s)
         self.prefix = prefix or f"t{token()[:5]}-"
         self.home = home or f"{self.prefix}ops"
 

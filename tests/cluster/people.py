@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +17,7 @@ from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.schedule import ping_event
+from tenantry.model.duties import function_of, services_of
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import ALLOW_DELETION
 from tenantry.serving.cloudevents import encode_binary
@@ -215,12 +217,19 @@ async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, 
 
 
 async def swept(system: Knative, function: str) -> tuple[int, str]:
-    """Ask a function for a sweep; its answer."""
+    """Ask a function for a sweep, in all of its Services at once; the worst answer."""
+    return max(await asyncio.gather(*(swept_alone(system, service) for service in services_of(function))))
+
+
+async def swept_alone(system: Knative, service: str) -> tuple[int, str]:
+    """Ask one Service for its sweep."""
     pings = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).pings
-    headers, body = encode_binary(ping_event(next(each for each in pings if each.name == f"{function}-sweep")))
-    return await post(system.functions[function].url, headers, body)
+    headers, body = encode_binary(ping_event(next(each for each in pings if each.name == f"{function_of(service)}-sweep")))
+    return await post(system.functions[service].url, headers, body)
 
 
 async def tell(system: Knative, function: str, kind: Kind, name: str, namespace: str = "") -> None:
-    """Have a function look at an object, and wait until it has."""
-    assert (await post(system.functions[function].url, *look(kind, name, namespace)))[0] == 204
+    """Have a function look at an object, in all of its Services at once, and wait until it has."""
+    headers, body = look(kind, name, namespace)
+    answers = await asyncio.gather(*(post(system.functions[each].url, headers, body) for each in services_of(function)))
+    assert [status for status, _ in answers] == [204] * len(answers), answers

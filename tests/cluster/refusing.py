@@ -1,4 +1,4 @@
-"""An API server that refuses to make or to delete something, in other words each time."""
+"""An API server that refuses to make or to delete something, in other words each time; and rights that are taken away."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from times import POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, AlreadyExists, NotFound
-from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Kind, Object
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, ROLE, Kind, Object
 from tenantry.testing import eventually
 
 
@@ -41,6 +41,28 @@ async def keeping(admin: Api, kind: Kind, name: str, namespace: str = "") -> Asy
 
     async with _policy(admin, kind, "DELETE", {"name": name, "namespace": namespace}, delete):
         yield
+
+
+@asynccontextmanager
+async def lacking(admin: Api, role: str, resource: str, verbs: set[str], namespace: str = "") -> AsyncIterator[None]:
+    """A function's ClusterRole, or its Role in a namespace, without some verbs on a resource, for as long as the block lasts.
+
+    The authorizer learns of both changes after a moment.
+    """
+    kind = ROLE if namespace else CLUSTER_ROLE
+    before = await admin.get(kind, role, namespace)
+    assert before is not None
+
+    def reduced(rule: dict[str, Any]) -> dict[str, Any]:
+        return {**rule, "verbs": [verb for verb in rule["verbs"] if verb not in verbs] or ["none"]}
+
+    rules = [reduced(rule) if rule["resources"] == [resource] else rule for rule in before["rules"]]
+    assert rules != before["rules"]
+    await admin.json_patch(kind, role, namespace, [{"op": "replace", "path": "/rules", "value": rules}])
+    try:
+        yield
+    finally:
+        await admin.json_patch(kind, role, namespace, [{"op": "replace", "path": "/rules", "value": before["rules"]}])
 
 
 @asynccontextmanager

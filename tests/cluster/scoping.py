@@ -14,6 +14,7 @@ from times import SCOPES_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.model.duties import services_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -52,8 +53,8 @@ def condition_of(obj: Object | None, type_: str) -> Object:
 class Scoping(People):
     """Acts as a cluster administrator who scopes operators."""
 
-    def __init__(self, admin: Api) -> None:
-        super().__init__(admin, SCOPES_S)
+    def __init__(self, admin: Api, eventually_s: float = SCOPES_S) -> None:
+        super().__init__(admin, eventually_s)
 
     async def template(self, name: str, *roles: Object, kind: Kind = SCOPE_TEMPLATE, **spec: Any) -> Object:
         """Declare a template with these roles."""
@@ -118,13 +119,15 @@ class Scoping(People):
 
     @contextmanager
     def asleep(self, knative: Knative) -> Iterator[None]:
-        """While the function stands still: what happens then reaches it together, afterwards."""
-        pid = knative.functions[SCOPES].pid
-        os.kill(pid, signal.SIGSTOP)
+        """While the function stands still, in all its Services: what happens then reaches it together, afterwards."""
+        pids = [knative.functions[service].pid for service in services_of(SCOPES)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            os.kill(pid, signal.SIGCONT)
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     async def role_when(self, name: str, holds: Callable[[Object], Any] = lambda _: True) -> Object:
         """Wait for a ClusterRole."""

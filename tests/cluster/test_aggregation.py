@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 from flawless import Calm, flawless
-from people import C1, OPERATED, PROJECT_ID, People
-from rights import AGGREGATE_FROM, AGGREGATION, CLEANUP, RBAC, ROLE_OF, Everywhere, Project, account, group, named, user
+from people import C1, OPERATED, PROJECT_ID, People, token
+from rights import AGGREGATE_FROM, AGGREGATION, CLEANUP, DUMMY, RBAC, ROLE_OF, Everywhere, Project, account, group, named, user
 from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING
+from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING, annotations_of
+from tenantry.model.names import PROJECT_CHART
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
@@ -317,6 +318,33 @@ async def test_the_older_of_two_charts_has_the_release(
     await people.label(project.place, {PROJECT_ID: rival.id})
     await aggregation.sweep(AGGREGATION)
     await project.bound("User bob")
+
+
+@pytest.mark.check("a-36")
+async def test_an_older_chart_that_asks_later_takes_nothing(people: People, aggregation: Knative, calm: Calm) -> None:
+    """Who has the release name keeps it: rights in its namespace follow the people of its project as before."""
+    run = token()
+    older = Project(people, f"0{run}", chart=f"demo-{run}")  # of two of the same second the first by name is older
+    project = Project(people, f"1{run}", chart=older.chart)
+    await older.set_up(version="other.example/v1", place=False)
+    await project.set_up()
+    await project.role()
+    await older.bind("bob", "admin", user("bob"))
+    made_for = {PROJECT_CHART: f"{project.home}/{project.chart}"}
+    await people.label(project.place, made_for, "annotations")
+    await project.bind("alice", "admin", user("alice"))
+    await project.bound("User alice")
+
+    await people.edit(PROJECT_HELM_CHART, older.chart, older.home, ("replace", "/spec/helmApiVersion", DUMMY))
+    await calm(aggregation)
+    await project.bind("carol", "admin", user("carol"))
+    await project.bound("User alice", "User carol")
+    await project.unbind("alice")
+    await project.bound("User carol")
+    await calm(aggregation)
+    found = await project.binding()
+    assert found is not None
+    assert annotations_of(found)[PROJECT_CHART] == made_for[PROJECT_CHART]
 
 
 async def test_foreign_namespace_of_that_name_is_left_alone(people: People, aggregation: Knative, admin: Api, calm: Calm) -> None:

@@ -65,7 +65,7 @@ async def test_get_is_none_for_what_is_not_there(api: Api, namespace: str) -> No
 
 async def test_list_pages_until_the_end(api: Api, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list follows its continue tokens, and its items carry apiVersion and kind."""
-    monkeypatch.setattr("tenantry.api.client.PAGE_SIZE", 3)
+    monkeypatch.setattr("tenantry.model.limits.PAGE_OBJECTS", 3)
     for number in range(10):
         await api.apply(CONFIG_MAP, config_map(namespace, f"page-{number}"))
 
@@ -74,6 +74,65 @@ async def test_list_pages_until_the_end(api: Api, namespace: str, monkeypatch: p
     assert [item["metadata"]["name"] for item in listing.items] == [f"page-{number}" for number in range(10)]
     assert {(item["apiVersion"], item["kind"]) for item in listing.items} == {("v1", "ConfigMap")}
     assert int(listing.resource_version) > 0
+
+
+async def test_a_list_of_large_objects_is_read_in_pages_by_bytes(
+    api: Api, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer of several objects is larger than the budget; one that is larger than all of it is read by itself."""
+    monkeypatch.setattr("tenantry.model.limits.PAGE_BYTES", 100_000)
+    sizes = [20_000] * 12 + [150_000] + [100] * 12
+    for number, size in enumerate(sizes):
+        body = config_map(namespace, f"large-{number:02}", text="x" * size)
+        await api.apply(CONFIG_MAP, {**body, "metadata": {**body["metadata"], "labels": {"large": "yes"}}})
+    pages: list[tuple[int, int]] = []
+    sized = api._sized
+
+    async def seen(*arguments: Any, most: int = 0, **more: Any) -> tuple[Object, int]:
+        page, size = await sized(*arguments, most=most, **more)
+        pages.append((len(page["items"]), size))
+        return page, size
+
+    monkeypatch.setattr(api, "_sized", seen)
+    for version in ("", (await api.list(CONFIG_MAP, namespace, limit=1)).resource_version):
+        pages.clear()
+        kept: list[str] = []
+
+        def keep(item: Object, kept: list[str] = kept) -> Object:
+            kept.append(item["metadata"]["name"])
+            return {"length": len(item["data"]["text"])}
+
+        listing = await api.list(CONFIG_MAP, namespace, label_selector="large=yes", not_older_than=version, keep=keep)
+        assert [item["length"] for item in listing.items] == sizes
+        assert kept == [f"large-{number:02}" for number in range(len(sizes))]
+        assert all(size <= 100_000 or items == 1 for items, size in pages), pages
+        assert max(items for items, _ in pages) > 1
+    few = await api.list(CONFIG_MAP, namespace, label_selector="large=yes", limit=7)
+    assert (len(few.items), few.complete) == (7, False)
+
+
+async def test_what_is_kept_of_a_kind_is_kept_of_every_answer(control_plane: Any, admin: Api, namespace: str) -> None:
+    """Get, list, create, apply and patch answer with what is kept of the kind; other kinds are whole."""
+
+    def bare(obj: Object) -> Object:
+        return {name: value for name, value in obj.items() if name != "data"}
+
+    await admin.create(CONFIG_MAP, config_map(namespace, "whole", text="x"))
+    await admin.create(SECRET, {"metadata": {"name": "whole", "namespace": namespace}, "stringData": {"text": "x"}})
+    async with await Api.connect(field_manager="tests", kubeconfig=control_plane.kubeconfig, keeps={CONFIG_MAP: bare}) as api:
+        answers = [
+            await api.get(CONFIG_MAP, "whole", namespace),
+            *(await api.list(CONFIG_MAP, namespace, field_selector="metadata.name=whole")).items,
+            await api.create(CONFIG_MAP, config_map(namespace, "created", text="x")),
+            await api.apply(CONFIG_MAP, config_map(namespace, "applied", text="x")),
+            await api.json_patch(CONFIG_MAP, "whole", namespace, [{"op": "add", "path": "/data/more", "value": "y"}]),
+        ]
+        secret = await api.get(SECRET, "whole", namespace)
+    assert [("data" in (answer or {}), (answer or {})["metadata"]["name"]) for answer in answers] == [
+        (False, name) for name in ("whole", "whole", "created", "applied", "whole")
+    ]
+    assert secret is not None
+    assert "data" in secret
 
 
 async def test_list_selects_by_label_and_field(api: Api, namespace: str) -> None:
@@ -92,7 +151,7 @@ async def test_list_selects_by_label_and_field(api: Api, namespace: str) -> None
 
 async def test_list_that_is_no_older_than_another(api: Api, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has all that the version has that it names, page by page where the server pages."""
-    monkeypatch.setattr("tenantry.api.client.PAGE_SIZE", 2)
+    monkeypatch.setattr("tenantry.model.limits.PAGE_OBJECTS", 2)
     for number in range(5):
         await api.apply(CONFIG_MAP, config_map(namespace, f"at-least-{number}"))
     first = await api.list(CONFIG_MAP, namespace, field_selector="metadata.name!=kube-root-ca.crt")

@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest_asyncio
 from flawless import Calm
 from one_function import ready, serving
 from people import C1, CHART_CONFIG_MAP, FUNCTION, POLICY, People, condition_of, look, marks, marks_of, post, registration, token
+from refusing import lacking
 from slow_proxy import Gate
 from times import DEAD_LETTER_S, PROJECTS_S
 
@@ -24,7 +24,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.knative import Knative
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
+from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.charts import READ_BY
 from tenantry.serving.dead_letters.letter import Letter
@@ -117,24 +117,6 @@ async def test_killed_function_is_made_up_for(system: Knative, people: People, a
 # -- rights and tokens -----------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def _without(admin: Api, resource: str, verbs: set[str]) -> AsyncIterator[None]:
-    """The function's ClusterRole without some verbs on a resource, for as long as the block lasts."""
-    role = await admin.get(CLUSTER_ROLE, RIGHTS)
-    assert role is not None
-
-    def reduced(rule: dict[str, Any]) -> dict[str, Any]:
-        return {**rule, "verbs": [verb for verb in rule["verbs"] if verb not in verbs] or ["none"]}
-
-    rules = [reduced(rule) if rule["resources"] == [resource] else rule for rule in role["rules"]]
-    assert rules != role["rules"]
-    await admin.json_patch(CLUSTER_ROLE, RIGHTS, "", [{"op": "replace", "path": "/rules", "value": rules}])
-    try:
-        yield
-    finally:
-        await admin.json_patch(CLUSTER_ROLE, RIGHTS, "", [{"op": "replace", "path": "/rules", "value": role["rules"]}])
-
-
 async def _answer(knative: Knative, name: str, status: int) -> str:
     """Look at a namespace until the answer has this status; the authorizer learns of a change after a moment."""
 
@@ -151,7 +133,7 @@ async def test_missing_right_to_write_is_told_and_heals(system: Knative, people:
     name = registration(project)
     await people.namespace(f"b1-{other}", other)
     await people.registered(other)
-    async with _without(admin, "configmaps", {"create", "patch"}):
+    async with lacking(admin, RIGHTS, "configmaps", {"create", "patch"}):
         await people.namespace(f"a1-{project}", project)
         text = await _answer(system, f"a1-{project}", 503)
         told = condition_of(await people.until(NAMESPACE, name, "", condition_of))
@@ -175,7 +157,7 @@ async def test_missing_right_to_write_is_told_and_heals(system: Knative, people:
 async def test_missing_right_to_read_is_named(system: Knative, people: People, admin: Api, calm: Calm) -> None:
     """Without the right to read, answer, dead letter and a Warning name the right; afterwards all goes on."""
     (project,) = _projects(1)
-    async with _without(admin, "namespaces", {"get"}):
+    async with lacking(admin, RIGHTS, "namespaces", {"get"}):
         text = await _answer(system, f"a1-{project}", 503)
         await people.namespace(f"a1-{project}", project)
     await _answer(system, f"a1-{project}", 204)
@@ -192,7 +174,7 @@ async def test_missing_right_to_read_is_named(system: Knative, people: People, a
 async def test_dead_letter_names_the_missing_right(system: Knative, people: People, admin: Api, calm: Calm) -> None:
     """An event that is given up for want of a right is kept with the right's name, and a sweep makes up for it."""
     (project,) = _projects(1)
-    async with _without(admin, "configmaps", {"get", "create", "patch"}):
+    async with lacking(admin, RIGHTS, "configmaps", {"get", "create", "patch"}):
         await people.namespace(f"a1-{project}", project)
 
         async def given_up() -> list[Letter]:

@@ -209,4 +209,4 @@ async def test_very_many_dashboards_keep_nobody_waiting(system: Knative, owners:
     assert answered
     told = await owners.told(name, project, "Deployed")
     assert len(told["status"]["dashboardValues"]) == 1000
-    assert "those after the first 1000" in told["status"]["statusMessage"]
+    assert "the keys after the first 1,000" in told["status"]["statusMessage"]

@@ -16,15 +16,17 @@ import pytest_asyncio
 import yaml
 from aiohttp import web
 from flawless import flawless
-from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, helm_chart, is_alive
+from helm_people import CORE_EVENT, FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, helm_chart, is_alive
 from locking import PRIORITY_CLASS, end_hook, pod_hook
 from people import People, token
+from refusing import lacking
 from times import HELM_S
 
 from tenantry.local.control_plane import Lines, ensure_helm
 from tenantry.local.knative import Knative
 from tenantry.local.processes import free_port
 from tenantry.model.conditions import find_condition
+from tenantry.model.duties import service_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -41,9 +43,11 @@ from tenantry.model.kinds import (
     annotations_of,
     is_terminating,
 )
-from tenantry.model.names import CHART_LABEL
+from tenantry.model.names import CHART_LABEL, SYSTEM_NAMESPACE
+from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
+SERVICE = service_of(FUNCTION, "helm-jobs")
 CONFIG: dict[str, Any] = {
     "helmProjectOperator": {
         "systemNamespace": SYSTEM,
@@ -485,6 +489,33 @@ async def test_rights_that_a_killed_process_left_are_swept(helm: HelmPeople, sys
     assert await helm.admin.get(ROLE_BINDING, theirs["metadata"]["name"], place) is not None
 
 
+async def test_a_job_that_may_not_be_deleted_says_so(helm: HelmPeople) -> None:
+    """What a HelmChart left may not be deleted for want of a right: its Warning names right and file, and it goes with that."""
+    name = f"kept-{token()}"
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "helm", "image": "none"}]}}
+    metadata = {"name": f"helm-delete-{name}", "namespace": SYSTEM, "labels": {CHART_LABEL: name}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"suspend": True, "template": template}}
+
+    async def warned() -> str:
+        fields = f"involvedObject.name=helm-delete-{name},type=Warning,reason=CleanUpFailed"
+        return next((each["message"] for each in (await helm.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items), "")
+
+    async def revoked() -> bool:
+        asked = {"verb": "delete", "group": "batch", "resource": "jobs", "namespace": SYSTEM}
+        spec = {"user": f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE}", "resourceAttributes": asked}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        answer = await helm.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, review)
+        return not answer["status"]["allowed"]
+
+    async with lacking(helm.admin, f"tenantry-{SERVICE}", "jobs", {"delete"}, SYSTEM):
+        await eventually(revoked, what="the right is gone")
+        await helm.admin.apply(JOB, job, manager=f"tenantry-{FUNCTION}")
+        text = await eventually(warned, what="a Warning on the Job")
+    assert "cannot delete resource" in text
+    assert f"knative/{SERVICE}/rights.yaml" in text
+    await helm.gone(JOB, f"helm-delete-{name}")
+
+
 async def test_without_its_namespace_a_narrow_chart_waits(helm: HelmPeople, system: Knative) -> None:
     """Nobody can be given rights in a namespace that is not there: that is told, and the release comes with the namespace."""
     name = f"homeless-{token()}"
@@ -565,7 +596,7 @@ async def test_what_holds_up_a_deletion_is_told_and_stays(helm: HelmPeople) -> N
     taken = await helm.says(name, "NameTaken", current=False)
     assert taken["status"] == "True"
     assert f"ClusterRoleBinding {binding}" in taken["message"]
-    assert "take the other subjects off it" in await helm.told(name, "NameTaken")
+    await helm.told(name, "NameTaken", saying="take the other subjects off it")
     after = await helm.people.get(CLUSTER_ROLE_BINDING, binding)
     assert after["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
     assert await helm.admin.get(JOB, f"helm-delete-{name}", SYSTEM) is None

@@ -136,7 +136,7 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
             assert {each["spec"]["policyName"] for each in bindings} == names
             return in_force, names
 
-        others = {fence for fence in policy_names() - guard_names() if fence.endswith(("-scope-binding", "-sources"))}
+        others = {fence for fence in policy_names() - guard_names() if "-scope-binding" in fence or fence.endswith("-sources")}
         fences = others | (guard_names() - {GUARD})
         assert await policies_after() == (True, fences | {GUARD})
         assert [line for line in said if GUARD in line]
@@ -148,3 +148,20 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
         assert await policies_after(["all"]) == (False, set())
         assert await policies_after(guard_names()) == (False, others)
         await policies_after(["all"])
+
+
+async def test_an_identity_of_before_is_taken_away(control_plane: ControlPlane, admin: Api) -> None:
+    """That of all sources together goes with its rights, if it is ours; each function's sources have one of their own."""
+    name, labels = "tenantry-source", {"app.kubernetes.io/part-of": "tenantry"}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    old = {"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, "metadata": {"name": name}, "rules": rules}
+    said: list[str] = []
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+        await admin.create(CLUSTER_ROLE, old)
+        await install(api, ["rbac-aggregation"], Config(), said.append)
+        assert await admin.get(CLUSTER_ROLE, name) is not None, "somebody else's"
+        await admin.apply(CLUSTER_ROLE, {**old, "metadata": {"name": name, "labels": labels}})
+        await install(api, ["rbac-aggregation"], Config(), said.append)
+    assert await admin.get(CLUSTER_ROLE, name) is None
+    assert await admin.get(CLUSTER_ROLE, f"{name}-rbac-aggregation") is not None
+    assert [line for line in said if line.startswith(f"removed ClusterRole {name}:")]

@@ -85,7 +85,7 @@ async def _story(system: Knative, admin: Api, run: str) -> AsyncIterator[None]:
 
 async def _end(system: Knative, admin: Api, run: str) -> dict[str, Any]:
     await settle(system, admin)
-    for function in system.functions:
+    for function in system.names:
         await system.sweep(function)
     await settle(system, admin)
     return await normalised(admin, KINDS, containing=run)

@@ -30,7 +30,7 @@ async def test_restart_that_failed_is_made_good(
     admin: Api, people: People, identity: Callable[..., Awaitable[Path]], tmp_path: Path
 ) -> None:
     """When the API server fails while a workload is restarted, the next try restarts it: the ConfigMap remembers."""
-    function = await identity("scope-binding")
+    function = await identity("scope-binding-namespace-scopes")
     own = Operators(admin)
     await own.begin(1)
     await own.scope(1)

@@ -349,7 +349,7 @@ async def test_restarts_change_nothing(owners: Owners, deploying: Knative, proje
     for _ in range(restarts):
         await asyncio.gather(*(function.stop() for function in deploying.functions.values()))
         await asyncio.gather(*(function.start() for function in deploying.functions.values()))
-        for function in deploying.functions:
+        for function in deploying.names:
             await deploying.sweep(function)
         assert await seen() == before
     await settle(deploying, owners.admin)

@@ -89,7 +89,7 @@ async def test_no_template_hands_out_cluster_admin(scopes: Knative, scoping: Sco
     with pytest.raises(Invalid, match="should match"):
         await scoping.template(f"st-{test}", role("system:node", subjects=[EVE]))
     # Not in the schema's list: ClusterRoles that are there all the same, ours and the cluster's.
-    for name in ("tenantry-scope-binding", "tenantry-source"):
+    for name in ("tenantry-scope-binding", "tenantry-source-scope-binding"):
         eve = {"kind": "User", "name": f"eve-{test}"}
         await scoping.template(f"st-{name}-{test}", role(name, subjects=[eve]))
         await scoping.instance(f"si-{name}-{test}", f"st-{name}-{test}")

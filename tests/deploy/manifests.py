@@ -21,6 +21,7 @@ import yaml
 
 from tenantry.local.manifests import spec_of
 from tenantry.local.specs import SourceSpec
+from tenantry.model.duties import all_services
 from tenantry.model.kinds import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +185,11 @@ def sources(found: list[Document]) -> list[tuple[Document, SourceSpec]]:
 def functions() -> list[str]:
     """The names of the functions, with dashes, from the folders of their packages."""
     return sorted(path.parent.name.replace("_", "-") for path in ROOT.glob("functions/*/__init__.py"))
+
+
+def services() -> list[str]:
+    """The Services of the functions, which are also the names of their identities."""
+    return sorted(all_services(functions()))
 
 
 def guessed_plural(kind: str) -> str:

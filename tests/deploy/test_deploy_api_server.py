@@ -56,7 +56,7 @@ async def test_pods_fit_the_restricted_profile(admin: Api, system: str) -> None:
 
 
 FUNCTION = "namespace-registration"
-SOURCE = "tenantry-source"
+SOURCE = "tenantry-source-namespace-registration"
 SINK, LETTERS = "dead-letters", "tenantry-dead-letters"
 CHART_MAP = "dummy.cattle.io.v1alpha1"
 RIGHTS = [

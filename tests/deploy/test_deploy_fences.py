@@ -6,6 +6,8 @@ import asyncio
 import copy
 from typing import Any
 
+import manifests
+import pytest
 from manifests import Document
 
 from release_provisioning.jobs.manifest import IMAGE
@@ -16,14 +18,8 @@ from tenantry.testing import eventually
 from tenantry.testing.fences import entries, fence_files
 
 FENCE = "tenantry-fence-"
-IDENTITIES = {
-    "namespace-registration": ["namespace-registration"],
-    "release-provisioning": ["release-provisioning"],
-    "rbac-aggregation": ["rbac-aggregation"],
-    "scope-binding": ["scope-binding"],
-    "lock-enforcement": ["lock-enforcement"],
-    "sources": ["tenantry-source", "tenantry-lock-source"],
-}
+SOURCES = sorted({spec.service_account_name for _, spec in manifests.sources(manifests.documents())})
+IDENTITIES = {**{each: [each] for each in manifests.services()}, "sources": SOURCES}
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
 UNBOUNDED = {"events", "subjectaccessreviews"}
 """What gives nobody anything: told, and asked.  The status of our kinds is only status; that of a namespace is more."""
@@ -62,7 +58,7 @@ def test_every_identity_has_its_fence(installation: list[Document]) -> None:
 def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> None:
     """Whatever the rights of a function let it write, its fence looks at."""
     rules: dict[str, list[dict[str, Any]]] = {}
-    for d in installed:
+    for d in [*installed, *manifests.resolve(manifests.ROOT / "knative" / "olm")]:
         if d.kind in ("ClusterRole", "Role") and d.name.startswith("tenantry-"):
             rules.setdefault(d.name.removeprefix("tenantry-"), []).extend(d.body.get("rules") or ())
     for identity, fence in fences(installed).items():
@@ -96,9 +92,10 @@ def test_lists_are_in_order() -> None:
         assert len(lines) == len(set(lines)), function
 
 
-def test_the_image_of_jobs_is_that_of_this_version() -> None:
+@pytest.mark.parametrize("function", ["release-provisioning", "release-provisioning-helm-jobs"])
+def test_the_image_of_jobs_is_that_of_this_version(function: str) -> None:
     """The fence allows the image that the function takes without a configured one."""
-    found = entries(fence_files()["release-provisioning"].read_text())
+    found = entries(fence_files()[function].read_text())
     assert [each.value for each in found if each.list == "images"] == [IMAGE]
 
 

@@ -12,7 +12,7 @@ STOCK = {
     ("ConfigMap", "knative-eventing", "config-br-default-channel"),
     ("ConfigMap", "knative-eventing", "kafka-broker-config"),
 }
-PARTS = {"crds", "base", "config", "dead-letters", "guards", "triggers", *manifests.functions()}
+PARTS = {"crds", "base", "config", "dead-letters", "guards", "triggers", *manifests.services()}
 LEFT_OUT = {"knative/overlays/without-guards": {"guards"}}
 """Of overlays that are there to leave a part out, which."""
 

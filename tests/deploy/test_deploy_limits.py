@@ -405,7 +405,7 @@ async def test_requests_of_our_identities_have_a_share_of_their_own(
     uids = {name: schema["metadata"]["uid"] for name, schema in schemas.items() if schema}
     who = {
         (SYSTEM, "release-provisioning"): "tenantry",
-        (SYSTEM, "tenantry-source"): "tenantry",
+        (SYSTEM, "tenantry-source-release-provisioning"): "tenantry",
         (HELM, "helm-shop"): "tenantry-helm",
         (system, "default"): "service-accounts",
     }
@@ -453,7 +453,7 @@ def test_pages_and_manifests_say_the_same_about_memory(documents: list[Document]
     services = [d for d in documents if d.kind in ("Service", "Deployment") and "template" in d.spec]
 
     assert {d.name for d in services} == figures.keys()
-    assert {*manifests.functions()} < figures.keys()
+    assert {*manifests.services()} < figures.keys()
     for service in services:
         (container,) = service.spec["template"]["spec"]["containers"]
         cpu, memory, limit, measured = figures[service.name]

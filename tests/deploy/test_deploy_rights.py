@@ -13,6 +13,7 @@ from tenantry.local.install import for_charts
 from tenantry.model.config import Config
 
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
+OLM = manifests.ROOT / "knative" / "olm"
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
@@ -26,15 +27,18 @@ MAY_READ = {"tenantry-lock-enforcement": {"secrets"}, "tenantry-lock-source": {"
 GIVES_RIGHTS = {
     ("tenantry-rbac-aggregation", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-rbac-aggregation", "roles"): {"bind"},
-    ("tenantry-release-provisioning", "clusterroles"): {"bind"},  # the account of a Job that runs Helm gets the configured role
-    ("tenantry-release-provisioning", "clusterrolebindings"): {"create", "patch", "delete"},
-    ("tenantry-release-provisioning", "rolebindings"): {"create", "patch", "delete"},  # in the namespace of the release
+    ("tenantry-release-provisioning-helm-jobs", "clusterroles"): {
+        "bind"
+    },  # the account of a Job that runs Helm gets the configured role
+    ("tenantry-release-provisioning-helm-jobs", "clusterrolebindings"): {"create", "patch", "delete"},
+    ("tenantry-release-provisioning-helm-jobs", "rolebindings"): {"create", "patch", "delete"},  # in the namespace of the release
     ("tenantry-scope-binding", "clusterroles"): {"create", "patch", "delete", "bind", "escalate"},
     ("tenantry-scope-binding", "rolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding-namespace-scopes", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding", "clusterrolebindings"): {"create", "patch", "delete"},
-    ("tenantry-scope-binding", "roles"): {"create", "patch", "delete", "bind", "escalate"},
-    ("tenantry-scope-binding", "pods"): {"delete"},
-    ("tenantry-scope-binding", "deployments"): {"patch"},
+    ("tenantry-scope-binding-namespace-scopes", "roles"): {"create", "patch", "delete", "bind", "escalate"},
+    ("tenantry-scope-binding-namespace-scopes", "pods"): {"delete"},
+    ("tenantry-scope-binding-namespace-scopes", "deployments"): {"patch"},
     ("tenantry-scope-binding", "scopetemplates/finalizers"): {"update"},  # owner references that block: admission asks for it
     ("tenantry-scope-binding", "scopeinstances/finalizers"): {"update"},
 }
@@ -115,13 +119,17 @@ def test_every_rule_says_why() -> None:
 
 
 def test_each_function_has_its_own_identity(installed: list[Document]) -> None:
-    """Each role is bound to one service account, and no two functions share one."""
+    """Each role is bound to one service account, and no two functions share one, nor do duties that run apart."""
     aggregated = {d.name for d in installed if d.kind == "ClusterRole" and "aggregationRule" in d.body}
     every = [d for d in installed if d.kind == "ClusterRoleBinding"]
     bindings = [d for d in every if d.body["roleRef"]["name"] not in aggregated]
     accounts = [subject["name"] for d in bindings for subject in d.body["subjects"]]
 
-    assert sorted(accounts) == sorted({"tenantry-source", "tenantry-lock-source", *manifests.functions()})
+    sourcing = {spec.service_account_name for _, spec in sources(installed)}
+    assert sorted(accounts) == sorted({*sourcing, *manifests.services()} - {"scope-binding-olm"})
+    switched_on = [d for d in manifests.resolve(OLM) if d.kind == "ClusterRoleBinding"]
+    accounts = [subject["name"] for d in switched_on for subject in d.body["subjects"]]
+    assert sorted(accounts) == ["scope-binding-olm", "tenantry-source-scope-binding-olm"]
     assert all(len(d.body["subjects"]) == 1 for d in every)
     assert sorted(d.body["roleRef"]["name"] for d in bindings) == sorted(roles(installed))
 
@@ -139,17 +147,22 @@ def test_what_people_get(installed: list[Document]) -> None:
 
 
 def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
-    """The identity of a source may read every kind that the source watches, and may do nothing else."""
-    accounts = ("tenantry-source", "tenantry-lock-source")
-    switched_on = manifests.resolve(manifests.ROOT / "knative" / "olm")
-    for source, spec in sources([*installation, *switched_on]):
-        assert spec.service_account_name in accounts
-        rules = roles(installation)[spec.service_account_name]
-        for watched in spec.resources:
-            group = watched.api_version.rpartition("/")[0]
-            assert allows(rules, group, guessed_plural(watched.kind)) == READ, f"{source}: {watched}"
-    for account in accounts:
-        assert {verb for rule in roles(installation)[account] for verb in rule["verbs"]} == READ
+    """The identity of a source may read exactly the kinds that its function's sources watch, and may do nothing else.
+
+    lock-enforcement's sees more: what selects the namespaces of locked objects.
+    """
+    everything = [*installation, *manifests.resolve(OLM)]
+    watched: dict[str, set[tuple[str, str]]] = {}
+    for _, spec in sources(everything):
+        kinds = {(each.api_version.rpartition("/")[0], guessed_plural(each.kind)) for each in spec.resources}
+        watched.setdefault(spec.service_account_name, set()).update(kinds)
+    for account, kinds in watched.items():
+        rules = roles(everything)[account]
+        for kind in kinds:
+            assert allows(rules, *kind) == READ, f"{account}: {kind}"
+        assert {verb for rule in rules for verb in rule["verbs"]} == READ
+        named = {(group, plural) for rule in rules for group in rule["apiGroups"] for plural in rule["resources"]}
+        assert named - kinds == ({("", "namespaces")} if account == "tenantry-lock-source" else set()), account
 
 
 def test_chart_config_maps_are_named_in_the_rights(installed: list[Document]) -> None:
@@ -172,7 +185,7 @@ def test_cluster_roles_of_levels_are_named_in_the_rights(installed: list[Documen
 
 def test_roles_of_helms_jobs_are_named_in_the_rights(installed: list[Document]) -> None:
     """The function may bind the ClusterRoles that the configuration names for Helm's Jobs, and no others."""
-    rules = roles(installed)["tenantry-release-provisioning"]
+    rules = roles(installed)["tenantry-release-provisioning-helm-jobs"]
     found = [set(rule["resourceNames"]) for rule in rules if "bind" in rule["verbs"]]
 
     assert found == [set(Config.model_validate(config()).job_cluster_roles)]
@@ -180,7 +193,7 @@ def test_roles_of_helms_jobs_are_named_in_the_rights(installed: list[Document]) 
 
 def test_without_cluster_admin_nobody_binds_in_all_namespaces(installed: list[Document]) -> None:
     """Where the configuration says it nowhere, an installation has neither the rule that binds it nor the one that names it."""
-    (role,) = (d.body for d in installed if (d.kind, d.name) == ("ClusterRole", "tenantry-release-provisioning"))
+    (role,) = (d.body for d in installed if (d.kind, d.name) == ("ClusterRole", "tenantry-release-provisioning-helm-jobs"))
     narrow = Config.model_validate({"helmProjectOperator": {"helmController": {"administratorsClusterRole": ""}}})
     rules = for_charts(role, narrow)["rules"]
 

@@ -17,6 +17,8 @@ import pytest
 from croniter import croniter
 from manifests import Document, guessed_plural, seconds, sources
 
+from tenantry.model.duties import function_of, services_of
+
 DIALECTS = {"exact", "prefix", "suffix", "all", "any", "not", "cesql"}
 CLUSTER_SCOPED = manifests.CLUSTER_SCOPED
 MODES = {"Resource": "resource", "Reference": "ref"}
@@ -115,7 +117,7 @@ def test_each_trigger_writes_its_delivery_out(installation: list[Document]) -> N
     assert set(delivery) == {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
     assert delivery["backoffPolicy"] == "exponential"
     for trigger in triggers:
-        function = trigger.spec["subscriber"]["ref"]["name"]
+        function = function_of(trigger.spec["subscriber"]["ref"]["name"])
         sink = {**delivery["deadLetterSink"], "uri": f"/{function}"}  # Knative's own attributes do not always say who gave up
         assert trigger.spec["delivery"] == {**delivery, "deadLetterSink": sink}, str(trigger)
         assert delivery["deadLetterSink"]["ref"] != trigger.spec["subscriber"]["ref"], f"{trigger} is its own dead end"
@@ -230,12 +232,17 @@ def test_every_source_is_installed_or_switched_on(documents: list[Document]) -> 
 
 
 def test_every_change_reaches_its_function(documents: list[Document]) -> None:
-    """Every event of a source passes exactly one Trigger of its function, in either mode and whatever happened."""
+    """Every event of a source passes one Trigger of each Service of its function that it concerns, and there is such a one.
+
+    In either mode and whatever happened.
+    """
     for source, spec in sources(documents):
-        function = source.body["metadata"]["labels"]["app.kubernetes.io/name"]
+        service = source.body["metadata"]["labels"]["app.kubernetes.io/name"]
         for watched in spec.resources:
             for event in events_about(watched.api_version, watched.kind, dict(spec.ce_overrides.extensions)):
-                assert receivers(documents, event).count(function) == 1, f"{source}: {event}"
+                heard = [each for each in receivers(documents, event) if function_of(each) == function_of(service)]
+                assert heard, f"{source}: {event}"
+                assert len(heard) == len(set(heard)), f"{source}: {event}"
 
 
 def events_about(api_version: str, kind: str, extensions: dict[str, str]) -> list[dict[str, str]]:
@@ -273,15 +280,17 @@ EARLIER = {
 
 @pytest.mark.parametrize("name", EARLIER)
 def test_sources_of_an_earlier_installation_are_still_heard(documents: list[Document], name: str) -> None:
-    """Whatever a source that an upgrade left behind tells still reaches its function, once, without the folders for OLM."""
+    """Whatever a source that an upgrade left behind tells still reaches its function, and each Service of it once."""
     function = next(each for each in manifests.functions() if name.startswith(each))
     extensions = {"locked": "records"} if name == "lock-enforcement-records" else {"watch": function}
-    installed = manifests.resolve(manifests.ROOT / "knative")
 
     assert name in {source.name for source in of_kind(documents, "ContainerSource")}
     for api_version, kind in EARLIER[name]:
         for event in events_about(api_version, kind, extensions):
-            assert receivers(installed, event).count(function) == 1, event
+            heard = receivers(documents, event)
+            assert heard, event
+            assert len(heard) == len(set(heard)), event
+            assert function in {function_of(service) for service in heard}, event
 
 
 def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
@@ -297,14 +306,24 @@ def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
     assert all(len(set(selections)) == len(selections) for selections in heard.values()), heard
 
 
+UNITS = {
+    "release-provisioning": "projects",
+    "release-provisioning-helm-jobs": "jobs",
+    "scope-binding": "scopes",
+    "scope-binding-namespace-scopes": "namespace-scopes",
+    "scope-binding-olm": "olm",
+}
+"""Of each Service that runs apart from others of its function the unit."""
+
+
 @pytest.mark.parametrize("function", manifests.functions())
 def test_every_function_sweeps_and_takes_requests(documents: list[Document], function: str) -> None:
-    """Each function gets its own schedule event and its own requests, and no other function's."""
-    for kind in (
-        {"type": "dev.knative.sources.ping", "resync": function},
-        {"type": "dev.tenantry.reconcile.requested", "function": function},
-    ):
-        assert receivers(documents, kind) == [function]
+    """Each function gets its own schedule event, in all of its Services, and its own requests, and no other function's."""
+    services = services_of(function)
+    assert sorted(receivers(documents, {"type": "dev.knative.sources.ping", "resync": function})) == sorted(services)
+    for service in services:
+        asked = {"type": "dev.tenantry.reconcile.requested", "function": function}
+        assert receivers(documents, {**asked, "unit": UNITS.get(service, "any")}) == [service]
 
 
 @pytest.mark.parametrize(
@@ -347,5 +366,5 @@ def test_all_of_one_file_belongs_to_one_function(documents: list[Document]) -> N
     """Names and labels in a function's trigger file are the function's own."""
     for document in documents:
         if document.path.parts[0] == "triggers":
-            assert document.body["metadata"]["labels"]["app.kubernetes.io/name"] == document.path.stem
+            assert function_of(document.body["metadata"]["labels"]["app.kubernetes.io/name"]) == document.path.stem
             assert document.name.startswith(f"{document.path.stem}-")

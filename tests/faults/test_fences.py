@@ -63,7 +63,7 @@ async def test_a_request_that_a_fence_does_not_know_is_found(
 
 async def test_the_log_has_nothing_of_what_secrets_hold(identity: Identity, admin: Api, audit_log: AuditLog) -> None:
     """Writes are recorded with their bodies, but Secrets by name alone."""
-    kubeconfig = await identity("release-provisioning")
+    kubeconfig = await identity("release-provisioning-helm-jobs")
     mark, name = secrets.token_hex(8), f"chart-values-{secrets.token_hex(4)}"
     async with await Api.connect(field_manager="tenantry-release-provisioning", kubeconfig=kubeconfig) as function:
         for kind, prefix in ((SECRET, ""), (CONFIG_MAP, "chart-content-")):

@@ -86,7 +86,7 @@ async def accepted(fuzzing: Fuzzing, kind: Kind, value: dict[str, Any], *, its_o
     marks = [len(proxy.recording) for proxy in fuzzing.arena.proxies]
     async with Poster() as poster:
         event = reference_event(kind.api_version, kind.kind, namespace, name)
-        status = await HttpSink(poster, fuzzing.arena.pool.shared[0].url)(event)
+        status = await HttpSink(poster, next(iter(fuzzing.arena.pool.shared[0].urls.values())))(event)
     assert status < 500, f"the function answers {status}"
     for proxy, mark in zip(fuzzing.arena.proxies, marks, strict=True):
         assert its_own or not proxy.recording.writes(mark, effective=True), (

@@ -68,7 +68,7 @@ async def test_the_matrix_finds_a_seeded_bug(bug: str) -> None:
 async def test_the_arena_is_for_tests_of_ones_own(fault_arena: Callable[..., Awaitable[Arena]]) -> None:
     """An event that the player loses comes to nothing, and a sweep makes up for it."""
     arena = await fault_arena(load_workload("namespace-registration", WORKLOADS))
-    run, lane = await arena.open(arena.pool.shared[0].url)
+    run, lane = await arena.open(arena.pool.shared[0])
     lane.disturb()
     lane.policy = Drop(lambda _: True)
     await run.apply("Namespace", "a-@", labels={"field.cattle.io/projectId": "p-@"})

@@ -24,6 +24,7 @@ from tenantry.model.names import (
     BINDING_OF,
     CLEANUP,
     OPERATED,
+    ORPHANED,
     PROJECT_CHART,
     PROJECT_ID,
     ROLE_OF,
@@ -227,19 +228,56 @@ def test_names_tell_places() -> None:
     assert [place_of_owner(text) for text in ("release/x", "release/../x", "project/a", "release/a/B")] == [None] * 4
 
 
-def test_the_oldest_wins() -> None:
-    """Then the first by namespace and name; claims of other releases do not count."""
-    claims = [
-        Claim(chart(namespace="cattle-project-b", created="2026-01-02T00:00:00Z"), PLACE, "b"),
-        Claim(chart(namespace="cattle-project-d"), PLACE, "d"),
-        Claim(chart(namespace="cattle-project-c"), PLACE, "c"),
-        Claim(chart(created="2020-01-01T00:00:00Z"), Place("x", "x"), "x"),
-        None,
-    ]
-    found = winner(PLACE.release, claims)
-    assert found is not None
-    assert found.project == "c"
-    assert winner("other", claims) is None
+def home(project: str) -> Object:
+    return {"metadata": {"name": f"cattle-project-{project}", "labels": {OPERATED: "true", PROJECT_ID: project}}}
+
+
+def asking(project: str, created: str = "2026-01-01T00:00:00Z", version: str = "", **more: Any) -> tuple[Object, Object]:
+    """A ProjectHelmChart of that project, with its namespace."""
+    found = chart(namespace=f"cattle-project-{project}", created=created)
+    spec = {"helmApiVersion": version or found["spec"]["helmApiVersion"]}
+    metadata = {**found["metadata"], **({"deletionTimestamp": "x"} if more.pop("goes", False) else {})}
+    return {**found, "metadata": metadata, "spec": spec, **more}, home(project)
+
+
+def has(project: str, **labels: str) -> Object:
+    """The namespace of the release, made for the ProjectHelmChart of a project."""
+    return {
+        "metadata": {"name": PLACE.namespace, "labels": labels, "annotations": {PROJECT_CHART: f"cattle-project-{project}/demo"}}
+    }
+
+
+OLD, FIRST, NEXT = asking("z", "2020-01-01T00:00:00Z"), asking("c"), asking("d")
+
+
+@pytest.mark.parametrize(
+    ("found", "namespace", "wins"),
+    [
+        ([NEXT, FIRST], None, "c"),
+        ([NEXT, FIRST, OLD], None, "z"),
+        ([NEXT, FIRST, OLD], has("d"), "d"),
+        ([NEXT, FIRST, OLD], has("gone"), "z"),
+        ([NEXT, FIRST, OLD], has("d", **{ORPHANED: "true"}), "z"),
+        ([NEXT, FIRST, asking("z", "2020-01-01T00:00:00Z", "foreign/v1")], has("z"), ""),
+        ([asking("z", "2020-01-01T00:00:00Z", goes=True), NEXT], None, "d"),
+        ([asking("z", "2020-01-01T00:00:00Z", goes=True), NEXT], has("z"), "z"),
+        ([], has("z"), ""),
+    ],
+    ids=["oldest", "age", "who has it", "who had it", "orphaned", "no longer ours", "goes", "goes and has it", "nobody"],
+)
+def test_who_has_a_release(found: list[tuple[Object, Object]], namespace: Object | None, wins: str) -> None:
+    """Who has the name keeps it, else the oldest gets it; while one has it that is not ours any more, nobody does."""
+    won = winner(PLACE, found, namespace, CONFIG)
+    assert (won.project if won is not None else "") == wins
+
+
+def test_without_namespaces_of_their_own_the_status_says_who_has_a_release() -> None:
+    """No object of the release is in a namespace that is read."""
+    config = Config.model_validate({"helmProjectOperator": {"projectReleaseNamespaces": {"enabled": False}}})
+    younger = asking("d", status={"releaseName": PLACE.release})
+    won = winner(Place("cattle-project-d", PLACE.release), [OLD, younger], home("d"), config)
+    assert won is not None
+    assert won.project == "d"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantry.api.depth import LEVELS, cut, decoded
+from tenantry.api.depth import cut, decoded
+from tenantry.model import limits
 
 JSON = st.recursive(
     st.none() | st.integers() | st.text(),
@@ -31,7 +32,7 @@ def test_one_deep_object_does_not_spoil_a_list() -> None:
     depth, here = 0, found["items"][0]
     while here is not None:
         here, depth = here["a"], depth + 1
-    assert depth == LEVELS - 2
+    assert depth == limits.OBJECT_LEVELS - 2
 
 
 @given(JSON, st.integers(0, 4))

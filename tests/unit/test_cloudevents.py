@@ -13,10 +13,10 @@ from cloudevents.http import CloudEvent, from_http
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tenantry.model import limits
 from tenantry.model.event import Event
 from tenantry.serving.attributes import CORE, is_rfc3339, media_type
 from tenantry.serving.cloudevents import (
-    MAX_BODY,
     BadEvent,
     encode_binary,
     encode_structured,
@@ -248,7 +248,7 @@ class TestReadBody:
     def test_parser_has_the_same_limit(self) -> None:
         """A body above the limit does not get into the parser either."""
         with pytest.raises(BadEvent) as refused:
-            parse_event([*REQUIRED, JSON], b" " * (MAX_BODY + 1))
+            parse_event([*REQUIRED, JSON], b" " * (limits.EVENT_BYTES + 1))
 
         assert refused.value.status == 413
 

@@ -20,8 +20,9 @@ from tenantry.engine import Engine, Verdict, engine
 from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot
 from tenantry.engine.request import MalformedRequest
 from tenantry.engine.unit import EVERY
+from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
 
 FUNCTION = "test"
@@ -256,22 +257,13 @@ async def test_units_look_at_the_same_time() -> None:
     assert (await task).status == 204
 
 
-async def test_units_in_an_order_look_one_after_the_other() -> None:
-    """Of a tuple, the next looks when the one before has ended, well or not; who is not in it waits for nobody."""
-    go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-        raise TransientError("away")
-
-    first, second, third = Still(act=act, name="first"), Still(name="second"), Still(name="third")
-    engine_ = Engine(FUNCTION, cast(Api, Stub()), [(first, second), third])
-    task = asyncio.create_task(engine_.handle(look()))
-    await settle()
-    assert (second.log, third.log) == ([], ["+o/1", "-o/1"])
-    go.set()
-    assert (await task).status == 503
-    assert second.log == ["+o/1", "-o/1"]
+async def test_events_of_another_duty_cost_nothing() -> None:
+    """Where duties of a function run apart, a kind and a unit of the other one are answered 204, and no API server is asked."""
+    unit = Still()
+    tried = make(unit)  # over a client that can do nothing
+    for event in (look(kind=JOB), engine.requested(FUNCTION, "another", "o/1", "c")):
+        assert await tried.handle(event) == Verdict(204, "nothing to do")
+    assert unit.log == []
 
 
 # -- failures --------------------------------------------------------------------------------------------------
@@ -332,7 +324,7 @@ async def test_a_bug_is_500_and_the_owner_can_be_run_again(caplog: pytest.LogCap
 
 async def test_too_many_events_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the limit an event is refused with a time to wait, and nobody else is hurt."""
-    monkeypatch.setattr(engine, "MAX_PENDING", 2)
+    monkeypatch.setattr(limits, "RUNS_PENDING", 2)
     go = asyncio.Event()
 
     async def act(owner: str, reader: Reader) -> None:

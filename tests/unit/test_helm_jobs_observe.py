@@ -10,11 +10,14 @@ import pytest
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.observe import observe_chart, observe_still
 from release_provisioning.jobs.plan import upgrades_to
+from release_provisioning.jobs.seen import Seen
 from release_provisioning.jobs.unit import Jobs
-from tenantry.api import Api, Listing
+from tenantry.api import Api, Keep, Listing
 from tenantry.engine.reader import Reader, Snapshot
+from tenantry.model import limits
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, ROLE_BINDING, SERVICE_ACCOUNT, Key, Kind, Object
+from tenantry.model.kept import LeftOut
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import CHART_LABEL, HELM_CHART_FINALIZER
 
 SYSTEM = "cattle-helm-system"
@@ -233,3 +236,48 @@ async def test_a_deletion_waits_since_its_newest_step(stamps: dict[str, dict[str
     seen = await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(chart, *jobs)), [CAUSE]))
 
     assert seen.waited_s == pytest.approx(minutes * 60, abs=30)
+
+
+class Sized(Objects):
+    """Lists keep what they are told to keep."""
+
+    async def list(self, kind: Kind, namespace: str = "", *, keep: Keep | None = None, **_: Any) -> Listing:
+        found = (await super().list(kind, namespace)).items
+        return Listing([keep(each) for each in found] if keep else found, "1")
+
+    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
+        del whole
+        return await super().get(kind, name, namespace)
+
+
+async def test_a_sweep_over_large_helm_charts_keeps_few_and_finds_them_as_they_are() -> None:
+    """What a sweep left out is read when its owner is looked at, and is not due for it; what differs is."""
+    text = "x: " + "y" * (limits.SWEEP_VALUES_BYTES // 2 - 3)
+    names = ("a", "b", "c", "d")
+    charts = [large_chart(name, text) for name in names]
+    secrets = [{**manifest.secret(chart, None), "kind": SECRET.kind} for chart in charts]
+    other = {**secrets[0], "data": {**secrets[0]["data"], "values-01_HelmChart.yaml": "eA=="}}
+    api = Sized(*charts, *secrets[1:], other)
+    jobs = Jobs(CONFIG)
+    snapshot = await Snapshot.take(cast(Api, api), jobs.prefetch())
+    assert list(await jobs.sweep(snapshot)) == [f"chart/{SYSTEM}/{name}" for name in names]
+    kept = await snapshot.list(HELM_CHART, SYSTEM)
+    assert [isinstance(each, LeftOut) for each in kept] == [False, False, True, True]
+    for name, is_as_wanted in zip(names, (False, True, True, True), strict=True):
+        seen = await jobs.observe(f"chart/{SYSTEM}/{name}", snapshot)
+        assert isinstance(seen, Seen)
+        assert seen.chart is not None
+        assert seen.chart["spec"]["valuesContent"] == text
+        assert seen.secret is not None
+        wanted = manifest.secret(seen.chart, None)["data"]
+        assert all(seen.secret["data"][key] == value for key, value in wanted.items()) == is_as_wanted
+
+
+def large_chart(name: str, text: str) -> Object:
+    chart = made(HELM_CHART, name)
+    marks = {"helmcharts.cattle.io/managed-by": CONFIG.helm_project_operator.controller_name}
+    return {
+        **chart,
+        "metadata": {**chart["metadata"], "annotations": marks},
+        "spec": {"chart": "tiny", "targetNamespace": "place", "valuesContent": text},
+    }

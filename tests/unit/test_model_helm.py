@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenantry.model import helm
+from tenantry.model import limits
 from tenantry.model.helm import (
     BadRecord,
     LargeRecord,
@@ -82,7 +82,7 @@ def test_a_bad_record_says_why(record: Object, why: str) -> None:
 
 def test_a_record_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small record that unpacks to a huge one is refused."""
-    monkeypatch.setattr(helm, "LARGEST", 1000)
+    monkeypatch.setattr(limits, "RECORD_BYTES", 1000)
     with pytest.raises(BadRecord, match="more than 1000 bytes"):
         read_record(stored(packed({**RELEASE, "manifest": "a" * 5000})), "demo")
 

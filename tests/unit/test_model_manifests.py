@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenantry.model import manifests
+from tenantry.model import limits
 from tenantry.model.manifests import read_manifest
 
 
@@ -120,12 +120,12 @@ def test_a_dash_line_inside_a_text_ends_nothing() -> None:
 
 def test_a_manifest_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is within them is kept; that the rest is not is told once, with the limits."""
-    monkeypatch.setattr(manifests, "MOST_OBJECTS", 2)
+    monkeypatch.setattr(limits, "MANIFEST_OBJECTS", 2)
     made = read_manifest("---\n".join(document(name) for name in "abcd"))
     assert [found["metadata"]["name"] for found in made.objects] == ["a", "b"]
     (problem,) = made.problems
     assert "more than 2 objects or 200000 values" in str(problem)
-    monkeypatch.setattr(manifests, "MOST_IN_ALL", 20)
+    monkeypatch.setattr(limits, "MANIFEST_VALUES", 20)
     made = read_manifest("---\n".join(document(name) for name in "abcd"))
     assert len(made.objects) == 2
     assert "20 values" in str(made.problems[-1])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition, stamped
+from tenantry.model import limits
+from tenantry.model.conditions import condition, find_condition, stamped
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
@@ -121,7 +122,13 @@ def with_conditions(*conditions: Object) -> Object:
 def test_a_condition_is_made_without_a_clock() -> None:
     """Type, status, reason, a bounded message, and the generation where the object has one."""
     made = condition("Ready", "False", "Why", "x" * 2000, generation=3)
-    assert made == {"type": "Ready", "status": "False", "reason": "Why", "message": "x" * MESSAGE_LIMIT, "observedGeneration": 3}
+    assert made == {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Why",
+        "message": "x" * limits.MESSAGE_CHARACTERS,
+        "observedGeneration": 3,
+    }
     assert "observedGeneration" not in condition("Ready", "True", "Why", "")
 
 

@@ -70,7 +70,7 @@ class Server:
         self.reads += 1
         return self.there and self.reads != self.read
 
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
         key = Key(kind.api_version, kind.kind, namespace, name)
         return self.objects.get(key) if self.seen(key) else None
 

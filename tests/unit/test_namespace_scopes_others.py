@@ -230,7 +230,7 @@ class Server:
             metadata = {"uid": obj["metadata"]["name"], "resourceVersion": "1", "creationTimestamp": LATER, **obj["metadata"]}
             self.objects[key_of(obj)] = {**obj, "metadata": metadata}
 
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
         return self.objects.get(Key(kind.api_version, kind.kind, namespace, name))
 
     async def list(

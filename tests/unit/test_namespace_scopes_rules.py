@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scope_binding.namespace_scopes.rules import MANAGED_RULES, lacking, parse, stored, summed, within
+from scope_binding.namespace_scopes.rules import MANAGED_RULES, TooMuch, Work, excess, lacking, parse, stored, summed, within
+from tenantry.model import limits
 from tenantry.model.consent import FULL_CONSENT
 from tenantry.model.kinds import Object
 
@@ -81,6 +82,45 @@ def test_lacking_is_exact() -> None:
 def test_sum_has_each_rule_once() -> None:
     """The summary of several Roles has no rule that another covers."""
     assert [rule("", "pods", "get,list")] == summed([[rule("", "pods", "get")], [rule("", "pods", "get,list")]])
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([rule("", "pods", "get")] * (limits.ROLE_RULES + 1), "at most 256 rules"),
+        (
+            [rule(",".join(f"g{n}" for n in range(100)), ",".join(f"r{n}" for n in range(100)), ",".join(EIGHT * 10))],
+            "100000 rights",
+        ),
+        ([rule("", "pods", "get", ",".join(f"n{n}" for n in range(limits.ROLE_ENTRIES)))], "at most 4096"),
+        ([rule("*", "*", "*")] * limits.ROLE_RULES, ""),
+    ],
+)
+def test_a_role_over_a_limit_says_which(rules: list[Object], words: str) -> None:
+    """A Role over a limit is known before anything is made of it, by a text with the limit and the fix."""
+    found = excess(rules)
+    assert words in found
+    assert bool(found) == bool(words)
+    assert not found or "split" in found
+
+
+def test_work_and_results_end_at_their_limits() -> None:
+    """Comparing ends when the work is used up, or the result has more rules than are written; what lacks is told in part."""
+    many = [rule(f"g{n}", "pods,nodes", "get") for n in range(limits.ROLE_RULES)]
+    with pytest.raises(TooMuch):
+        within(parse(many), parse(many), Work(1000))
+    crossed = (
+        [rule("", f"*/s{n}", "get") for n in range(30)],
+        [rule("", f"r{n}/s{m}", "get") for n in range(20) for m in range(30)],
+    )
+    with pytest.raises(TooMuch):
+        within(*(parse(each) for each in crossed))
+    assert lacking(parse(many), []) == [*(f"get {each}.g{n}" for n in range(5) for each in ("nodes", "pods")), "and more"]
+
+
+def test_a_pattern_without_subresource_means_nothing() -> None:
+    """``*/`` is no resource that Kubernetes knows: it allows nothing, so it is consent to nothing."""
+    assert within(parse([rule("", "pods", "get")]), parse([rule("", "*/", "get")])) == []
 
 
 GROUPS, RESOURCES, NAMES = ["", "apps", "*"], ["pods", "pods/log", "*", "*/log"], ["x", "y"]

@@ -10,11 +10,18 @@ from typing import Any, cast
 import pytest
 
 from release_provisioning.projects import observe
-from release_provisioning.projects.observe import observe_release
-from tenantry.api import Api, Listing
+from release_provisioning.projects.observe import LOOKS, observe_release
+from release_provisioning.projects.texts import Texts
+from release_provisioning.projects.unit import Releases
+from tenantry.api import Api, Keep, Listing
+from tenantry.api.errors import TransientError
 from tenantry.engine.reader import Reader
+from tenantry.model import limits
 from tenantry.model.config import Config
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Kind, Object
+from tenantry.model.digest import Digest
+from tenantry.model.kept import kept_chart
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Key, Kind, Object
+from tenantry.model.names import RELEASE_FINALIZER
 from tenantry.model.releases import Dashboards, dashboards_of
 
 HOME = "cattle-project-p-a"
@@ -49,7 +56,7 @@ class Late:
 async def gone(*, comes: bool) -> frozenset[str]:
     reader = Reader(cast(Api, Late(comes=comes)))
     assert await reader.all_shared(PROJECT_HELM_CHART) == []
-    return (await observe_release("demo-dummy", Config(), reader)).gone
+    return (await observe_release("demo-dummy", Config(), reader, Texts())).gone
 
 
 async def test_who_a_helm_chart_was_made_for_is_read_after_it() -> None:
@@ -64,11 +71,12 @@ class Shown(Late):
     def __init__(self) -> None:
         super().__init__(comes=True)
         asked = {**CHART, "spec": {"helmApiVersion": "dummy.cattle.io/v1alpha1"}}
-        left = {"metadata": {"name": "left"}, "data": {"a.json": '{"k": 1}'}}
+        left = {"metadata": {"name": "left", "namespace": HOME}, "data": {"a.json": '{"k": 1}'}}
         self.lists = {PROJECT_HELM_CHART: [asked], CONFIG_MAP: [left]}
 
-    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
-        return Listing(self.lists.get(kind, []), "1")
+    async def list(self, kind: Kind, namespace: str = "", *, keep: Keep | None = None, **_: Any) -> Listing:
+        found = self.lists.get(kind, [])
+        return Listing([keep(each) for each in found] if keep else found, "1")
 
 
 async def test_dashboard_values_do_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +95,8 @@ async def test_dashboard_values_do_not_keep_others_waiting(monkeypatch: pytest.M
 
     monkeypatch.setattr(observe, "dashboards_of", slowly)
     config = Config.model_validate({"global": {"cattle": {"projectLabel": ""}}, "helmProjectOperator": {"systemNamespace": HOME}})
-    release, _ = await asyncio.gather(observe_release("demo-dummy", config, Reader(cast(Api, Shown()))), meanwhile())
+    observed = observe_release("demo-dummy", config, Reader(cast(Api, Shown())), Texts())
+    release, _ = await asyncio.gather(observed, meanwhile())
     assert waited == [True]
     assert release.dashboards.values == {"k": 1}
 
@@ -112,7 +121,7 @@ async def test_a_namespace_that_seems_to_go_is_read_again_before_a_release_goes_
     new: Object = {"metadata": {"name": "demo-dummy", "uid": "new"}}
     for reads, seen in (([None, new], new), ([old, new], new), ([old, old], old), ([new], new)):
         api = Again(*reads)
-        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)))
+        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)), Texts())
         assert (release.namespace, api.namespaces) == (seen, [])
 
 
@@ -130,5 +139,91 @@ async def test_a_namespace_that_seems_to_stay_is_read_again_before_a_release_is_
     going: Object = {"metadata": {"name": "demo-dummy", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     for reads, seen in (([old, going], going), ([old, None], None), ([old, old], old), ([None], None), ([going], going)):
         api = Bare(*reads)
-        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)))
+        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)), Texts())
         assert (release.namespace, api.namespaces) == (seen, [])
+
+
+class Large(Late):
+    """A release of large values, which are those of ``reads`` one after the other when they are read whole."""
+
+    def __init__(self, *reads: Object | None) -> None:
+        super().__init__(comes=True)
+        self.reads = list(reads)
+        self.lists = 0
+
+    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+        if kind == PROJECT_HELM_CHART:
+            self.lists += 1
+            return Listing([kept_chart(asked("1"))], "1")
+        return Listing([{"metadata": {"name": "member", "labels": {"team": "x"}}}] if kind == NAMESPACE else [], "1")
+
+    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
+        return self.reads.pop(0) if whole else await super().get(kind, name, namespace)
+
+
+def asked(value: str) -> Object:
+    values = {"mine": value * limits.VALUES_SMALL_BYTES}
+    selector = {"matchLabels": {"team": "x"}}
+    spec = {"helmApiVersion": "dummy.cattle.io/v1alpha1", "projectNamespaceSelector": selector, "values": values}
+    return {**CHART, "spec": spec}
+
+
+WITHOUT_PROJECTS = Config.model_validate(
+    {
+        "global": {"cattle": {"projectLabel": ""}},
+        "helmProjectOperator": {
+            "systemNamespace": HOME,
+            "charts": [{"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"}],
+        },
+    }
+)
+
+
+async def test_large_values_are_read_when_their_text_is_made() -> None:
+    """They are not kept with what else is read of a release; the text is made once for each change."""
+    api, texts = Large(asked("1")), Texts()
+    reader = Reader(cast(Api, api))
+    release = await observe_release("demo-dummy", WITHOUT_PROJECTS, reader, texts)
+    assert release.holder is not None
+    assert isinstance(release.holder.object["spec"]["values"], Digest)
+    assert isinstance(release.values, str)
+    assert "1" * limits.VALUES_SMALL_BYTES in release.values
+
+
+async def test_values_that_change_while_they_are_read_are_looked_at_again() -> None:
+    """A text of other values than those that were decided on is never written; who changes them without end waits."""
+    for other in (asked("2"), None):
+        api = Large(other, asked("1"))
+        release = await observe_release("demo-dummy", WITHOUT_PROJECTS, Reader(cast(Api, api)), Texts())
+        assert isinstance(release.values, str)
+        assert api.lists == 2
+    with pytest.raises(TransientError, match="changed while they were read"):
+        await observe_release("demo-dummy", WITHOUT_PROJECTS, Reader(cast(Api, Large(*[asked("2")] * LOOKS))), Texts())
+
+
+async def test_who_can_have_no_release_concerns_none() -> None:
+    """A ProjectHelmChart outside of registration namespaces costs nothing, be it there or gone, unless it had a release."""
+    unit = Releases(Config.model_validate({"helmProjectOperator": {"charts": WITHOUT_PROJECTS.helm_project_operator.charts}}), {})
+
+    async def concerned(namespace: str, found: Object | None) -> Sequence[Sequence[str]]:
+        return await unit.owners(Key(PROJECT_HELM_CHART.api_version, PROJECT_HELM_CHART.kind, namespace, "demo"), {}, One(found))
+
+    there = asked("1")
+    held = {**there, "metadata": {**there["metadata"], "finalizers": [RELEASE_FINALIZER]}}
+    assert await concerned(HOME, there) == [["release/demo-dummy"]]
+    assert await concerned(HOME, None) == [["release/demo-dummy"]]
+    assert [stage for stage in await concerned("anywhere", there) if "release/" in stage[0]] == []
+    assert await concerned("anywhere", None) == []
+    elsewhere = {**held, "metadata": {**held["metadata"], "namespace": "anywhere"}}
+    assert ["release/demo-dummy"] in list(await concerned("anywhere", elsewhere))
+
+
+class One(Reader):
+    """Knows one object."""
+
+    def __init__(self, found: Object | None) -> None:
+        super().__init__(cast(Api, None))
+        self.found = found
+
+    async def get(self, *_: Any, **__: Any) -> Object | None:
+        return self.found

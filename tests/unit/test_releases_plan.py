@@ -294,6 +294,17 @@ def test_what_another_project_left_is_not_taken(found: dict[str, Object], refuse
     assert ("Apply HelmChart" in verbs(plan_release(seen(**found), CONTENTS, config()))) is not refused
 
 
+@pytest.mark.parametrize("label", ["p-a", "p-b", ""])
+def test_what_a_release_left_says_whose_it_was(label: str) -> None:
+    """The label of the project on the namespace of a release that is over is put back to what its own mark says."""
+    labels = {"helm.cattle.io/projectId": label, "kubernetes.io/metadata.name": NAME}
+    left = house("p-a", made_for=f"{HOME}/demo", labels=labels)
+    plan = plan_release(Release(NAME, (), namespace=left, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())
+    (write,) = plan.writes()
+    assert isinstance(write, Apply)
+    assert write.wanted["metadata"]["labels"]["helm.cattle.io/projectId"] == "p-a"
+
+
 def test_the_word_that_hands_over_is_taken_off_when_it_is_done() -> None:
     """First the marks, then the annotation goes, and then there is nothing to do."""
     applies = (each for each in plan_release(seen(), CONTENTS, config()).writes() if isinstance(each, Apply))
@@ -316,12 +327,21 @@ def _owned(metadata: Object) -> Object:
     return {"f:metadata": parts}
 
 
-@pytest.mark.parametrize("has_it", [False, True], ids=["nobody has it", "the younger has it"])
-def test_an_older_one_takes_the_release_from_nobody(has_it: bool) -> None:
-    """Among those that ask the oldest gets the release; who has it already keeps it."""
+@pytest.mark.parametrize(
+    ("has_it", "what"),
+    [
+        (False, {}),
+        (True, {"helm_chart": made("HelmChart")}),
+        (True, {"helm_release": made("HelmRelease")}),
+        (True, {"namespace": made("Namespace")}),
+    ],
+    ids=["nobody has it", "HelmChart", "HelmRelease", "Namespace"],
+)
+def test_an_older_one_takes_the_release_from_nobody(has_it: bool, what: dict[str, Object]) -> None:
+    """Among those that ask the oldest gets the release; who has it already keeps it, also when somebody deleted its HelmChart."""
     older = contender(asked(namespace="cattle-project-p-0", creationTimestamp="2026-01-01T00:00:00Z"), project="p-0")
     younger = contender(asked(creationTimestamp="2026-02-01T00:00:00Z"))
-    found = seen(older, younger, helm_chart=made("HelmChart") if has_it else None)
+    found = seen(older, younger, **what)
 
     assert found.holder is (younger if has_it else older)
 

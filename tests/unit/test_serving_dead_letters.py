@@ -17,11 +17,12 @@ from tenantry.engine.request import Look, RunOwner, Sweep, request_of
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.filters import attributes_of
 from tenantry.local.manifests import load
+from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.serving.cloudevents import encode_binary, parse_event
-from tenantry.serving.dead_letters.book import BYTES, LETTERS, Book
+from tenantry.serving.dead_letters.book import Book
 from tenantry.serving.dead_letters.letter import NO_REASON, UNKNOWN, Letter, clipped, letter_of, replayed, unreadable
-from tenantry.serving.dead_letters.store import WAITING, Collector
+from tenantry.serving.dead_letters.store import Collector
 from tenantry.testing import eventually
 
 AT = "2026-01-02T03:04:05Z"
@@ -142,28 +143,28 @@ def test_one_name_is_one_letter() -> None:
 def test_a_book_has_a_bounded_number_of_letters() -> None:
     """The letter that was quiet for longest goes first, and is counted."""
     book = Book()
-    for number in range(LETTERS + 10):
+    for number in range(limits.DEAD_LETTERS + 10):
         book.add(letter(number))
         book.add(letter(3, event=f"again {number}"))
 
-    assert (len(book), book.dropped) == (LETTERS, 10)
+    assert (len(book), book.dropped) == (limits.DEAD_LETTERS, 10)
     assert "Namespace/3" in [each.key for each in book]
     assert next(iter(book)).key == "Namespace/11"
-    assert list(book)[-1].count == LETTERS + 11
+    assert list(book)[-1].count == limits.DEAD_LETTERS + 11
 
 
 def test_a_book_has_a_bounded_size() -> None:
     """Letters as long as they can be: as many of the last as fit into the limit, and the text says how many had to go."""
     book = Book()
     about = {"apiversion": "ä" * 317, "kind": "ä" * 63, "namespace": "ä" * 63, "name": "ä" * 253}
-    for number in range(LETTERS):
+    for number in range(limits.DEAD_LETTERS):
         book.add(letter(number, about=about, reason="ä" * 200))
     text = book.text()
 
-    assert BYTES * 0.98 < len(text.encode()) <= BYTES
-    assert 50 < len(book) < LETTERS
-    assert book.dropped == LETTERS - len(book)
-    assert [each.key for each in Book.of(text)] == [f"Namespace/{number}" for number in range(book.dropped, LETTERS)]
+    assert limits.DEAD_LETTERS_BYTES * 0.98 < len(text.encode()) <= limits.DEAD_LETTERS_BYTES
+    assert 50 < len(book) < limits.DEAD_LETTERS
+    assert book.dropped == limits.DEAD_LETTERS - len(book)
+    assert [each.key for each in Book.of(text)] == [f"Namespace/{number}" for number in range(book.dropped, limits.DEAD_LETTERS)]
 
 
 def test_a_book_reads_what_it_wrote() -> None:
@@ -301,11 +302,11 @@ async def test_writes_are_few_whatever_comes_in() -> None:
         assert f"Namespace/{number % 8}" in [each.key for each in cluster.book]
 
     began = asyncio.get_running_loop().time()
-    await asyncio.gather(*(send(number) for number in range(WAITING)))
+    await asyncio.gather(*(send(number) for number in range(limits.DEAD_LETTER_SENDERS)))
     elapsed = asyncio.get_running_loop().time() - began
     await collector.close()
 
-    assert sum(each.count for each in cluster.book) == WAITING
+    assert sum(each.count for each in cluster.book) == limits.DEAD_LETTER_SENDERS
     assert len(cluster.writes) <= elapsed / 0.1 + 2
     gaps = [later - sooner for sooner, later in itertools.pairwise(cluster.writes[:-1])]
     assert all(gap >= 0.095 for gap in gaps), gaps
@@ -316,15 +317,15 @@ async def test_a_flood_does_not_wait() -> None:
     cluster = Cluster()
     collector = Collector(cluster, pause_s=30)  # type: ignore[arg-type]
     await collector.take(letter(0))
-    held = [asyncio.create_task(collector.take(letter(number))) for number in range(1, WAITING + 1)]
+    held = [asyncio.create_task(collector.take(letter(number))) for number in range(1, limits.DEAD_LETTER_SENDERS + 1)]
     await asyncio.sleep(0)
     async with asyncio.timeout(1):
-        for number in range(WAITING + 1, LETTERS + 100):
+        for number in range(limits.DEAD_LETTER_SENDERS + 1, limits.DEAD_LETTERS + 100):
             await collector.take(letter(number))
     await collector.close()
     await asyncio.gather(*held)
 
-    assert (len(cluster.book), len(cluster.writes)) == (LETTERS, 2)
+    assert (len(cluster.book), len(cluster.writes)) == (limits.DEAD_LETTERS, 2)
     assert cluster.book.dropped == 100
 
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenantry.engine.request import MalformedRequest, named_only, request_of
+from tenantry.model import limits
 from tenantry.model.event import APISERVER_TYPE_PREFIX, Event
-from tenantry.serving import intake
 from tenantry.serving.attributes import BadEvent
 from tenantry.serving.cloudevents import parse_event, read_body
-from tenantry.serving.intake import LARGE_AT_ONCE, SMALL_BYTES, VALUES, Gate, has_more_values
+from tenantry.serving.intake import Gate, has_more_values
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -44,14 +44,14 @@ def test_values_are_never_counted_too_low_by_much(value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        (b"[" + b"[]," * VALUES + b"[]]", True),
-        (b"[" * (VALUES + 1), True),
-        (b"{" + b",".join(b'"%d":1' % number for number in range(VALUES + 1)) + b"}", True),
-        (b"[" + b'"",' * (3 * VALUES) + b'""]', True),
-        (b"[" + b'"\\\\",' * (3 * VALUES) + b'""]', True),
-        (b'{"csv": "' + b"1,2,3,[{" * VALUES + b'"}', False),
-        (b'{"quoted": "' + b'\\"a\\",' * VALUES + b'"}', False),
-        (b"[" + b"1," * (VALUES // 2) + b"1]", False),
+        (b"[" + b"[]," * limits.EVENT_VALUES + b"[]]", True),
+        (b"[" * (limits.EVENT_VALUES + 1), True),
+        (b"{" + b",".join(b'"%d":1' % number for number in range(limits.EVENT_VALUES + 1)) + b"}", True),
+        (b"[" + b'"",' * (3 * limits.EVENT_VALUES) + b'""]', True),
+        (b"[" + b'"\\\\",' * (3 * limits.EVENT_VALUES) + b'""]', True),
+        (b'{"csv": "' + b"1,2,3,[{" * limits.EVENT_VALUES + b'"}', False),
+        (b'{"quoted": "' + b'\\"a\\",' * limits.EVENT_VALUES + b'"}', False),
+        (b"[" + b"1," * (limits.EVENT_VALUES // 2) + b"1]", False),
     ],
     ids=["lists", "depth", "keys", "empty texts", "backslashes", "commas in a text", "quotes in a text", "half of it"],
 )
@@ -63,11 +63,11 @@ def test_values_are_counted_outside_of_texts(text: bytes, refused: bool) -> None
 @pytest.mark.parametrize("charset", ["utf-8", "utf-16"])
 def test_too_many_values_are_413(charset: str) -> None:
     """The status says that it is too large, whatever the charset."""
-    body = ("[" + "1," * VALUES + "1]").encode(charset)
+    body = ("[" + "1," * limits.EVENT_VALUES + "1]").encode(charset)
     with pytest.raises(BadEvent) as refused:
         parse_event({**HEADERS, "content-type": f"application/json; charset={charset}"}, body)
 
-    assert (refused.value.status, refused.value.reason) == (413, f"more than {VALUES} JSON values")
+    assert (refused.value.status, refused.value.reason) == (413, f"more than {limits.EVENT_VALUES} JSON values")
 
 
 class Sender:
@@ -90,32 +90,32 @@ async def test_large_bodies_wait_and_small_ones_pass() -> None:
     """With all places taken a further large body waits, and so does one of unknown size once it is large; small ones do not."""
     gate, go, now = Gate(), asyncio.Event(), asyncio.Event()
     now.set()
-    large = SMALL_BYTES + 2
-    first = [Sender(large, go, length=large) for _ in range(LARGE_AT_ONCE)]
+    large = limits.EVENT_SMALL_BYTES + 2
+    first = [Sender(large, go, length=large) for _ in range(limits.EVENTS_LARGE_AT_ONCE)]
     declared, unknown = Sender(large, now, length=large), Sender(large, now, length=None)
-    small = [Sender(SMALL_BYTES, now, length=length) for length in (SMALL_BYTES, None)]
+    small = [Sender(limits.EVENT_SMALL_BYTES, now, length=length) for length in (limits.EVENT_SMALL_BYTES, None)]
     async with asyncio.TaskGroup() as group:
         reading = [group.create_task(read_body(each, gate=gate)) for each in first]
         for each in first:
             await each.begun.wait()
         waiting = [group.create_task(read_body(each, gate=gate)) for each in (declared, unknown)]
-        assert [len(await read_body(each, gate=gate)) for each in small] == [SMALL_BYTES, SMALL_BYTES]
+        assert [len(await read_body(each, gate=gate)) for each in small] == [limits.EVENT_SMALL_BYTES, limits.EVENT_SMALL_BYTES]
         await unknown.begun.wait()
         assert not declared.begun.is_set()
         assert not any(each.done() for each in waiting)
         go.set()
 
-    assert [len(each.result()) for each in (*reading, *waiting)] == [large] * (LARGE_AT_ONCE + 2)
+    assert [len(each.result()) for each in (*reading, *waiting)] == [large] * (limits.EVENTS_LARGE_AT_ONCE + 2)
 
 
-@pytest.mark.parametrize("length", [SMALL_BYTES + 2, None], ids=["declared", "unknown"])
+@pytest.mark.parametrize("length", [limits.EVENT_SMALL_BYTES + 2, None], ids=["declared", "unknown"])
 async def test_a_slow_sender_loses_its_place(monkeypatch: pytest.MonkeyPatch, length: int | None) -> None:
     """A large body that does not come in time ends in 408, and its place is free."""
-    monkeypatch.setattr(intake, "READ_S", 0.01)
+    monkeypatch.setattr(limits, "EVENT_READ_S", 0.01)
     gate = Gate()
-    for _ in range(LARGE_AT_ONCE + 1):
+    for _ in range(limits.EVENTS_LARGE_AT_ONCE + 1):
         with pytest.raises(BadEvent) as refused:
-            await read_body(Sender(SMALL_BYTES + 2, asyncio.Event(), length=length), gate=gate)
+            await read_body(Sender(limits.EVENT_SMALL_BYTES + 2, asyncio.Event(), length=length), gate=gate)
         assert refused.value.status == 408
 
 

@@ -40,6 +40,7 @@ from tenantry.api.errors import (
     RefusedError,
 )
 from tenantry.engine.reader import Reader, Snapshot
+from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.drift import (
@@ -79,7 +80,6 @@ from tenantry.model.locks import (
 LIST_ABOVE = 4
 LIST_ABOVE_IN_SWEEP = 2
 """Objects of one kind in one namespace that are read one by one; more are listed.  A sweep lists once for all releases."""
-JUDGED = 20_000
 REPLICAS: Path = ("spec", "replicas")
 
 Version = tuple[str, str, int]
@@ -102,7 +102,7 @@ class Memory:
 
     def note_equal(self, version: Version) -> None:
         """A dry run has said so."""
-        if len(self.equal) > JUDGED:
+        if len(self.equal) > limits.REMEMBERED:
             self.equal.clear()
         self.equal[version] = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
@@ -39,8 +40,6 @@ from tenantry.model.plan import (
 
 LOCK_MANAGER = field_manager("lock-enforcement")
 LOCKED, COMPLETE = "Locked", "Complete"
-SHOWN = 10
-"""Problems and fields that a message lists."""
 
 NEVER_DELETED = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 """Kinds that hold what is lost with them: a change that cannot be undone in place is only told."""
@@ -210,8 +209,8 @@ def _right(each: Seen, seen: Lock) -> Iterator[Write]:
 
 def _fields(paths: Sequence[Path]) -> str:
     texts = [shown(path) for path in paths]
-    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    return ", ".join(texts[:SHOWN]) + more
+    more = f" and {len(texts) - limits.PROBLEMS_SHOWN} more" if len(texts) > limits.PROBLEMS_SHOWN else ""
+    return ", ".join(texts[: limits.PROBLEMS_SHOWN]) + more
 
 
 def drifters(each: Seen) -> tuple[str, ...]:
@@ -390,7 +389,8 @@ OUTSIDE = {
 
 def out_of_reach(field: str, release: Mark, keys: Sequence[Key]) -> Problem:
     """The problem of objects that the manifest names and the HelmRelease does not allow; the way out comes before the names."""
-    names = ", ".join(map(str, keys[:SHOWN])) + (f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else "")
+    more = f" and {len(keys) - limits.PROBLEMS_SHOWN} more" if len(keys) > limits.PROBLEMS_SHOWN else ""
+    names = ", ".join(map(str, keys[: limits.PROBLEMS_SHOWN])) + more
     where = OUTSIDE[field].format(release.namespace)
     return Problem("OutsideRelease", f"neither read nor written, because {where}: {names}")
 
@@ -411,8 +411,8 @@ def refused(key: Key, cause: str, message: str) -> Problem:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    return "; ".join(texts[:SHOWN]) + more
+    more = f"; and {len(texts) - limits.PROBLEMS_SHOWN} more" if len(texts) > limits.PROBLEMS_SHOWN else ""
+    return "; ".join(texts[: limits.PROBLEMS_SHOWN]) + more
 
 
 def _subjects(message: str) -> list[str]:
@@ -441,7 +441,7 @@ def drift_told(each: Seen) -> Object:
     return {
         "object": str(each.key),
         "action": "Restored" if each.body is not None else "Recreated",
-        "fields": [shown(path) for path in each.drift[:SHOWN]],
+        "fields": [shown(path) for path in each.drift[: limits.PROBLEMS_SHOWN]],
         "managers": list(drifters(each)),
     }
 

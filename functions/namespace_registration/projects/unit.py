@@ -14,6 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model import limits
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
@@ -38,7 +39,6 @@ from tenantry.model.projects import (
 )
 
 PROJECT_PAUSE_S = 0.25
-WITNESSES = 10_000
 
 Seen = Project | Member | SystemNamespace
 
@@ -130,7 +130,7 @@ class Projects:
         """Keep in mind which projects this process has put right."""
         kind, _, name = owner.partition("/")
         if kind == "project" and succeeded:
-            if len(self._served) > WITNESSES:
+            if len(self._served) > limits.REMEMBERED:
                 self._served.clear()
             self._served.add(name)
         elif kind == "project":
@@ -138,7 +138,7 @@ class Projects:
 
     def _remember_witness(self, seen: Project) -> None:
         """Keep the name of one member: a hint where to look next time, and nothing that decides."""
-        if len(self._witness) > WITNESSES:
+        if len(self._witness) > limits.REMEMBERED:
             self._witness.clear()
         if seen.members:
             self._witness[seen.id] = seen.members[0]["metadata"]["name"]

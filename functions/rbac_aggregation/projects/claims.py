@@ -1,7 +1,7 @@
 """Which ProjectHelmChart has which release, by name alone: pure functions of configuration and objects.
 
 A ProjectHelmChart counts in a registration namespace and with the helmApiVersion of a configured chart.  Of several that
-claim one release name the oldest has it, then the first by namespace and name (spec 4.2).
+claim one release name one has it, by the rule of release-provisioning: see `holder_of` (spec 4.2).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tenantry.model.config import Chart, Config
-from tenantry.model.kinds import Object, labels_of
+from tenantry.model.kinds import Object, is_terminating, labels_of
 from tenantry.model.names import CLEANUP, OPERATED, PROJECT_ID
 from tenantry.model.projects import is_registration, project_of_registration_name
 from tenantry.model.releases import (
@@ -20,6 +20,8 @@ from tenantry.model.releases import (
     chart_for,
     chart_key,
     claimants,
+    holder_of,
+    made_for,
     release_name,
     release_name_problem,
     release_namespace,
@@ -101,11 +103,26 @@ def claim_of(chart: Object, home: Object | None, config: Config) -> Claim | None
     return Claim(chart, place, project)
 
 
-def winner(release: str, claims: Iterable[Claim | None]) -> Claim | None:
-    """Who has a release of that name."""
-    found = {key_text(claim.chart): claim for claim in claims if claim is not None and claim.place.release == release}
-    oldest = by_age(claim.chart for claim in found.values())
-    return found[key_text(oldest[0])] if oldest else None
+def winner(place: Place, found: Iterable[tuple[Object, Object | None]], namespace: Object | None, config: Config) -> Claim | None:
+    """Who has a release, by the rule of release-provisioning; one that goes has it until it is gone.
+
+    Where releases have no namespaces of their own the status says who has it, which release-provisioning writes.
+
+    Args:
+        found: the ProjectHelmCharts that may have it, each with its namespace.
+        namespace: that of the place.
+    """
+    homes = {chart_key(chart): (chart, home) for chart, home in found}
+    charts = sorted(by_age(chart for chart, _ in homes.values()), key=is_terminating)
+    claims = {chart_key(chart): claim_of(*homes[chart_key(chart)], config) for chart in charts}
+    if config.dedicated:
+        marked = made_for(None, None, namespace)
+    else:
+        told = (chart for chart in charts if (chart.get("status") or {}).get("releaseName") == place.release)
+        marked = next(map(key_text, told), "")
+    asking = {key: claim is not None and claim.place.release == place.release for key, claim in claims.items()}
+    key = holder_of(asking, marked)
+    return claims[key] if key is not None else None
 
 
 def is_of(namespace: Object | None, claim: Claim, config: Config) -> bool:

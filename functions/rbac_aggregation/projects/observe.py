@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from rbac_aggregation.projects.claims import Claim, Place, askers, claim_of, has_given_up, key_text, winner
+from rbac_aggregation.projects import plan
+from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, key_text, winner
 from rbac_aggregation.projects.plan import Release, intent, is_ours, level_roles, levels_in_use, owner_text
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
@@ -32,11 +33,11 @@ async def observe_release(place: Place, config: Config, reader: Reader) -> Relea
     charts, roles, bindings = await asyncio.gather(
         _charts(place, config, reader),
         _roles(place, reader),
-        reader.list(ROLE_BINDING, place.namespace),
+        reader.list(ROLE_BINDING, place.namespace, keep=plan.kept_binding(config)),
     )
     if not roles and not any(map(is_ours, bindings)):
         return Release(place, None, None, charts=charts)
-    claim, namespace = await asyncio.gather(_winner(place, charts, config, reader), reader.get(NAMESPACE, place.namespace))
+    claim, namespace = await _winner(place, charts, config, reader)
     sources, missing, given_up = await asyncio.gather(
         _sources(claim, roles, config, reader),
         _missing(roles, config, reader),
@@ -55,7 +56,8 @@ async def _once_more(seen: Release, config: Config, reader: Reader) -> Release:
     """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
     claim = seen.claim
     if claim is None:
-        return replace(seen, claim=await _winner(seen.place, await _charts(seen.place, config, reader), config, reader))
+        claim, _ = await _winner(seen.place, await _charts(seen.place, config, reader), config, reader)
+        return replace(seen, claim=claim)
     metadata = claim.chart["metadata"]
     chart, sources, roles = await asyncio.gather(
         reader.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"]),
@@ -78,11 +80,13 @@ async def _charts(place: Place, config: Config, reader: Reader) -> tuple[Object,
     return tuple({key_text(chart): chart for found in lists for chart in found}.values())
 
 
-async def _winner(place: Place, charts: Sequence[Object], config: Config, reader: Reader) -> Claim | None:
-    """Who of them has the release."""
-    homes = await asyncio.gather(*(reader.get(NAMESPACE, chart["metadata"]["namespace"]) for chart in charts))
-    claims = (claim_of(chart, home, config) for chart, home in zip(charts, homes, strict=True))
-    return winner(place.release, claims)
+async def _winner(place: Place, charts: Sequence[Object], config: Config, reader: Reader) -> tuple[Claim | None, Object | None]:
+    """Who of them has the release, and its namespace."""
+    names = sorted({chart["metadata"]["namespace"] for chart in charts})  # read once for all: they may be thousands (a-19)
+    namespace, *found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in (place.namespace, *names)))
+    homes = dict(zip(names, found, strict=True))
+    claims = ((chart, homes[chart["metadata"]["namespace"]]) for chart in charts)
+    return winner(place, claims, namespace, config), namespace
 
 
 async def _roles(place: Place, reader: Reader) -> tuple[Object, ...]:
@@ -94,7 +98,8 @@ async def _sources(claim: Claim | None, roles: tuple[Object, ...], config: Confi
     if claim is None or not levels_in_use(roles, config):
         return ()
     inside, everywhere = await asyncio.gather(
-        reader.list(ROLE_BINDING, claim.chart["metadata"]["namespace"]), reader.list_shared(CLUSTER_ROLE_BINDING)
+        reader.list(ROLE_BINDING, claim.chart["metadata"]["namespace"], keep=plan.kept_binding(config)),
+        reader.list_shared(CLUSTER_ROLE_BINDING),
     )
     return (*inside, *everywhere)
 

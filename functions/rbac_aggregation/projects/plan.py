@@ -8,10 +8,11 @@ are Roles: what is wrong with one holds up no other.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rbac_aggregation.projects.claims import Claim, Place, askers, configured_place, is_of, key_text
+from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
@@ -100,12 +101,35 @@ def people_of(cluster_role: str, sources: Sequence[Object]) -> Subjects:
     return tuple(sorted(found))
 
 
+def kept_binding(config: Config) -> Callable[[Object], Object]:
+    """What of a RoleBinding is kept: whom it binds only where that counts, and no more people than can be bound (a-19)."""
+    counted = frozenset(level_roles(config).values())
+
+    def kept(binding: Object) -> Object:
+        reference, subjects = binding.get("roleRef") or {}, binding.get("subjects") or ()
+        if is_ours(binding) or len(subjects) == 0:
+            return binding
+        if (reference.get("kind"), reference.get("name")) not in {(CLUSTER_ROLE.kind, name) for name in counted}:
+            return {**binding, "subjects": []}
+        if len(subjects) <= limits.PEOPLE:
+            return binding
+        people = people_of(reference["name"], [binding])[: limits.PEOPLE + 1]
+        return {**binding, "subjects": [{"kind": kind, "name": name, "apiGroup": RBAC_GROUP} for kind, name in people]}
+
+    return kept
+
+
+def _people(seen: Release, config: Config) -> dict[str, Subjects]:
+    """The people of each level in use."""
+    named = level_roles(config)
+    return {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
+
+
 def wanted_of(seen: Release, config: Config) -> dict[str, tuple[str, Subjects]]:
     """For each Role that is to be bound: its level and the people of the level."""
     if seen.claim is None or seen.claim.place != seen.place or _over(seen.claim.chart):
         return {}
-    named = level_roles(config)
-    people = {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
+    people = {level: found[: limits.PEOPLE] for level, found in _people(seen, config).items()}
     wanted = {}
     for role in seen.roles:
         level = labels_of(role).get(AGGREGATE_FROM, "")
@@ -297,6 +321,13 @@ def problems_of(seen: Release, refusals: Sequence[Refusal], config: Config) -> l
                 f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
             )
             found.append(Problem("ClusterRoleMissing", text))
+    for level, people in sorted(_people(seen, config).items()):
+        if len(people) > limits.PEOPLE:
+            text = (
+                f"more than {limits.PEOPLE:,} people have level {level}: the Roles in {where} are bound to the first "
+                f"{limits.PEOPLE:,} by kind and name; bind groups in place of users in the registration namespace"
+            )
+            found.append(Problem("TooManyPeople", text))
     for role in seen.roles:
         asked = labels_of(role).get(AGGREGATE_FROM)
         if asked not in ("admin", "edit", "view"):

@@ -82,7 +82,7 @@ class Releases:
         """The releases that are asked for in a registration namespace."""
         if not may_be_home(namespace, self._config):
             return []
-        charts = await reader.list(PROJECT_HELM_CHART, namespace)
+        charts = await reader.list_shared(PROJECT_HELM_CHART, namespace)
         return [place for chart in charts for place in places_of(namespace, chart["metadata"]["name"], self._config)]
 
     def accepts(self, owner: str) -> bool:
@@ -117,7 +117,7 @@ class Releases:
             Prefetch(PROJECT_HELM_CHART),
             Prefetch(NAMESPACE),
             Prefetch(ROLE, ((ROLE_OF, ""),)),
-            Prefetch(ROLE_BINDING),
+            Prefetch(ROLE_BINDING, keep=plan.kept_binding(self._config)),
             Prefetch(CLUSTER_ROLE_BINDING),
         ]
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from release_provisioning.jobs import manifest, rights
-from release_provisioning.jobs.plan import upgrades_to, with_wanted
+from release_provisioning.jobs.plan import plan_chart, upgrades_to, with_wanted
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen, is_managed, outcome_of
+from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -28,6 +29,7 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 from tenantry.model.names import CHART_LABEL
+from tenantry.model.plan import Delete, Plan
 
 LOOKS = 4
 HELM_CHART_CRD = f"{HELM_CHART.plural}.{HELM_CHART.group}"
@@ -55,7 +57,8 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
     """Read a HelmChart and, as far as its plan needs them, the objects that run Helm for it."""
     chart = await reader.get(HELM_CHART, name, namespace)
     if chart is None:
-        return await _left_behind(namespace, name, reader)
+        seen = await _left_behind(namespace, name, reader)
+        return replace(seen, leftovers=await observe_leftovers(_goes(plan_chart(seen, config)), reader))
     if not is_managed(chart, config):
         return Seen(namespace, name, chart)
     place = manifest.target_namespace(chart)
@@ -93,11 +96,16 @@ async def observe_stray(place: str, namespace: str, name: str, config: Config, r
     """Read a binding that may be left of a HelmChart, and what may still need it; a ``place`` of "" for all namespaces."""
     binding = await reader.get(ROLE_BINDING if place else CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name), place)
     chart = await reader.get(HELM_CHART, name, namespace) if binding is not None else None
-    if chart is None or rights.is_minded(chart, place, config):
+    if rights.is_minded(chart, place, config):
         return Stray(place, name, namespace, binding, chart)
-    names = (manifest.install_name(name), manifest.delete_name(name))
+    names = (manifest.install_name(name), manifest.delete_name(name)) if chart is not None else ()
     jobs = await asyncio.gather(*(reader.get(JOB, each, namespace) for each in names))
-    return Stray(place, name, namespace, binding, chart, tuple(job for job in jobs if job is not None))
+    stray = Stray(place, name, namespace, binding, chart, tuple(job for job in jobs if job is not None))
+    return replace(stray, leftovers=await observe_leftovers(_goes(rights.plan_stray(stray, config)), reader))
+
+
+def _goes(plan: Plan) -> list[Object]:
+    return [write.live for write in plan.writes() if isinstance(write, Delete)]
 
 
 async def _nothing() -> None:

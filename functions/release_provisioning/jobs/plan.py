@@ -24,6 +24,7 @@ from release_provisioning.jobs.seen import (
     is_of_chart,
     outcome_of,
 )
+from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import DNS_LABEL, Config
 from tenantry.model.difference import owns
@@ -48,8 +49,6 @@ from tenantry.model.names import (
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
 
-LOOKED_AT = 200_000
-"""Characters of values that are looked at before Helm gets them; to read more takes seconds, and Helm's Job tells as well."""
 CLAIM_MANAGER = f"{MANAGER}-jobs"
 """Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
 NAME_LIMIT = 63 - len("helm-install-")
@@ -110,7 +109,7 @@ def _bad_archive(spec: Object) -> Problem | None:
 def _bad_values(seen: Seen) -> Problem | None:
     for obj in (seen.chart, seen.further):
         content = manifest.spec_of(obj).get("valuesContent")
-        if obj is None or not content or len(content) > LOOKED_AT:
+        if obj is None or not content or len(content) > limits.JOB_VALUES_CHARACTERS:
             continue
         try:
             why = "" if isinstance(load_yaml(str(content)), dict | None) else "not a map"

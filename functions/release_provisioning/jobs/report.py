@@ -13,17 +13,19 @@ from typing import Literal
 
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, last_word, taken_by
+from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen, finalizers_of, is_managed, outcome_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, ROLE_BINDING, Object, annotations_of, is_terminating
+from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
 
 FIXES = {
     "quota": "raise the ResourceQuota of the namespace or delete what is not needed",
     "admission": "change the admission policy",
-    "rights": "give the function's ServiceAccount this right (see knative/release-provisioning/rights.yaml)",
+    "rights": "give the function's ServiceAccount this right (see knative/release-provisioning-helm-jobs/rights.yaml)",
     "invalid": "correct the HelmChart",
 }
 _REASONS = {"quota": "QuotaExceeded", "admission": "AdmissionDenied", "rights": "RightMissing", "invalid": "Invalid"}
@@ -33,9 +35,11 @@ Verdict = tuple[Literal["True", "False"], str, str]
 
 
 def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Plan:
-    """The status of one HelmChart."""
+    """The status of one HelmChart; without one, what is said where it left something that may not be deleted."""
     chart = seen.chart
-    if chart is None or not is_managed(chart, config) or CHART_MANAGED_BY not in annotations_of(chart):
+    if chart is None:
+        return report_leftovers(seen.leftovers, refusals, "release-provisioning-helm-jobs", "jobs")
+    if not is_managed(chart, config) or CHART_MANAGED_BY not in annotations_of(chart):
         return NOTHING
     if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
         return NOTHING
@@ -62,6 +66,11 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
     wanted: Object = {"apiVersion": HELM_CHART.api_version, "kind": HELM_CHART.kind, "metadata": metadata, "status": status}
     notice = _notice(chart, failed)
     return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
+
+
+def report_stray(stray: Stray, refusals: Sequence[Refusal]) -> Plan:
+    """What is said on a binding of no use that may not be deleted."""
+    return report_leftovers(stray.leftovers, refusals, "release-provisioning-helm-jobs", "jobs")
 
 
 def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:

@@ -8,7 +8,7 @@ by its label.  Rules: checks a-1 to a-4 and a-46.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.seen import MANAGER, Seen, binds_only, is_managed, is_of_chart, outcome_of
@@ -23,6 +23,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write
 
@@ -115,6 +116,7 @@ class Stray:
     binding: Object | None = None
     chart: Object | None = None
     jobs: tuple[Object, ...] = ()
+    leftovers: Leftovers = field(default_factory=Leftovers)
 
 
 def is_minded(chart: Object | None, namespace: str, config: Config) -> bool:

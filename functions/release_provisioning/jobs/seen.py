@@ -9,6 +9,7 @@ from typing import Literal
 from release_provisioning.jobs import manifest
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_CHART, Object, annotations_of, labels_of
+from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER, field_manager
 
 MANAGER = field_manager("release-provisioning")
@@ -58,6 +59,8 @@ class Seen:
     """The RoleBinding of Helm's account in the namespace of the release."""
     homeless: bool = False
     """Of a HelmChart that stays: whether its account lacks a binding in a namespace that is not there, or on its way out."""
+    leftovers: Leftovers = field(default_factory=Leftovers)
+    """Of a HelmChart that is gone: what goes after it."""
 
     @property
     def jobs(self) -> tuple[Object, ...]:

@@ -14,6 +14,7 @@ from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model.config import DNS_LABEL, DNS_SUBDOMAIN, Config
+from tenantry.model.kept import SweptHelmCharts, digests_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -28,7 +29,12 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import CHART_LABEL
-from tenantry.model.plan import NOTHING, Plan, Refusal
+from tenantry.model.plan import Plan, Refusal
+
+
+def _digests(made: Object) -> Object:
+    return digests_of(made, "data")
+
 
 _EVERYWHERE = "-"
 _JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
@@ -96,22 +102,23 @@ class Jobs:
         return plan.plan_chart(observed, self._config)
 
     def report(self, observed: Seen | Stray, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the HelmChart."""
+        """The status of the HelmChart, and what is said of what it left."""
         if isinstance(observed, Stray):
-            return NOTHING
+            return report.report_stray(observed, refusals)
         return report.report_chart(observed, refusals, self._config)
 
     def prefetch(self) -> Sequence[Prefetch]:
         """The HelmCharts, and what is kept for them; a ClusterRoleBinding by its name, whoever labelled it."""
         ours = ((CHART_LABEL, ""),)
         lists = [
-            Prefetch(HELM_CHART, namespace=self._namespace),
+            Prefetch(HELM_CHART, namespace=self._namespace, keep=SweptHelmCharts()),
             Prefetch(ROLE_BINDING, ours),
             Prefetch(CLUSTER_ROLE_BINDING),
         ]
         if self._enabled:
             lists += [Prefetch(kind, namespace=self._namespace) for kind in (HELM_CHART_CONFIG, JOB)]
-            lists += [Prefetch(kind, ours, namespace=self._namespace) for kind in (SECRET, CONFIG_MAP, SERVICE_ACCOUNT)]
+            lists += [Prefetch(kind, ours, namespace=self._namespace, keep=_digests) for kind in (SECRET, CONFIG_MAP)]
+            lists.append(Prefetch(SERVICE_ACCOUNT, ours, namespace=self._namespace))
         return lists
 
     async def sweep(self, reader: Reader) -> Sequence[str]:

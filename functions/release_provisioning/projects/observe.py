@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from release_provisioning.projects.plan import Contender, Release, held_by
+from release_provisioning.projects.plan import Contender, Release
+from release_provisioning.projects.texts import ChangedError, Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
+from tenantry.api.errors import TransientError
 from tenantry.engine.notices import now_micro
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config
+from tenantry.model.kept import KeptDashboards
 from tenantry.model.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -26,11 +29,30 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, SYSTEM_NAMESPACE
 from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
-from tenantry.model.releases import ChartKey, Dashboards, by_age, chart_for, chart_key, claimants, dashboards_of
+from tenantry.model.releases import ChartKey, Dashboards, by_age, chart_for, chart_key, claimants, dashboards_of, held_by
+
+LOOKS = 4
+"""How often a release is looked at in one run while its large values change."""
 
 
-async def observe_release(name: str, config: Config, reader: Reader) -> Release:
-    """Read everything that decides about one release name."""
+async def observe_release(name: str, config: Config, reader: Reader, texts: Texts) -> Release:
+    """Read everything that decides about one release name.
+
+    Raises:
+        TransientError: large values changed each time that they were read.
+    """
+    for _ in range(LOOKS):
+        try:
+            return await _observe(name, config, reader, texts)
+        except ChangedError as error:
+            said = str(error)
+            if isinstance(reader, Snapshot):
+                break
+            reader.forget()
+    raise TransientError(said)
+
+
+async def _observe(name: str, config: Config, reader: Reader, texts: Texts) -> Release:
     system = config.helm_project_operator.system_namespace
     dedicated = config.dedicated
     found, helm_chart, helm_release, namespace = await asyncio.gather(
@@ -46,7 +68,7 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
         namespace = await reader.get(NAMESPACE, name, again=True)
     claimed = _fingerprint(found)
     gone = frozenset(await _named(found, (helm_chart, helm_release, namespace), reader))
-    contenders = tuple(await asyncio.gather(*(_contender(each, config, reader) for each in by_age(found.values()))))
+    contenders = await _contenders(by_age(found.values()), config, reader)
     seen = Release(name, contenders, helm_chart, helm_release, namespace, gone=gone)
     holder = seen.holder
     if holder is None:
@@ -55,13 +77,13 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
     hardened = namespace is not None and config.helm_project_operator.hardened_namespaces.enabled
     members, dashboards, installation, account, policy = await asyncio.gather(
         _namespaces(holder, config, reader),
-        _dashboards(where, name, reader) if namespace is not None or not dedicated else _no_dashboards(),
+        observe_dashboards(where, name, reader) if namespace is not None or not dedicated else _no_dashboards(),
         _installation(reader) if CLEANUP in labels_of(holder.object) else _no_text(),
         reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _nothing(),
         reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _nothing(),
     )
     _depend_on(name, claimed, holder, members, config, reader)
-    return replace(
+    seen = replace(
         seen,
         members=members,
         dashboards=dashboards,
@@ -69,6 +91,7 @@ async def observe_release(name: str, config: Config, reader: Reader) -> Release:
         service_account=account,
         network_policy=policy,
     )
+    return replace(seen, values=await texts.of(seen, config, reader))
 
 
 async def observe_unserved(key: ChartKey, config: Config, reader: Reader) -> Asked:
@@ -76,7 +99,7 @@ async def observe_unserved(key: ChartKey, config: Config, reader: Reader) -> Ask
     chart = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace)
     if chart is None or not is_unserved(chart, config):
         return Asked(chart)
-    contender = await _contender(chart, config, reader)
+    (contender,) = await _contenders([chart], config, reader)
     if not contender.project or contender.denied:
         return Asked(chart)
     return Asked(chart, True, await reader.get(EVENT, name_of(chart), key.namespace), now_micro())
@@ -121,7 +144,15 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
     return gone
 
 
-async def _contender(obj: Object, config: Config, reader: Reader) -> Contender:
+async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -> tuple[Contender, ...]:
+    """Each with what its namespace says of it, which is read once for all that are in it: they may be thousands (a-19)."""
+    homes = sorted({each["metadata"]["namespace"] for each in found})
+    wanted = [home for home in homes if config.project_label and project_of_registration_name(home)]
+    namespaces = dict(zip(wanted, await asyncio.gather(*(reader.get(NAMESPACE, home) for home in wanted)), strict=True))
+    return tuple(_contender(each, namespaces, config) for each in found)
+
+
+def _contender(obj: Object, namespaces: Mapping[str, Object | None], config: Config) -> Contender:
     namespace = obj["metadata"]["namespace"]
     chart = chart_for(obj, config)
     if not config.project_label:
@@ -130,7 +161,7 @@ async def _contender(obj: Object, config: Config, reader: Reader) -> Contender:
     project = project_of_registration_name(namespace)
     if not project:
         return Contender(obj, chart, "")
-    registration = await reader.get(NAMESPACE, namespace)
+    registration = namespaces[namespace]
     if registration is None or not is_registration(registration, config):
         return Contender(obj, chart, "")
     return Contender(obj, chart, project, denied=project in config.denied_project_ids)
@@ -141,10 +172,36 @@ async def _namespaces(holder: Contender, config: Config, reader: Reader) -> tupl
     return tuple(await reader.list(NAMESPACE, labels=labels))
 
 
-async def _dashboards(namespace: str, name: str, reader: Reader) -> Dashboards:
+async def observe_dashboards(namespace: str, name: str, reader: Reader) -> Dashboards:
     """What a chart has left for dashboards; read in a thread, since it may be megabytes of JSON, and other releases go on."""
-    found = await reader.list(CONFIG_MAP, namespace, labels={DASHBOARD_VALUES: name})
+    labels = {DASHBOARD_VALUES: name}
+    if isinstance(reader, Snapshot):
+        found = await reader.list(CONFIG_MAP, namespace, labels=labels)
+        if any(each["data"] is None for each in found):
+            found = await _read_dashboards(namespace, labels, reader)
+    else:
+        found = await _read_dashboards(namespace, labels, reader)
     return await asyncio.to_thread(dashboards_of, found) if found else Dashboards({})
+
+
+async def _read_dashboards(namespace: str, labels: dict[str, str], reader: Reader) -> list[Object]:
+    """As many ConfigMaps as can be used, in the order of their names; the others are not even read."""
+    keep, found = KeptDashboards(), list[Object]()
+
+    def kept(item: Object) -> Object:
+        if keep.has_enough(namespace, labels[DASHBOARD_VALUES]):
+            raise _EnoughError
+        found.append(keep(item))
+        return found[-1]
+
+    try:
+        return await reader.fetch_list(CONFIG_MAP, namespace, labels=labels, keep=kept)
+    except _EnoughError:
+        return found
+
+
+class _EnoughError(Exception):
+    """What else a list has is of no use."""
 
 
 async def _installation(reader: Reader) -> str:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import difference, entries_of, is_sole_owner, owns
+from tenantry.model.digest import Digest
 from tenantry.model.hardening import harden
 from tenantry.model.kinds import (
     HELM_CHART,
@@ -58,6 +60,9 @@ from tenantry.model.releases import (
     chart_key,
     claimants,
     composed_values,
+    held_by,
+    holder_of,
+    made_for,
     release_name,
     release_name_problem,
     release_namespace,
@@ -67,10 +72,14 @@ from tenantry.model.releases import (
     values_problem,
 )
 
-_UPSTREAM_OWNER = ("objectset.rio.cattle.io/owner-namespace", "objectset.rio.cattle.io/owner-name")
+
+def was_served(asked: Object) -> bool:
+    """Whether we ever held a ProjectHelmChart or told it something."""
+    finalizers = asked["metadata"].get("finalizers") or ()
+    return RELEASE_FINALIZER in finalizers or bool(entries_of(asked, RELEASE_MANAGER, "status"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contender:
     """A ProjectHelmChart that may claim the release name, or for which something of the release was made.
 
@@ -83,7 +92,7 @@ class Contender:
     project: str
     denied: bool = False
 
-    @property
+    @cached_property
     def key(self) -> ChartKey:
         """Its namespace and name."""
         return chart_key(self.object)
@@ -102,8 +111,7 @@ class Contender:
     @property
     def was_served(self) -> bool:
         """Whether we ever held it or told it something."""
-        finalizers = self.object["metadata"].get("finalizers") or ()
-        return RELEASE_FINALIZER in finalizers or bool(entries_of(self.object, RELEASE_MANAGER, "status"))
+        return was_served(self.object)
 
     def asks_for(self, name: str) -> bool:
         """Whether it asks for this release, or for no chart that we know."""
@@ -114,14 +122,15 @@ class Contender:
         return self.is_served and not is_terminating(self.object) and self.asks_for(name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Release:
     """One release name as it is: who may want it (oldest first), and what there is of it.
 
     ``members`` are the namespaces with the project's label (all of them in single-namespace mode); ``gone`` are the
     ProjectHelmCharts that something was made for and that exist no more; ``installation`` identifies this one, and is
     only read when the cleanup label asks for it.  ``service_account`` and ``network_policy`` are those that harden its
-    namespace.
+    namespace.  ``values`` is the text of its values where they are large, and so were laid together beside everything else;
+    in a sweep maybe only its digest.  Thousands may ask for one name (a-19): who has it is worked out once.
     """
 
     name: str
@@ -135,37 +144,24 @@ class Release:
     installation: str = ""
     service_account: Object | None = None
     network_policy: Object | None = None
+    values: str | Digest | None = None
 
-    @property
+    @cached_property
     def keeper(self) -> Contender | None:
         """A ProjectHelmChart that has the release and is not served any more: nobody else may have the name meanwhile."""
-        marked = held_by(self.helm_chart)
-        found = (each for each in self.contenders if str(each.key) == marked and not is_terminating(each.object))
+        found = (each for each in self.contenders if str(each.key) == self._marked and not is_terminating(each.object))
         return next((each for each in found if not each.claims(self.name)), None)
 
-    @property
+    @cached_property
     def holder(self) -> Contender | None:
-        """Who gets the release: who has it and claims its name still, else the oldest that claims it.
+        """Who gets the release, by `holder_of`."""
+        by_key = {each.key: each for each in self.contenders if not is_terminating(each.object)}
+        found = holder_of({key: each.claims(self.name) for key, each in by_key.items()}, self._marked)
+        return by_key[found] if found is not None else None
 
-        An older ProjectHelmChart that begins to ask for the name takes it from nobody (a-36), nor does one of the same second.
-        """
-        if self.keeper is not None:
-            return None
-        claiming = [each for each in self.contenders if each.claims(self.name)]
-        marked = held_by(self.helm_chart)
-        return next((each for each in claiming if str(each.key) == marked), next(iter(claiming), None))
-
-
-def held_by(obj: Object | None) -> str:
-    """``<namespace>/<name>`` of the ProjectHelmChart that an object was made for; empty for none.
-
-    What the Helm Project Operator made says so in two annotations of its own.
-    """
-    annotations = annotations_of(obj)
-    if PROJECT_CHART in annotations:
-        return annotations[PROJECT_CHART]
-    namespace, name = (annotations.get(each, "") for each in _UPSTREAM_OWNER)
-    return f"{namespace}/{name}" if namespace and name and OPERATED in labels_of(obj) else ""
+    @property
+    def _marked(self) -> str:
+        return made_for(self.helm_chart, self.helm_release, self.namespace)
 
 
 def targets_of(holder: Contender, seen: Release, config: Config) -> tuple[str, ...]:
@@ -348,7 +344,9 @@ def _orphaned(seen: Release, config: Config) -> Iterable[Write]:
     live = seen.namespace
     if live is None or is_terminating(live) or not config.dedicated or not is_made_for_release(live):
         return
-    project, made_for = labels_of(live).get(PROJECT_ID, ""), held_by(live)
+    made_for = held_by(live)
+    # Its own mark says whose it was; the label is put back to that, where it says so.
+    project = project_of_registration_name(made_for.partition("/")[0]) or labels_of(live).get(PROJECT_ID, "")
     wanted = _namespace(seen.name, project, made_for, config, orphaned=True)
     note = "there is no release here any more: this namespace may be deleted"
     yield Apply(NAMESPACE, wanted, live, notice=Notice(live, "ReleaseOrphaned", note, "MarkOrphaned"))
@@ -460,7 +458,7 @@ def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], conten
     chart, operator = holder.chart, config.helm_project_operator
     assert chart is not None
     controller = operator.helm_controller
-    values = values_content(composed_values(holder.object, chart, holder.project, targets, config))
+    values = seen.values or values_content(composed_values(holder.object, chart, holder.project, targets, config))
     spec: Object = {"targetNamespace": release_namespace(holder.key, seen.name, config), "valuesContent": values}
     if controller.job_image:
         spec["jobImage"] = controller.job_image

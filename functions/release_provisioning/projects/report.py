@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from release_provisioning.projects.plan import Contender, Release, is_cleaning_up, name_problem, obstacle, targets_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
+from tenantry.model.difference import difference
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, Write
+from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
+from tenantry.model.projects import RELEASE_MANAGER
 from tenantry.model.releases import NO_TARGETS, Dashboards, release_namespace, values_problem
 
 AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
@@ -27,6 +30,11 @@ WAITING_FOR_DASHBOARD = "WaitingForDashboardValues"
 DEPLOYED = "Deployed"
 UNABLE_TO_PARSE = "UnableToParseValues"
 NOT_MANAGED = "NotManaged"
+
+TOLD_AT_ONCE = 16
+"""Statuses that are written at the same time."""
+TOLD_IN_A_RUN = 64
+"""Statuses that one run writes, where very many ask for one name."""
 
 State = Literal["ready", "moving", "stalled"]
 _AT_WORK = ("Running", "Retrying", "NamespaceMissing")
@@ -63,15 +71,21 @@ class Told:
 
 def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -> Plan:
     """The status of every ProjectHelmChart that asks for the release or has it."""
-    writes: list[Write] = []
-    for contender in seen.contenders:
+    writes: list[Apply] = []
+    holder = seen.holder
+    for contender in sorted(seen.contenders, key=lambda each: each is not holder):  # the holder is told first
         if not contender.asks_for(seen.name):
             continue
         leaving = is_terminating(contender.object)
         told = _tell(contender, seen, refusals, config) if not leaving else _tell_leaving(contender, seen, refusals, config)
         if told is not None:
             writes.append(_status(contender.object, told))
-    return Plan((tuple(writes),)) if writes else NOTHING
+    # Thousands may ask for one name: they are told a few at a time, so that others' requests go out between, and so many in a
+    # run; what these writes make happen is the next run.
+    if len(writes) > TOLD_AT_ONCE:
+        due = (each for each in writes if difference(each.wanted, each.live, manager=RELEASE_MANAGER, subresource="status"))
+        writes = list(islice(due, TOLD_IN_A_RUN))
+    return Plan(tuple(tuple(writes[at : at + TOLD_AT_ONCE]) for at in range(0, len(writes), TOLD_AT_ONCE))) if writes else NOTHING
 
 
 def _unable(contender: Contender, seen: Release, config: Config, why: str) -> str:

@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from release_provisioning.projects.observe import observe_release, observe_unserved
-from release_provisioning.projects.plan import Release, held_by, plan_release
+from release_provisioning.projects.plan import Release, plan_release, was_served
 from release_provisioning.projects.report import report_release
+from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model import limits
 from tenantry.model.config import DNS_LABEL, DNS_SUBDOMAIN, Config
 from tenantry.model.difference import owns
+from tenantry.model.kept import KeptDashboards, SweptCharts, digests_of, header_of
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -49,7 +52,16 @@ from tenantry.model.projects import (
     project_of_registration_name,
     registration_name,
 )
-from tenantry.model.releases import ChartKey, chart_for, chart_key, claimants, is_release_name, possible_names, release_name
+from tenantry.model.releases import (
+    ChartKey,
+    chart_for,
+    chart_key,
+    claimants,
+    held_by,
+    is_release_name,
+    possible_names,
+    release_name,
+)
 
 RELEASE_PAUSE_S = 0.25
 UNSERVED = "unserved"
@@ -69,6 +81,7 @@ class Releases:
         self._contents = contents
         self._system = config.helm_project_operator.system_namespace
         self._dedicated = config.dedicated
+        self._texts = Texts()
 
     # -- whom an event touches -----------------------------------------------------------------------------
 
@@ -89,7 +102,12 @@ class Releases:
         return _stage(await self._around(key.name, hint, reader))
 
     def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
-        """The names that a ProjectHelmChart asks for and has; when it goes, or is gone, all that it may have had."""
+        """The names that a ProjectHelmChart asks for and has; when it goes, or is gone, all that it may have had.
+
+        None where nobody serves it or ever did: who may have ProjectHelmCharts in some namespace could make thousands (a-19).
+        """
+        if not self._serves(key.namespace) and (found is None or not was_served(found)):
+            return []
         if found is None:
             return possible_names(key, self._config)
         chart = chart_for(found, self._config)
@@ -101,6 +119,10 @@ class Releases:
         if is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers):
             names += possible_names(key, self._config)
         return names
+
+    def _serves(self, namespace: str) -> bool:
+        """Whether a namespace of that name can be one whose ProjectHelmCharts become releases."""
+        return bool(project_of_registration_name(namespace)) if self._config.project_label else namespace == self._system
 
     async def _showing(self, namespace: str, reader: Reader) -> list[str]:
         """The releases whose dashboard values a ConfigMap of a namespace holds, or held before its label changed."""
@@ -133,12 +155,12 @@ class Releases:
         return names
 
     async def _asked_in(self, namespace: str, reader: Reader) -> list[str]:
-        found = await reader.list(PROJECT_HELM_CHART, namespace)
+        found = await reader.list_shared(PROJECT_HELM_CHART, namespace, keep=header_of)
         return [name for each in found for name in self._names_of(chart_key(each), each)]
 
     async def _listing(self, namespace: str, reader: Reader) -> list[str]:
         """The releases that have a namespace among their targets, by the status of their ProjectHelmCharts."""
-        found = await reader.list(PROJECT_HELM_CHART)
+        found = await reader.list_shared(PROJECT_HELM_CHART, keep=header_of)
         listing = (each for each in found if namespace in ((each.get("status") or {}).get("targetNamespaces") or ()))
         return [name for each in listing for name in self._names_of(chart_key(each), each)]
 
@@ -165,7 +187,7 @@ class Releases:
         """Read what decides about the release, or about what nobody serves."""
         if owner.startswith(f"{UNSERVED}/"):
             return await observe_unserved(ChartKey(*owner.split("/")[1:]), self._config, reader)
-        return await observe_release(owner.partition("/")[2], self._config, reader)
+        return await observe_release(owner.partition("/")[2], self._config, reader, self._texts)
 
     def plan(self, observed: Release | Asked) -> Plan:
         """The writes that make it as declared."""
@@ -188,12 +210,18 @@ class Releases:
         hardening = [Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT), Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY)]
         return [
             *(hardening if hardened else ()),
-            Prefetch(PROJECT_HELM_CHART),
+            Prefetch(PROJECT_HELM_CHART, keep=SweptCharts()),
             Prefetch(NAMESPACE),
-            Prefetch(HELM_CHART, namespace=self._system),
+            Prefetch(HELM_CHART, namespace=self._system, keep=_digests),
             Prefetch(HELM_RELEASE, namespace=self._system),
-            Prefetch(CONFIG_MAP, ((DASHBOARD_VALUES, ""),)),
+            Prefetch(CONFIG_MAP, ((DASHBOARD_VALUES, ""),), keep=KeptDashboards(self._may_show, limits.SWEEP_DASHBOARD_BYTES)),
         ]
+
+    def _may_show(self, namespace: str, release: str) -> bool:
+        """Whether a ConfigMap there can be of a release of that name."""
+        if self._dedicated:
+            return namespace == release and bool(claimants(release, self._config))
+        return namespace == self._system or bool(project_of_registration_name(namespace))
 
     async def sweep(self, reader: Reader) -> Sequence[str]:
         """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
@@ -211,6 +239,10 @@ class Releases:
                 found["metadata"]["name"] for found in namespaces if PROJECT_CHART in (found["metadata"].get("annotations") or {})
             ]
         return [*(owner for stage in _stage(names) for owner in stage), *unserved]
+
+
+def _digests(helm_chart: Object) -> Object:
+    return digests_of(helm_chart, "spec")
 
 
 def _unserved(key: ChartKey) -> str:

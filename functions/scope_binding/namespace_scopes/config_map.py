@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.names import HASH, LIST_KEY, LIST_LABEL, MANAGER, PENDING, value_hash
 from scope_binding.namespace_scopes.restarts import restarts
@@ -40,14 +41,15 @@ def list_of(scopes: Sequence[Scope], seen: Seen) -> str:
 def shortened(seen: Seen) -> Iterator[tuple[str, str]]:
     """The ConfigMaps whose lists lose namespaces, each with the namespace."""
     for name, scopes in sharing(seen).items():
-        before = set((_value_of(seen.config_maps.get(name)) or "").split(",")) - {""}
-        yield from ((name, lost) for lost in before - set(list_of(scopes, seen).split(",")))
+        value = list_of(scopes, seen)
+        before = set((_value_of(kept.with_value(seen.config_maps.get(name), value)) or "").split(",")) - {""}
+        yield from ((name, lost) for lost in before - set(value.split(",")))
 
 
 def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: Seen) -> Plan:
     """The ConfigMap as it should be; while a restart is pending, the restarts first."""
-    live = seen.config_maps.get(name)
     value = list_of(scopes, seen)
+    live = kept.with_value(seen.config_maps.get(name), value)
     wanted_hash = value_hash(value)
     known = _known_hash(live)
     notice = _notice(name, value, live, scopes[0])
@@ -110,6 +112,11 @@ def _notice(name: str, value: str, live: Object | None, scope: Scope) -> Notice 
     return Notice(scope.live, "NamespacesChanged", f"ConfigMap {name} lists {value}", "WriteConfigMap")
 
 
+def unnamed(seen: Seen) -> int:
+    """How many ConfigMaps carry the label of lists and are none: no NamespaceScope names them, and we did not write them."""
+    return sum(kept.FOREIGN in live for live in seen.config_maps.values())
+
+
 def abandoned(seen: Seen) -> Iterator[Write]:
     """ConfigMaps that we wrote and nobody shares any more: deleted, or given up where others have something in them.
 
@@ -117,8 +124,7 @@ def abandoned(seen: Seen) -> Iterator[Write]:
     """
     wanted = sharing(seen)
     for name, live in sorted(seen.config_maps.items()):
-        written = owns(live, MANAGER, "data", LIST_KEY) or HASH in annotations_of(live)
-        if name in wanted or is_terminating(live) or not written:
+        if name in wanted or is_terminating(live) or not kept.is_written(live):
             continue
         others = [owner for owner in live["metadata"].get("ownerReferences") or () if owner.get("kind") != NAMESPACE_SCOPE.kind]
         ours_alone = LIST_LABEL in labels_of(live) and not others and not live["metadata"].get("finalizers")

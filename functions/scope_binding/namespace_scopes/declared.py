@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from scope_binding.namespace_scopes.names import HELM_LABEL, PROJECTION
+from tenantry.model import limits
 from tenantry.model.config import DNS_LABEL
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 
@@ -121,6 +122,12 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
     """What a NamespaceScope says; ``default`` is the configured projection."""
     spec = _mapping(live.get("spec"))
     problems: list[str] = []
+    accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_subdomain(name))
+    if len(accounts) > limits.ACCOUNTS_OF_HOME:
+        problems.append(
+            f"spec.serviceAccountMembers has {len(accounts)} names, at most {limits.ACCOUNTS_OF_HOME} are looked at: "
+            "split the NamespaceScope"
+        )
     config_map = spec.get("configmapName") or DEFAULT_CONFIG_MAP
     if not is_subdomain(config_map):
         problems.append(
@@ -141,7 +148,7 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
         live=live,
         leaving=home_leaves or is_terminating(live),
         members=_strings(spec.get("namespaceMembers")),
-        accounts=tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_subdomain(name)),
+        accounts=accounts[: limits.ACCOUNTS_OF_HOME],
         config_map=config_map,
         restart_labels=labels or DEFAULT_RESTART_LABELS,
         projection=cast(Projection, projection),

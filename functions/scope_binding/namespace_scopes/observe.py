@@ -7,21 +7,37 @@ of requests does not grow with the number of members.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import TypeVar
 
-from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, sources_of
+from scope_binding.namespace_scopes import kept
+from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
 from scope_binding.namespace_scopes.config_map import abandoned, sharing, shortened
-from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
-from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING
-from scope_binding.namespace_scopes.others import growing, naming
-from scope_binding.namespace_scopes.projection import Observed, Projection, projected, stale
+from scope_binding.namespace_scopes.declared import declared, is_namespace_name
+from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING, own_role_name
+from scope_binding.namespace_scopes.others import growing, is_held, naming
+from scope_binding.namespace_scopes.others import kept as what_is_kept
+from scope_binding.namespace_scopes.projection import (
+    Observed,
+    Projection,
+    agreed_accounts,
+    copying_accounts,
+    projected,
+    stale,
+)
+from scope_binding.namespace_scopes.register import Registers
 from scope_binding.namespace_scopes.rights import foreign
-from scope_binding.namespace_scopes.rules import single_rights
+from scope_binding.namespace_scopes.rules import entries_of, single_rights
 from scope_binding.namespace_scopes.seen import Place, Seen
+from scope_binding.namespace_scopes.status import untold
+from tenantry.api import Keep
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Reader, Snapshot
+from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.consent import consent_name
 from tenantry.model.kinds import (
@@ -32,7 +48,6 @@ from tenantry.model.kinds import (
     DEPLOYMENT,
     MUTATING_WEBHOOKS,
     NAMESPACE,
-    NAMESPACE_SCOPE,
     POD,
     ROLE,
     ROLE_BINDING,
@@ -45,10 +60,14 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 
+Result = TypeVar("Result")
+
 LIST_ABOVE = 8
 """More members than this are looked up in one list of all namespaces."""
-REVIEWS = 100
-"""How many access reviews one run makes at most, for NamespaceScopes whose rights are made by hand."""
+LISTS_AT_ONCE = 8
+"""Lists over all namespaces that one run reads at a time: others' requests come between them."""
+LARGE_AT_ONCE = 4
+"""ConfigMaps that one run reads at a time: each may have a megabyte of others' data."""
 LOOKS = 3
 """So often it is looked again, at most, before something is taken away."""
 PATIENCE = timedelta(minutes=10)
@@ -56,20 +75,24 @@ PATIENCE = timedelta(minutes=10)
 
 
 async def observe(
-    name: str, settings: NamespaceScopeSettings, reader: Reader, before: Mapping[Place, tuple[Object, ...]] | None = None
+    name: str,
+    settings: NamespaceScopeSettings,
+    reader: Reader,
+    before: Mapping[Place, tuple[Object, ...]] | None = None,
+    registers: Registers | None = None,
 ) -> Observed:
     """Read all that the plan for a namespace needs; before something is taken away, until two looks agree on it.
 
     ``before`` holds the rules that Roles had before the last run filled them: whether somebody got into them is looked up.
     """
-    begun = before or {}
-    found = await _observe(name, settings, reader, begun)
+    begun, registers = before or {}, registers or Registers(settings.projection)
+    found = await _observe(name, settings, reader, begun, registers)
     taken = _taken(found)
     for _ in range(LOOKS):
         if not taken:
             break
         reader.forget()
-        agreed, found = taken, await _observe(name, settings, reader, begun)
+        agreed, found = taken, await _observe(name, settings, reader, begun, registers)
         taken = _taken(found)
         if taken <= agreed:
             break
@@ -84,30 +107,44 @@ def _taken(found: Observed) -> frozenset[tuple[str, ...]]:
 
 
 async def _observe(
-    name: str, settings: NamespaceScopeSettings, reader: Reader, before: Mapping[Place, tuple[Object, ...]]
+    name: str,
+    settings: NamespaceScopeSettings,
+    reader: Reader,
+    before: Mapping[Place, tuple[Object, ...]],
+    registers: Registers,
 ) -> Observed:
-    every, home = await asyncio.gather(reader.list_shared(NAMESPACE_SCOPE), reader.get(NAMESPACE, name))
+    register, home = await asyncio.gather(registers.read(reader), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
-    own = [found for found in every if found["metadata"]["namespace"] == name]
+    own = register.served(name)
     scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)
-    seen = Seen(name, scopes, home=home, clashes=_clashes(every, name), overdue=_overdue(own, datetime.now(UTC)))
+    surplus = () if home_leaves else tuple(untold(register.surplus(name), name))[: limits.SCOPES_TOLD_AT_ONCE]
+    seen = Seen(
+        name, scopes, home=home, clashes=register.clashes(name), overdue=_overdue(own, datetime.now(UTC)), surplus=surplus
+    )
     seen = await _around(seen, reader)
     if not seen.live:
         return Observed(seen, Projection())
-    seen = await _inside(seen, reader)
-    made = projected(seen, settings)
+    seen = await _inside(seen, settings, reader)
+    seen = await _whole_copies(seen, reader)
+    made = await _worked_out(partial(projected, seen, settings), seen)
     seen = await _taken_places(seen, made, reader)
+    seen = await _with_rules(seen, made, reader)
     return Observed(await _bound_by_others(seen, made, before, reader), made)
 
 
-def _clashes(every: Iterable[Object], name: str) -> frozenset[Place]:
-    """(scope name, member) of the NamespaceScopes of other namespaces."""
-    found: set[Place] = set()
-    for other in every:
-        members = (other.get("spec") or {}).get("namespaceMembers")
-        if other["metadata"]["namespace"] != name and isinstance(members, list):
-            found |= {(other["metadata"]["name"], member) for member in members if isinstance(member, str)}
-    return frozenset(found)
+_WORKING = asyncio.Semaphore(1)
+"""What takes long is worked out beside the event loop, one home after the other."""
+LIGHT = 2000
+"""So many entries of rules are compared in some milliseconds."""
+
+
+async def _worked_out(work: Callable[[], Result], seen: Seen) -> Result:
+    """The result of comparing rules: at once when there are few, else while others are served."""
+    roles = [*(role for role, _ in seen.consents.values()), *seen.source_roles.values(), *seen.cluster_roles.values()]
+    if sum(entries_of(role.get("rules") or ()) for role in roles if role is not None) <= LIGHT:
+        return work()
+    async with _WORKING:
+        return await asyncio.to_thread(work)
 
 
 def _overdue(own: Iterable[Object], now: datetime) -> frozenset[str]:
@@ -120,8 +157,8 @@ async def _around(seen: Seen, reader: Reader) -> Seen:
     ours = {FROM_LABEL: seen.name}
     injected = not seen.live or any(scope.injects or scope.injected for scope in seen.scopes)
     roles, bindings, config_maps, namespaces, csvs, webhooks = await asyncio.gather(
-        reader.list(ROLE, labels=ours),
-        reader.list(ROLE_BINDING, labels=ours),
+        reader.list(ROLE, labels=ours, keep=kept.given_role),
+        reader.list(ROLE_BINDING, labels=ours, keep=kept.given_binding),
         _config_maps(seen, reader),
         _namespaces(seen, reader),
         _csvs(seen.name, reader) if injected else _none(),
@@ -147,21 +184,40 @@ def _by_place(objects: Iterable[Object]) -> dict[Place, Object]:
 
 
 async def _config_maps(seen: Seen, reader: Reader) -> Mapping[str, Object]:
-    """Those with our label, and those that the NamespaceScopes name, read one by one."""
-    labelled = await reader.list(CONFIG_MAP, seen.name, labels={LIST_LABEL: "true"})
-    found = {each["metadata"]["name"]: each for each in labelled}
-    for name in sharing(seen):
-        if name not in found:
-            live = await reader.get(CONFIG_MAP, name, seen.name)
-            if live is not None:
-                found[name] = live
+    """Those with our label, and those that the NamespaceScopes name.
+
+    A run reads the metadata of the labelled ones, and one by one those that a NamespaceScope names or that we wrote: what others
+    put beside them is read by nobody.
+    """
+    labels, named = {LIST_LABEL: "true"}, set(sharing(seen))
+    if isinstance(reader, Snapshot):
+        labelled = await reader.list(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
+        found = {each["metadata"]["name"]: each for each in labelled}
+        missing = sorted(name for name in named if kept.FOREIGN in found.get(name, {kept.FOREIGN: True}))
+    else:
+        labelled = await reader.headers(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
+        found = {each["metadata"]["name"]: each for each in labelled}
+        missing = sorted(named | {name for name, each in found.items() if kept.FOREIGN not in each})
+    gate = asyncio.Semaphore(LARGE_AT_ONCE)
+    read = await asyncio.gather(*(_read_one(name, seen.name, reader, gate) for name in missing))
+    for name, live in zip(missing, read, strict=True):
+        found.pop(name, None)
+        if live is not None:
+            found[name] = live
+    for name in named:
         reader.depends_on(_pending_of(name, seen.name), _pending(found.get(name)))
     return found
 
 
+async def _read_one(name: str, namespace: str, reader: Reader, gate: asyncio.Semaphore) -> Object | None:
+    async with gate:
+        live = await reader.fetch(CONFIG_MAP, name, namespace)
+        return None if live is None else kept.named_config_map(live)
+
+
 def _pending_of(name: str, namespace: str) -> Callable[[Reader], Awaitable[Hashable]]:
     async def pending(fresh: Reader) -> Hashable:
-        return _pending(await fresh.get(CONFIG_MAP, name, namespace))
+        return _pending(await fresh.fetch(CONFIG_MAP, name, namespace))
 
     return pending
 
@@ -177,7 +233,7 @@ async def _namespaces(seen: Seen, reader: Reader) -> Mapping[str, Object | None]
         found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names))
         return dict(zip(names, found, strict=True))
     wanted = set(names)
-    every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE)}
+    every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept.namespace)}
     return {name: every.get(name) for name in wanted}
 
 
@@ -196,14 +252,14 @@ async def _webhooks(name: str, reader: Reader) -> tuple[Object, ...]:
     return tuple(found for each in lists for found in each)
 
 
-async def _inside(seen: Seen, reader: Reader) -> Seen:
+async def _inside(seen: Seen, settings: NamespaceScopeSettings, reader: Reader) -> Seen:
     """What is in the namespace itself, and the consents of the members."""
     lists = (reader.list(kind, seen.name) for kind in (POD, DEPLOYMENT, STATEFUL_SET, DAEMON_SET))
     accounts = sorted({account for scope in seen.live for account in scope.accounts})
     found, existing, consents = await asyncio.gather(
         asyncio.gather(*lists),
         asyncio.gather(*(reader.get(SERVICE_ACCOUNT, account, seen.name) for account in accounts)),
-        _consents(seen, reader),
+        _consents(seen, settings, reader),
     )
     pods, *workloads = found
     seen = replace(
@@ -214,17 +270,25 @@ async def _inside(seen: Seen, reader: Reader) -> Seen:
         consents=consents,
     )
     reading = [scope for scope in seen.live if scope.projection == "own-roles" or scope.manual]
-    seen = await _sources(seen, reading, reader) if reading else seen
+    seen = await _sources(seen, reader) if reading else seen
     return replace(seen, denied=await _denied(seen, reader))
 
 
-async def _consents(seen: Seen, reader: Reader) -> Mapping[str, tuple[Object | None, Object | None]]:
+async def _consents(
+    seen: Seen, settings: NamespaceScopeSettings, reader: Reader
+) -> Mapping[str, tuple[Object | None, Object | None]]:
     members = {member for scope in seen.live if not scope.manual for member in seen.validated(scope)} - {seen.name}
     if not members:
         return {}
 
+    agreed = agreed_accounts(seen.name, settings)
+
     async def read(fresh: Reader) -> dict[str, tuple[Object | None, Object | None]]:
-        roles, bindings = await asyncio.gather(*(_named(kind, consent_name(seen.name), fresh) for kind in (ROLE, ROLE_BINDING)))
+        name = consent_name(seen.name)
+        roles, bindings = await asyncio.gather(
+            _named(ROLE, name, fresh, kept.consents_of(members)),
+            _named(ROLE_BINDING, name, fresh, kept.consent_binding(members, agreed)),
+        )
         return {member: (roles.get(member), bindings.get(member)) for member in members}
 
     async def versions(fresh: Reader) -> Hashable:
@@ -247,41 +311,91 @@ def _versions(consents: Mapping[str, tuple[Object | None, Object | None]]) -> Ha
     )
 
 
-async def _named(kind: Kind, name: str, reader: Reader) -> dict[str, Object]:
+async def _named(kind: Kind, name: str, reader: Reader, keep: Keep) -> dict[str, Object]:
     """The objects of one name in all namespaces, by namespace."""
-    return {found["metadata"]["namespace"]: found for found in await reader.list(kind, name=name)}
+    return {found["metadata"]["namespace"]: found for found in await reader.list(kind, name=name, keep=keep)}
 
 
-async def _sources(seen: Seen, scopes: Sequence[Scope], reader: Reader) -> Seen:
+async def _sources(seen: Seen, reader: Reader) -> Seen:
     """The roles that the accounts have at home."""
-    bindings, roles = await asyncio.gather(reader.list(ROLE_BINDING, seen.name), reader.list(ROLE, seen.name))
-    accounts = {account for scope in scopes for account in accounts_of(scope, seen)}
-    named = {reference for account in accounts for reference in bound_roles(account, tuple(bindings), seen.name)}
-    wanted = sorted(name for kind, name in named if kind == CLUSTER_ROLE.kind)
-    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name) for name in wanted))
+    accounts = copying_accounts(seen)
+    bindings = await reader.list(ROLE_BINDING, seen.name, keep=kept.bound_to(frozenset(accounts), seen.name))
+    bindings = [binding for binding in bindings if binding.get("subjects")]
+    bound = bound_roles(accounts, bindings, seen.name)
+    names = {name for each in chosen(bound)[0].values() for name in each}
+    references = {reference for each in bound.values() for reference in each}
+    wanted = sorted(name for kind, name in references if kind == CLUSTER_ROLE.kind and name in names)
+    roles, found = await asyncio.gather(
+        reader.list(ROLE, seen.name, keep=kept.sources_of(frozenset(names))),
+        asyncio.gather(*(reader.get(CLUSTER_ROLE, name) for name in wanted)),
+    )
     return replace(
         seen,
         source_bindings=tuple(bindings),
-        source_roles={role["metadata"]["name"]: role for role in roles},
-        cluster_roles=dict(zip(wanted, found, strict=True)),
+        source_roles={role["metadata"]["name"]: role for role in roles if role["metadata"]["name"] in names},
+        cluster_roles={name: role and kept.role(role) for name, role in zip(wanted, found, strict=True)},
     )
+
+
+async def _whole_copies(seen: Seen, reader: Reader) -> Seen:
+    """The copies in members of roles that are over a limit, with their rules: they stay as they are."""
+    if not seen.source_bindings:
+        return seen
+    accounts = copying_accounts(seen)
+    found, surplus = sources(accounts, seen), chosen(bound_roles(accounts, seen.source_bindings, seen.name))[1]
+    names = {own_role_name(each.name, account, seen.name) for account in accounts for each in found[account] if each.excess}
+    names |= {own_role_name(name, account, seen.name) for account in accounts for name in surplus.get(account, ())}
+    return await _read_again([place for place in seen.roles if place[1] in names], seen, reader)
+
+
+async def _read_again(places: Iterable[Place], seen: Seen, reader: Reader) -> Seen:
+    """Roles of which only a digest is kept, with their rules: some, read live, and the others without any.
+
+    A sweep needs none: one that has another digest is due.
+    """
+    unknown = sorted(place for place in places if kept.DIGEST in seen.roles[place])
+    roles = dict(seen.roles)
+    for number, (member, name) in enumerate(unknown):
+        live = None
+        if number < limits.ROLES_READ and not isinstance(reader, Snapshot):
+            live = await reader.fetch(ROLE, name, member)
+        same = live is not None and live["metadata"]["uid"] == roles[member, name]["metadata"]["uid"]
+        roles[member, name] = kept.role(live) if live is not None and same else kept.without_digest(roles[member, name], ())
+    return replace(seen, roles=roles)
+
+
+async def _with_rules(seen: Seen, made: Projection, reader: Reader) -> Seen:
+    """Roles of ours with their rules where these are what they should be; the others are read again."""
+    digests: dict[int, str] = {}
+    roles = dict(seen.roles)
+    for place, grant in made.grants.items():
+        live = roles.get(place)
+        if live is not None and kept.DIGEST in live:
+            wanted = grant.given
+            if id(wanted) not in digests:
+                digests[id(wanted)] = kept.rules_digest(wanted.rules)
+            if digests[id(wanted)] == live[kept.DIGEST]:
+                roles[place] = kept.without_digest(live, wanted.rules)
+    return await _read_again(made.grants.keys() & roles.keys(), replace(seen, roles=roles), reader)
 
 
 async def _denied(seen: Seen, reader: Reader) -> Mapping[Place, tuple[str, ...]]:
     """What accounts may not do in members whose rights are made by hand, of what they may do at home (N-17).
 
-    At most `REVIEWS` questions are asked, in a fixed order.
+    At most `limits.ACCESS_REVIEWS` questions are asked, in a fixed order.
     """
-    asked = [
+    manual = [scope for scope in seen.live if scope.manual]
+    found_sources = sources(copying_accounts(seen), seen) if manual else {}
+    every = (
         (member, account, right)
-        for scope in seen.live
-        if scope.manual
+        for scope in manual
         for member in seen.validated(scope)
         if member != seen.name
         for account in accounts_of(scope, seen)
-        for source in sources_of(account, seen)
+        for source in found_sources.get(account, ())
         for right in single_rights(source.rules or ())
-    ][:REVIEWS]
+    )
+    asked = list(islice(every, limits.ACCESS_REVIEWS))
     answers = await asyncio.gather(
         *(reader.allows(seen.name, account, {**right, "namespace": member}) for member, account, right in asked)
     )
@@ -299,9 +413,15 @@ async def _taken_places(seen: Seen, made: Projection, reader: Reader) -> Seen:
     roles = sorted({name for member, name in grants if (member, name) not in seen.roles})
     bound = {place for place, grant in grants.items() if grant.accounts}
     bindings = sorted({name for member, name in bound if (member, name) not in seen.bindings})
+    gate = asyncio.Semaphore(LISTS_AT_ONCE)
+
+    async def named(kind: Kind, name: str, keep: Keep) -> dict[str, Object]:
+        async with gate:
+            return await _named(kind, name, reader, keep)
+
     found_roles, found_bindings = await asyncio.gather(
-        asyncio.gather(*(_named(ROLE, name, reader) for name in roles)),
-        asyncio.gather(*(_named(ROLE_BINDING, name, reader) for name in bindings)),
+        asyncio.gather(*(named(ROLE, name, kept.role) for name in roles)),
+        asyncio.gather(*(named(ROLE_BINDING, name, kept.given_binding) for name in bindings)),
     )
     return replace(
         seen,
@@ -319,12 +439,13 @@ async def _bound_by_others(seen: Seen, made: Projection, before: Mapping[Place, 
     """Who else is bound to Roles that are to get more, or that just got more (a-38)."""
     taken = foreign(seen, made)
     grants = {place: grant for place, grant in made.grants.items() if place not in taken}
-    grows = growing(grants, seen.roles)
+    grows = await _worked_out(partial(growing, grants, seen.roles), seen)
     looked = {place: grants[place] for place in grows | (before.keys() & grants.keys())}
     members = sorted({member for member, _ in looked})
+    named = kept.naming(frozenset(name for _, name in looked))
 
     async def read(fresh: Reader) -> dict[Place, tuple[str, ...]]:
-        lists = await asyncio.gather(*(fresh.list(ROLE_BINDING, member) for member in members))
+        lists = await asyncio.gather(*(fresh.list(ROLE_BINDING, member, keep=named) for member in members))
         bindings = dict(zip(members, lists, strict=True))
         found = {place: naming(bindings[place[0]], grant) for place, grant in looked.items()}
         return {place: names for place, names in found.items() if names}
@@ -336,4 +457,6 @@ async def _bound_by_others(seen: Seen, made: Projection, before: Mapping[Place, 
     if others:  # events of these are led here by what is told, so an end before that is told is looked for
         reader.depends_on(names, frozenset(others.items()))
     lost = {place: rules for place, rules in before.items() if place in others or place in taken}
-    return replace(seen, growing=grows, others=others, before=lost)
+    seen = replace(seen, growing=grows, others=others, before=lost)
+    held = [grant for place, grant in made.grants.items() if place in taken or is_held(place, seen)]
+    return replace(seen, kept=await _worked_out(lambda: {grant.place: what_is_kept(grant, seen) for grant in held}, seen))

@@ -14,7 +14,7 @@ from scope_binding.namespace_scopes.names import FINALIZER
 from scope_binding.namespace_scopes.projection import Projection, stale
 from scope_binding.namespace_scopes.rights import rights_plans
 from scope_binding.namespace_scopes.seen import Seen
-from scope_binding.namespace_scopes.status import farewells, finalizer_of, statuses
+from scope_binding.namespace_scopes.status import farewells, finalizer_of, refusals_of_surplus, statuses
 from tenantry.model.kinds import NAMESPACE_SCOPE
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
 
@@ -34,7 +34,7 @@ def plan(seen: Seen, made: Projection) -> Plan:
 
 def report(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Plan:
     """The status of each NamespaceScope."""
-    writes = (*statuses(seen, made, refusals), *farewells(seen, refusals))
+    writes = (*statuses(seen, made, refusals), *refusals_of_surplus(seen), *farewells(seen, refusals))
     return Plan((writes,)) if writes else NOTHING
 
 

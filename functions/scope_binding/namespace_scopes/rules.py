@@ -3,16 +3,21 @@
 Wildcards mean what the API server takes them for: ``*`` every group, resource or verb, ``*/scale`` that subresource of
 every resource, no ``resourceNames`` every name.  Of verbs only the eight of `tenantry.model.consent` count; the
 verb ``*`` stands for these, so it never names ``escalate`` or ``bind``.
+
+Anybody may write Roles at home or in a member, so what they cost is bounded (a-17): a Role by its size, before anything is made
+of it, and all that is worked out for one consent by a count of what is compared.  Rules are compared as they are and never
+spread out into single rights.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from tenantry.model import limits
 from tenantry.model.consent import VERBS
 from tenantry.model.kinds import Object
 
@@ -26,6 +31,50 @@ MANAGED_RULES: tuple[Object, ...] = (
 """What the managed Role would have without any bound."""
 
 Names = frozenset[str]
+_PARTS = ("apiGroups", "resources", "verbs", "resourceNames")
+
+
+class TooMuch(Exception):
+    """Working something out would cost more than its limit; the text says which, and what to do."""
+
+
+class Work:
+    """How much may still be compared; a unit is one entry of a rule, about 0.1 microseconds."""
+
+    def __init__(self, units: int = limits.RULES_COMPARED) -> None:
+        self._left = units
+
+    def spend(self, units: int) -> None:
+        """Take so much off what is left.
+
+        Raises:
+            TooMuch: there is not so much left.
+        """
+        self._left -= units
+        if self._left < 0:
+            raise TooMuch(
+                f"comparing both sides takes more than {limits.RULES_COMPARED} steps: split the Role, or consent to wider rules"
+            )
+
+
+def entries_of(rules: Iterable[Object]) -> int:
+    """How many groups, resources, verbs and names there are in rules."""
+    return sum(len(rule.get(part) or ()) for rule in rules for part in _PARTS)
+
+
+def excess(rules: Sequence[Object]) -> str:
+    """Which limit the rules of a Role are over, in words with the fix; empty when they are within all of them."""
+    if len(rules) > limits.ROLE_RULES:
+        return f"{len(rules)} rules, at most {limits.ROLE_RULES} rules are read: split the Role, or join its rules"
+    rights = 0
+    for rule in rules:
+        groups, resources, verbs, names = (len(rule.get(part) or ()) for part in _PARTS)
+        rights += groups * resources * verbs * max(1, names)
+    if rights > limits.ROLE_RIGHTS:
+        return f"{rights} rights, at most {limits.ROLE_RIGHTS} rights are read: split the Role, or use *"
+    if (entries := entries_of(rules)) > limits.ROLE_ENTRIES:
+        return f"{entries} groups, resources, verbs and names, at most {limits.ROLE_ENTRIES} are read: split the Role, or use *"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +91,16 @@ class Rule:
         made = {"apiGroups": sorted(self.groups), "resources": sorted(self.resources), "verbs": sorted(self.verbs)}
         return {**made, "resourceNames": sorted(self.names)} if self.names else made
 
+    @property
+    def size(self) -> int:
+        """How many entries a comparison with it looks at."""
+        return len(self.groups) + len(self.resources) + len(self.names)
+
     def covers(self, other: Rule) -> bool:
         """Whether everything that the other allows is allowed here."""
         return (
             ("*" in self.groups or other.groups <= self.groups)
-            and all(any(_resource_covers(ours, resource) for ours in self.resources) for resource in other.resources)
+            and all(_is_covered(resource, self.resources) for resource in other.resources)
             and other.verbs <= self.verbs
             and (not self.names or (bool(other.names) and other.names <= self.names))
         )
@@ -54,16 +108,24 @@ class Rule:
 
 def _rule(groups: Iterable[str], resources: Iterable[str], verbs: Iterable[str], names: Iterable[str]) -> Rule:
     """A rule in its one normal form: nothing in it that a wildcard beside it covers."""
-    every = set(resources)
-    plain = {one for one in every if not any(other != one and _resource_covers(other, one) for other in every)}
-    known = frozenset(groups)
-    return Rule(frozenset({"*"}) if "*" in known else known, frozenset(plain), frozenset(verbs), frozenset(names))
+    every, known = frozenset(resources), frozenset(groups)
+    plain = (
+        frozenset({"*"})
+        if "*" in every
+        else frozenset(one for one in every if _pattern(one) in ("", one) or _pattern(one) not in every)
+    )
+    return Rule(frozenset({"*"}) if "*" in known else known, plain, frozenset(verbs), frozenset(names))
 
 
-def _resource_covers(pattern: str, resource: str) -> bool:
-    if pattern in ("*", resource):
-        return True
-    return pattern.startswith("*/") and resource.partition("/")[2] == pattern[2:]
+def _pattern(resource: str) -> str:
+    """The wildcard for a subresource of every resource, of which this is one; empty for a resource itself."""
+    below = resource.partition("/")[2]
+    return f"*/{below}" if below else ""
+
+
+def _is_covered(resource: str, patterns: Names) -> bool:
+    """Whether a resource, or what a wildcard stands for, is among what these stand for."""
+    return "*" in patterns or resource in patterns or _pattern(resource) in patterns
 
 
 def _strings(value: Any) -> list[str]:
@@ -89,31 +151,56 @@ def _meet_groups(one: Names, other: Names) -> Names:
 
 
 def _meet_resources(one: Names, other: Names) -> Names:
-    narrower = {a for a in one for b in other if _resource_covers(b, a)} | {
-        b for b in other for a in one if _resource_covers(a, b)
-    }
-    return frozenset(narrower)
+    return frozenset(a for a in one if _is_covered(a, other)) | frozenset(b for b in other if _is_covered(b, one))
 
 
-def meet(one: Rule, other: Rule) -> Rule | None:
+def meet(one: Rule, other: Rule, work: Work) -> Rule | None:
     """What both rules allow; None when that is nothing."""
-    groups, verbs = _meet_groups(one.groups, other.groups), one.verbs & other.verbs
+    work.spend(1)
+    verbs = one.verbs & other.verbs
+    if not verbs:
+        return None
+    work.spend(one.size + other.size)
+    groups = _meet_groups(one.groups, other.groups)
     names = one.names & other.names if one.names and other.names else one.names | other.names
-    if not groups or not verbs or (one.names and other.names and not names):
+    if not groups or (one.names and other.names and not names):
         return None
     resources = _meet_resources(one.resources, other.resources)
     return _rule(groups, resources, verbs, names) if resources else None
 
 
-def within(source: Sequence[Rule], consent: Sequence[Rule]) -> list[Object]:
-    """What the source and the consent both allow, as ``PolicyRules``: sorted, each once, none inside another."""
-    met = (meet(a, b) for a in source for b in consent)
-    return stored(rule for rule in met if rule is not None)
+def within(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None = None) -> list[Object]:
+    """What the source and the consent both allow, as ``PolicyRules``: sorted, each once, none inside another.
+
+    Raises:
+        TooMuch: that takes more work than there is, or gives more rules than are written.
+    """
+    work = work or Work()
+    met: dict[Rule, None] = {}
+    for a, b in itertools.product(source, consent):
+        both = meet(a, b, work)
+        if both is not None:
+            met[both] = None
+            _check(met)
+    return stored(met, work)
 
 
-def stored(rules: Iterable[Rule]) -> list[Object]:
-    """Rules as ``PolicyRules``: sorted, without those that another covers."""
+def _check(rules: dict[Rule, None]) -> None:
+    if len(rules) > limits.PROJECTED_RULES:
+        raise TooMuch(
+            f"both sides together make more than {limits.PROJECTED_RULES} rules: split the Role, or consent to wider rules"
+        )
+
+
+def stored(rules: Iterable[Rule], work: Work | None = None) -> list[Object]:
+    """Rules as ``PolicyRules``: sorted, without those that another covers.
+
+    Raises:
+        TooMuch: that takes more work than there is, or gives more rules than are written.
+    """
+    work = work or Work()
     distinct = dict.fromkeys(rules)
+    _check(distinct)
     by_group: dict[str, list[Rule]] = {}
     by_resource: dict[str, list[Rule]] = {}
     for rule in distinct:
@@ -125,46 +212,80 @@ def stored(rules: Iterable[Rule]) -> list[Object]:
     def is_covered(rule: Rule) -> bool:
         group, resource = next(iter(rule.groups)), next(iter(rule.resources))
         of_group = [other for each in {group, "*"} for other in by_group.get(each, ())]
-        patterns = {resource, "*", f"*/{resource.partition('/')[2]}"}
+        patterns = {resource, "*", _pattern(resource)}
         of_resource = [other for each in patterns for other in by_resource.get(each, ())]
-        return any(other != rule and other.covers(rule) for other in min(of_group, of_resource, key=len))
+        fewer = min(of_group, of_resource, key=len)
+        work.spend(len(fewer) * (len(rule.resources) + 1))
+        return any(other != rule and other.covers(rule) for other in fewer)
 
     return sorted((rule.as_stored() for rule in distinct if not is_covered(rule)), key=_order)
 
 
-def summed(rule_lists: Iterable[Sequence[Object]]) -> list[Object]:
-    """All rules of several Roles in one list: sorted, without those that another covers (N-14)."""
-    return stored(rule for rules in rule_lists for rule in parse(rules, granting=True))
+def summed(rule_lists: Iterable[Sequence[Object]], work: Work | None = None) -> list[Object]:
+    """All rules of several Roles in one list: sorted, without those that another covers (N-14).
+
+    Raises:
+        TooMuch: as `stored`.
+    """
+    return stored((rule for rules in rule_lists for rule in parse(rules, granting=True)), work)
 
 
 def _order(rule: Object) -> list[list[str]]:
     return [rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [])]
 
 
-def single_rights(source: Sequence[Object]) -> list[dict[str, str]]:
-    """Every single right in rules, as the attributes of an access review; sorted, wildcards as they are."""
-    found = {
-        (verb, group, *resource.partition("/")[::2], name)
-        for rule in parse(source)
-        for group in rule.groups
-        for resource in rule.resources
-        for verb in rule.verbs
-        for name in (rule.names or {""})
-    }
-    return [dict(zip(("verb", "group", "resource", "subresource", "name"), one, strict=True)) for one in sorted(found)]
+def single_rights(source: Sequence[Object]) -> Iterator[dict[str, str]]:
+    """Every single right in rules, as the attributes of an access review, wildcards as they are; in a fixed order, one by one."""
+    for rule in parse(source):
+        for verb, group, resource, name in itertools.product(
+            sorted(rule.verbs), sorted(rule.groups), sorted(rule.resources), sorted(rule.names or {""})
+        ):
+            whole, _, below = resource.partition("/")
+            yield {"verb": verb, "group": group, "resource": whole, "subresource": below, "name": name}
 
 
-def lacking(source: Sequence[Rule], consent: Sequence[Rule]) -> list[str]:
-    """What the source allows and the consent does not: ``get,list secrets`` and so on."""
-    missing = []
+def lacking(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None = None) -> list[str]:
+    """What the source allows and the consent does not: ``get,list secrets`` and so on; of much the first parts.
+
+    Groups and resources for which the same rules of the consent count are looked at together.
+
+    Raises:
+        TooMuch: that takes more work than there is.
+    """
+    work = work or Work()
+    missing: dict[str, None] = {}
     for rule in source:
-        for group in sorted(rule.groups):
-            for resource in sorted(rule.resources):
-                asked = Rule(frozenset({group}), frozenset({resource}), frozenset(), rule.names)
-                verbs = rule.verbs.difference(*(other.verbs for other in consent if other.covers(asked)))
-                if verbs:
-                    missing.append(f"{','.join(sorted(verbs))} {resource}{'.' if group else ''}{group}")
-    return list(dict.fromkeys(missing))
+        for group, resource, verbs in _lacking(rule, consent, work):
+            if len(missing) == limits.PROBLEMS_SHOWN:
+                return [*missing, "and more"]
+            missing[f"{','.join(sorted(verbs))} {resource}{'.' if group else ''}{group}"] = None
+    return list(missing)
+
+
+def _lacking(rule: Rule, consent: Sequence[Rule], work: Work) -> Iterator[tuple[str, str, Names]]:
+    """(group, resource, verbs) of a rule that a consent lacks, in order."""
+    work.spend(len(consent) * rule.size)
+    named = [each for each in consent if not each.names or (rule.names and rule.names <= each.names)]
+    by_group = {
+        group: frozenset(number for number, each in enumerate(named) if "*" in each.groups or group in each.groups)
+        for group in sorted(rule.groups)
+    }
+    by_resource = {
+        resource: frozenset(number for number, each in enumerate(named) if _is_covered(resource, each.resources))
+        for resource in sorted(rule.resources)
+    }
+    kinds = list(itertools.product(set(by_group.values()), set(by_resource.values())))
+    work.spend(len(kinds))
+    left = {
+        (groups, resources): rule.verbs.difference(*(named[number].verbs for number in groups & resources))
+        for groups, resources in kinds
+    }
+    if not any(left.values()):
+        return
+    for group, groups in by_group.items():
+        for resource, resources in by_resource.items():
+            if verbs := left[groups, resources]:
+                yield group, resource, verbs
 
 
 # -- each answer once --------------------------------------------------------------------------------------
@@ -172,18 +293,26 @@ def lacking(source: Sequence[Rule], consent: Sequence[Rule]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """Rules that were parsed: with the eight verbs, and also with those that grant.  The same rules are one object."""
+    """Rules that were parsed: with the eight verbs, and also with those that grant.  The same rules are one object.
+
+    ``work`` is what may be compared for them as a consent.
+    """
 
     plain: tuple[Rule, ...]
     granting: tuple[Rule, ...]
+    work: Work = field(default_factory=Work)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """What is left of a source within a consent, as ``PolicyRules``, and what the consent lacks of it."""
+    """What is left of a source within a consent, as ``PolicyRules``, and what the consent lacks of it.
+
+    ``excess`` says why nothing was worked out.
+    """
 
     rules: tuple[Object, ...]
     lacks: tuple[str, ...] = ()
+    excess: str = ""
 
 
 class Answers:
@@ -191,9 +320,9 @@ class Answers:
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
-        self.own = cache(_own)
-        self.managed = cache(_managed)
-        self.total = cache(_total)
+        self._own: dict[tuple[Known, Known], Given] = {}
+        self._managed: dict[Known, Given] = {}
+        self._totals: dict[tuple[Given, ...], Given] = {}
 
     def known(self, rules: Sequence[Object]) -> Known:
         """Rules of a Role, parsed."""
@@ -202,17 +331,40 @@ class Answers:
             self._known[text] = Known(tuple(parse(rules)), tuple(parse(rules, granting=True)))
         return self._known[text]
 
+    def own(self, source: Known, consent: Known) -> Given:
+        """What an account's own Role gives within a consent."""
+        asked = source, consent
+        if asked not in self._own:
+            try:
+                lacks = lacking(source.plain, consent.plain, consent.work)
+                self._own[asked] = Given(tuple(within(source.plain, consent.plain, consent.work)), tuple(lacks))
+            except TooMuch as error:
+                self._own[asked] = Given((), excess=str(error))
+        return self._own[asked]
 
-def _own(source: Known, consent: Known) -> Given:
-    """What an account's own Role gives within a consent."""
-    return Given(tuple(within(source.plain, consent.plain)), tuple(lacking(source.plain, consent.plain)))
+    def managed(self, consent: Known) -> Given:
+        """What the managed Role gives within a consent."""
+        if consent not in self._managed:
+            try:
+                enough = Work(4 * limits.RULES_COMPARED)  # no copy may use it up: what shrinks here must shrink there
+                rules = within(parse(MANAGED_RULES, granting=True), consent.granting, enough)
+                self._managed[consent] = Given(tuple(rules))
+            except TooMuch as error:
+                self._managed[consent] = Given((), excess=str(error))
+        return self._managed[consent]
 
+    def cut(self, live: Known, consent: Known) -> Given:
+        """What a Role that we wrote keeps within a consent."""
+        try:
+            return Given(tuple(within(live.plain, consent.plain)))
+        except TooMuch as error:
+            return Given((), excess=str(error))
 
-def _managed(consent: Known) -> Given:
-    """What the managed Role gives within a consent."""
-    return Given(tuple(within(parse(MANAGED_RULES, granting=True), consent.granting)))
-
-
-def _total(parts: tuple[Given, ...]) -> Given:
-    """What several Roles give together."""
-    return Given(tuple(summed(part.rules for part in parts)))
+    def total(self, parts: tuple[Given, ...]) -> Given:
+        """What several Roles give together."""
+        if parts not in self._totals:
+            try:
+                self._totals[parts] = Given(tuple(summed(part.rules for part in parts)))
+            except TooMuch as error:
+                self._totals[parts] = Given((), excess=str(error))
+        return self._totals[parts]

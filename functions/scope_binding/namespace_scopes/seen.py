@@ -22,8 +22,10 @@ class Seen:
     label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
     NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
     ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
+    ``surplus`` are NamespaceScopes that are not served, since there are too many, as far as they have to be told.
     ``home`` is the namespace itself.  ``growing`` are the places whose Role is to get more, and ``others`` the RoleBindings of
-    others that name a Role there.  ``before`` is what a Role had before it was filled, when somebody was quicker than that.
+    others that name a Role there.  ``kept`` is what held Roles keep.  ``before`` is what a Role had before it was filled, when
+    somebody was quicker than that.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Seen:
     growing: frozenset[Place] = frozenset()
     others: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
     before: Mapping[Place, tuple[Object, ...]] = field(default_factory=dict)
+    surplus: tuple[Object, ...] = ()
+    kept: Mapping[Place, list[Object]] = field(default_factory=dict)
 
     @property
     def live(self) -> tuple[Scope, ...]:

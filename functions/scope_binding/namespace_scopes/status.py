@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from scope_binding.namespace_scopes import injection
+from scope_binding.namespace_scopes.config_map import unnamed
 from scope_binding.namespace_scopes.declared import Scope, is_namespace_name
-from scope_binding.namespace_scopes.names import FINALIZER
+from scope_binding.namespace_scopes.names import FINALIZER, LIST_LABEL
 from scope_binding.namespace_scopes.projection import Grant, Projection
 from scope_binding.namespace_scopes.restarts import KINDS as WORKLOADS
 from scope_binding.namespace_scopes.rights import foreign
-from scope_binding.namespace_scopes.seen import Seen
+from scope_binding.namespace_scopes.seen import Place, Seen
+from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.consent import AGENT, consent_name
 from tenantry.model.kinds import (
@@ -34,7 +36,6 @@ _BETWEEN = ". "
 _RIGHTS = frozenset({ROLE.kind, ROLE_BINDING.kind})
 _RESTARTED = frozenset({*WORKLOADS, POD.kind})
 _INJECTED = frozenset({CLUSTER_SERVICE_VERSION.kind, VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind})
-_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,12 @@ class Finding:
 
 def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Write]:
     """The status of each NamespaceScope that stays."""
+    taken = foreign(seen, made)
+    members = frozenset(member for scope in seen.live for member in scope.members)
     for scope in seen.live:
-        found = list(_findings(scope, seen, made, refusals))
+        found = list(_findings(scope, seen, made, refusals, taken, members))
         refused = {*_refused_rights(scope, seen, made, refusals), *(_failed(grant, seen) for grant in _held(scope, seen, made))}
-        unprojected = sorted(made.unprojected.get(scope.uid, set()) | refused)
+        unprojected = sorted(made.unprojected.get(scope.uid, set()) | refused)[: limits.NOTES_OF_SCOPE]
         injected = injection.summary(scope, seen)
         status = {
             "validatedMembers": list(seen.validated(scope)),
@@ -64,6 +67,36 @@ def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Itera
         wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata, "status": status}
         notice = _notice(scope, status["conditions"][0], seen, made)
         yield Apply(NAMESPACE_SCOPE, wanted, scope.live, subresource="status", notice=notice)
+
+
+def _surplus(home: str) -> Object:
+    """What a NamespaceScope is told of which its home has too many."""
+    return condition(
+        READY,
+        "False",
+        "TooManyNamespaceScopes",
+        f"not served: of the NamespaceScopes of a namespace at most {limits.SCOPES_OF_HOME} are served, the oldest: delete some "
+        f"of {home}, or make this one elsewhere",
+    )
+
+
+def untold(surplus: Iterable[Object], home: str) -> Iterator[Object]:
+    """Those NamespaceScopes that are too many and do not say so yet."""
+    told = _surplus(home)
+    for scope in surplus:
+        before = find_condition(scope, READY) or {}
+        if any(before.get(part) != told[part] for part in ("status", "reason", "message")):
+            yield scope
+
+
+def refusals_of_surplus(seen: Seen) -> Iterator[Write]:
+    """The status of NamespaceScopes that are not served."""
+    told = _surplus(seen.name)
+    for scope in seen.surplus:
+        metadata = {"name": scope["metadata"]["name"], "namespace": seen.name}
+        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
+        notice = Notice(scope, told["reason"], told["message"], "Report", "Warning")
+        yield Apply(NAMESPACE_SCOPE, {**wanted, "status": {"conditions": [told]}}, scope, subresource="status", notice=notice)
 
 
 def farewells(seen: Seen, refusals: Sequence[Refusal]) -> Iterator[Write]:
@@ -113,7 +146,14 @@ def _forbidden(member: str) -> str:
     )
 
 
-def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Finding]:
+def _findings(
+    scope: Scope,
+    seen: Seen,
+    made: Projection,
+    refusals: Sequence[Refusal],
+    taken: Mapping[Place, Grant],
+    members: frozenset[str],
+) -> Iterator[Finding]:
     yield from (Finding("InvalidSpec", text) for text in scope.problems)
     yield from _refused(scope, refusals, frozenset({NAMESPACE_SCOPE.kind}), "FinalizerFailed", {scope.name})
     yield from _refused(scope, refusals, frozenset({CONFIG_MAP.kind}), "ConfigMapFailed", {scope.config_map})
@@ -125,12 +165,17 @@ def _findings(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Ref
         )
         yield Finding("NotAuthorized", text, blocks=not scope.subset)
     yield from (Finding("NotAuthorized", text, blocks=not scope.subset) for text in _outdated(scope, seen, made))
+    if unnamed(seen) > limits.LABELLED_CONFIG_MAPS:
+        text = (
+            f"more than {limits.LABELLED_CONFIG_MAPS} ConfigMaps of {seen.name} have the label {LIST_LABEL} and no "
+            f"NamespaceScope names them, at most {limits.LABELLED_CONFIG_MAPS} may: take the label off them"
+        )
+        yield Finding("TooManyConfigMaps", text)
     yield from _refused(scope, refusals, _RESTARTED, "RestartFailed")
     missing = [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]
     if missing:
         yield Finding("MembersMissing", f"left out: {_some(missing)}")
-    yield from _incomplete(scope, seen, made, refusals)
-    members = {member for other in seen.live for member in other.members}
+    yield from _incomplete(scope, seen, made, refusals, taken)
     elsewhere = [refusal for refusal in refusals if refusal.key.namespace not in members]
     yield from _refused(scope, elsewhere, _RIGHTS, "CleanUpFailed")
     yield from _refused(scope, refusals, _INJECTED, "InjectionFailed")
@@ -158,7 +203,9 @@ def _missing(name: str, seen: Seen) -> str:
     return f"{name} ({'is being deleted' if seen.namespaces.get(name) else 'does not exist'})"
 
 
-def _incomplete(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Finding]:
+def _incomplete(
+    scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal], foreigners: Mapping[Place, Grant]
+) -> Iterator[Finding]:
     notes = {note for note in made.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
     notes |= set(_refused_rights(scope, seen, made, refusals))
     if notes:
@@ -168,7 +215,7 @@ def _incomplete(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[R
         mine = [text for text in told if text.partition(":")[0] in scope.members]
         if mine:
             yield Finding("ProjectionIncomplete", f"rights made by hand lack: {_some(mine)}", blocks=not scope.subset)
-    taken = [f"{member}/{name}" for (member, name), grant in foreign(seen, made).items() if grant.scope.uid == scope.uid]
+    taken = [f"{member}/{name}" for (member, name), grant in foreigners.items() if grant.scope.uid == scope.uid]
     if taken:
         text = f"not ours and left as they are: Role or RoleBinding {_some(sorted(taken))}; delete or rename them"
         yield Finding("ProjectionIncomplete", text, blocks=not scope.subset)
@@ -214,8 +261,8 @@ def _refused(
 
 def _some(names: Sequence[str]) -> str:
     """The first few of a list of names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    more = f" and {len(names) - limits.PROBLEMS_SHOWN} more" if len(names) > limits.PROBLEMS_SHOWN else ""
+    return ", ".join(names[: limits.PROBLEMS_SHOWN]) + more
 
 
 def finalizer_of(scope: Scope) -> Object:
@@ -224,4 +271,4 @@ def finalizer_of(scope: Scope) -> Object:
     return {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
 
 
-__all__ = ["READY", "farewells", "finalizer_of", "statuses"]
+__all__ = ["READY", "farewells", "finalizer_of", "refusals_of_surplus", "statuses", "untold"]

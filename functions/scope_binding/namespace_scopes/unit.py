@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scope_binding.namespace_scopes import observe, plan
-from scope_binding.namespace_scopes.declared import Scope, declared, is_namespace_name
+from scope_binding.namespace_scopes import kept, observe, plan
+from scope_binding.namespace_scopes.declared import is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.projection import Observed
+from scope_binding.namespace_scopes.register import Register, Registers
 from scope_binding.namespace_scopes.seen import Place
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.consent import consent_name
 from tenantry.model.kinds import (
@@ -59,6 +61,9 @@ class NamespaceScopes:
 
     def __init__(self, config: Config) -> None:
         self._settings = config.scope_binding.namespace_scope
+        self._registers = Registers(self._settings.projection)
+        self._clashes: dict[str, frozenset[Place]] = {}
+        """By home, which names its last run knew to be shared."""
         self._filled: dict[str, dict[Place, Rules]] = {}
         """By owner, what the Roles had that its last run filled: see `others`."""
 
@@ -68,19 +73,19 @@ class NamespaceScopes:
             kind = VALIDATING_WEBHOOKS if key.kind == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
             live = await reader.get(kind, key.name)
             return _stage([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
-        homes: dict[str, list[Scope]] = {}
-        for found in await reader.list_shared(NAMESPACE_SCOPE):
-            homes.setdefault(found["metadata"]["namespace"], []).append(declared(found, self._settings.projection))
+        register = await self._registers.read(reader)
+        homes = register.homes
         if key.kind == NAMESPACE_SCOPE.kind:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
-            return _stage([key.namespace, *sorted(home for home, scopes in homes.items() if key.name in _names(scopes))])
+            # Who knows already that he shares it, or that he does not, need not look again: nobody waits for others' homes.
+            others = [home for home in register.with_name(key.name) if register.clashes(home) != self._clashes.get(home)]
+            return _stage([key.namespace, *others])
         if key.kind in (ROLE.kind, ROLE_BINDING.kind):
             # Who may want it first: a label that somebody changed is then put right before anybody takes it for a leftover.
-            wanting, said = _by_right(key, homes), hint.get(FROM_LABEL, "")
+            wanting, said = _by_right(key, register), hint.get(FROM_LABEL, "")
             return [*_stage(wanting), *_stage([said] if said not in wanting else [])]
         if key.kind == NAMESPACE.kind:
-            members = sorted(home for home, scopes in homes.items() if any(key.name in scope.members for scope in scopes))
-            return _stage([*([key.name] if key.name in homes else []), *members])
+            return _stage([*([key.name] if key.name in homes else []), *register.with_member(key.name)])
         concerned = key.namespace in homes or (key.kind == CONFIG_MAP.kind and LIST_LABEL in hint)
         if key.kind == SERVICE_ACCOUNT.kind:
             concerned = any(key.name in scope.accounts for scope in homes.get(key.namespace, ()))
@@ -97,13 +102,18 @@ class NamespaceScopes:
         return PAUSE_S
 
     def ended(self, owner: str, succeeded: bool) -> None:
-        """What a run has filled is looked at again by the next one, however it ended."""
+        """What a run has filled is looked at again by the next one, however it ended; what it knew counts if it succeeded."""
+        if not succeeded:
+            self._clashes.pop(owner.partition("/")[2], None)
 
     async def observe(self, owner: str, reader: Reader) -> Observed:
         """Read what the owner's plan needs."""
         remembered = self._filled.get(owner, {})
-        found = await observe.observe(owner.partition("/")[2], self._settings, reader, remembered)
+        found = await observe.observe(owner.partition("/")[2], self._settings, reader, remembered, self._registers)
         if not isinstance(reader, Snapshot):  # which may be of the time before a filling
+            if len(self._clashes) >= limits.REMEMBERED:
+                self._clashes.clear()
+            self._clashes[owner.partition("/")[2]] = found.seen.clashes
             self._filled.pop(owner, None)
             if about := filled(found.made.grants, found.seen, remembered):
                 self._filled[owner] = about
@@ -122,11 +132,11 @@ class NamespaceScopes:
         ours = ((FROM_LABEL, ""),)
         webhooks = ((OLM_OWNER_NAMESPACE, ""),)
         return [
-            Prefetch(NAMESPACE_SCOPE),
-            Prefetch(NAMESPACE),
-            Prefetch(ROLE, ours),
-            Prefetch(ROLE_BINDING, ours),
-            Prefetch(CONFIG_MAP, ((LIST_LABEL, "true"),)),
+            Prefetch(NAMESPACE_SCOPE, keep=self._registers.keep),
+            Prefetch(NAMESPACE, keep=kept.namespace),
+            Prefetch(ROLE, ours, keep=kept.given_role),
+            Prefetch(ROLE_BINDING, ours, keep=kept.given_binding),
+            Prefetch(CONFIG_MAP, ((LIST_LABEL, "true"),), keep=kept.config_map),
             Prefetch(VALIDATING_WEBHOOKS, webhooks),
             Prefetch(MUTATING_WEBHOOKS, webhooks),
         ]
@@ -140,16 +150,14 @@ class NamespaceScopes:
         return [owner for owner in (f"namespace/{home}" for home in sorted(homes)) if self.accepts(owner)]
 
 
-def _names(scopes: Sequence[Scope]) -> set[str]:
-    return {scope.name for scope in scopes}
-
-
-def _by_right(key: Key, homes: Mapping[str, Sequence[Scope]]) -> list[str]:
+def _by_right(key: Key, register: Register) -> list[str]:
     """The homes that a Role or RoleBinding concerns: a consent by its name, what may be ours in a member, a right at home."""
+    homes = register.homes
     if key.name.startswith(CONSENT_PREFIX) and key.name.removeprefix(CONSENT_PREFIX) in homes:
         return [key.name.removeprefix(CONSENT_PREFIX)]
     found = []
-    for home, scopes in sorted(homes.items()):
+    for home in sorted({*register.with_member(key.namespace), key.namespace} & homes.keys()):
+        scopes = homes[home]
         copied = home == key.namespace and any(scope.projection == "own-roles" or scope.manual for scope in scopes)
         member = any(
             key.namespace in scope.members and (scope.manual or may_be_ours(key.name) or scope.waits_in(key.namespace))

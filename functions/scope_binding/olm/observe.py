@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from scope_binding.leftovers.observe import observe_leftovers
 from scope_binding.olm.plan import (
     MANAGER,
     PARTS,
@@ -22,6 +21,7 @@ from scope_binding.olm.plan import (
     possible_complaints,
 )
 from tenantry.api.errors import KindNotServed
+from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from scope_binding.leftovers.plan import Leftovers, report_leftovers
 from tenantry.model.difference import difference
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -22,6 +21,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.leftovers import Leftovers, report_leftovers
 from tenantry.model.names import SCOPE_GENERATED, field_manager
 from tenantry.model.plan import Apply, Delete, Plan, Refusal, Write
 from tenantry.model.standing import digest, warning, warning_name
@@ -267,7 +267,7 @@ def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> 
     When it is gone they are on what could not be deleted.
     """
     if seen.csv is None:
-        return report_leftovers(seen.leftovers, refusals, "olm")
+        return report_leftovers(seen.leftovers, refusals, "scope-binding-olm", "olm")
     told = complaints(seen, enabled=enabled)
     told += [refused(refusal.key, refusal.message) for refusal in refusals]
     events = [_event(seen, seen.csv, complaint) for complaint in told]

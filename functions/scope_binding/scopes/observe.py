@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from scope_binding.leftovers.observe import observe_leftovers
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -34,6 +33,7 @@ from scope_binding.scopes.plan import (
     takes_away,
 )
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
+from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
     CLUSTER_ROLE,

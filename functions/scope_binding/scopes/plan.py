@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scope_binding.leftovers.plan import Leftovers, report_leftovers
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import (
     FAMILIES,
@@ -30,7 +29,8 @@ from scope_binding.scopes.names import (
     owner_reference,
     was_of,
 )
-from tenantry.model.conditions import MESSAGE_LIMIT, condition, find_condition
+from tenantry.model import limits
+from tenantry.model.conditions import condition, find_condition
 from tenantry.model.difference import difference
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -41,6 +41,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.leftovers import Leftovers, report_leftovers
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
 from tenantry.model.refusals import as_told, told_of
 
@@ -170,7 +171,7 @@ def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition ``Templated`` (1.1); without a template, what could not be deleted is told where it stands."""
     template = alive(seen.template)
     if template is None:
-        return report_leftovers(seen.leftovers, refusals, "scopes")
+        return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
     problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
     problems += sorted(as_told(refusal, told_of(template, TEMPLATED), _BETWEEN) for refusal in refusals)
     name = template["metadata"]["name"]
@@ -370,7 +371,7 @@ def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, what could not be deleted."""
     instance = alive(seen.instance)
     if instance is None:
-        return report_leftovers(seen.leftovers, refusals, "scopes")
+        return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
     told = find_condition(instance, SCOPED) or {}
     if seen.part and (not refusals or told.get("status") == "False"):
         return NOTHING  # the whole of the instance has more to say
@@ -448,7 +449,7 @@ _GOOD = frozenset({"TemplatingSuccessful", "ScopingSuccessful"})
 def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, **fields: list[str]) -> Plan:
     """The status with one condition; a turn of it is told by an Event, the first success is not."""
     good = reason in _GOOD
-    message = message.encode()[:MESSAGE_LIMIT].decode(errors="ignore")
+    message = message.encode()[: limits.MESSAGE_CHARACTERS].decode(errors="ignore")
     made = condition(type_, "True" if good else "False", reason, message, live["metadata"].get("generation"))
     before = find_condition(live, type_) or {}
     notice = None

@@ -28,6 +28,7 @@ from scope_binding.scopes.names import (
 )
 from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.model import limits
 from tenantry.model.config import DNS_LABEL
 from tenantry.model.difference import difference
 from tenantry.model.kinds import (
@@ -43,7 +44,6 @@ from tenantry.model.kinds import (
 from tenantry.model.plan import Plan, Refusal
 
 INSTANCE_PAUSE_S = 0.25
-REMEMBERED = 10_000
 MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
 
 Seen = TemplateSeen | InstanceSeen
@@ -219,7 +219,7 @@ class Scopes:
         version = observe.version(declared)
         if isinstance(reader, Snapshot) or version is None or "@" in owner:
             return  # a look of the sweep is no run, and a part says nothing about the whole
-        if len(self._paused) > REMEMBERED:
+        if len(self._paused) > limits.REMEMBERED:
             self._paused.clear()
         self._running[owner] = version
 

@@ -4,7 +4,7 @@
 imports a Kubernetes client; an import contract holds that.
 """
 
-from tenantry.api.client import Api, Listing
+from tenantry.api.client import Api, Keep, Listing
 from tenantry.api.errors import ConnectError
 
-__all__ = ["Api", "ConnectError", "Listing"]
+__all__ = ["Api", "ConnectError", "Keep", "Listing"]

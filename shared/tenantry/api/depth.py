@@ -11,8 +11,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-LEVELS = 180
-"""What is deeper is null.  The parser's own limit is 200; nothing that we use goes deeper than a few dozen."""
+from tenantry.model import limits
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
@@ -28,7 +27,7 @@ def decoded(raw: bytes) -> Any:
     except ValueError as error:
         if "recursion limit" not in str(error):
             raise
-    return from_json(cut(raw, LEVELS))
+    return from_json(cut(raw, limits.OBJECT_LEVELS))
 
 
 def cut(raw: bytes, levels: int) -> bytes:

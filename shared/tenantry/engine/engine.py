@@ -27,6 +27,8 @@ from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
 from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
+from tenantry.model import limits
+from tenantry.model.duties import rights_file
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import SERVICE_ACCOUNT, Key, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -42,7 +44,6 @@ CONFLICT_PAUSE_S = 0.02
 TOLD = "refused and told"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
-MAX_PENDING = 2000
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
 Emit = Callable[[Event], Awaitable[None]]
@@ -51,7 +52,8 @@ Emit = Callable[[Event], Awaitable[None]]
 class Engine:
     """One function's units over one API client.
 
-    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made.
+    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made.  ``service`` is the name of
+    our ServiceAccount and of the folder with its rights, where that is not the function's.
     """
 
     def __init__(
@@ -63,11 +65,12 @@ class Engine:
         emit: Emit | None = None,
         on_write: OnWrite | None = None,
         deadline_s: float = DEADLINE_S,
+        service: str = "",
     ) -> None:
         self.function = function
+        self._service = service or function
         self._api = api
-        self._orders = [unit if isinstance(unit, tuple) else (unit,) for unit in units]
-        self._units = {unit.name: unit for order in self._orders for unit in order}
+        self._units = {unit.name: unit for unit in units}
         self._kinds_of = {unit.name: {(kind.group, kind.kind) for kind in unit.kinds} for unit in self._units.values()}
         self._named_kinds = set[tuple[str, str]]().union(*self._kinds_of.values())
         self._emit = emit
@@ -86,7 +89,7 @@ class Engine:
         request = request_of(event, self.function)
         if isinstance(request, Ignore):
             return NOTHING_TO_DO
-        if self._pending >= MAX_PENDING:
+        if self._pending >= limits.RUNS_PENDING:
             return Verdict(429, "too many events at once", retry_after=1.0)
         self._pending += 1
         try:
@@ -113,11 +116,8 @@ class Engine:
 
     async def _look(self, request: Look) -> Verdict:
         """Let every unit that the key concerns look; one that fails keeps none of the others back."""
-
-        async def one_after_the_other(order: Sequence[Unit[Any]]) -> Verdict:
-            return worst([await self._look_of(unit, request) for unit in order if self._concerns(request.key, unit)])
-
-        return worst(await asyncio.gather(*(one_after_the_other(order) for order in self._orders)))
+        concerned = [unit for unit in self._units.values() if self._concerns(request.key, unit)]
+        return worst(await asyncio.gather(*(self._look_of(unit, request) for unit in concerned)))
 
     def _concerns(self, key: Key, unit: Unit[Any]) -> bool:
         """Whether the unit names the key's kind, or takes any kind that no unit names."""
@@ -357,7 +357,7 @@ class Engine:
             log.warning("%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
-            await self._tell(f"{verdict.reason}: apply knative/{self.function}/rights.yaml again")
+            await self._tell(f"{verdict.reason}: apply {rights_file(self._service)} again")
         return verdict
 
     async def _tell(self, note: str) -> None:
@@ -365,7 +365,7 @@ class Engine:
         account: Object = {
             "apiVersion": SERVICE_ACCOUNT.api_version,
             "kind": SERVICE_ACCOUNT.kind,
-            "metadata": {"name": self.function, "namespace": SYSTEM_NAMESPACE},
+            "metadata": {"name": self._service, "namespace": SYSTEM_NAMESPACE},
         }
         try:
             await notices.record(self._api, Notice(account, "RightMissing", note, "Reconcile", "Warning"))

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 
 from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists
+from tenantry.model import limits
 from tenantry.model.kinds import EVENT, Object
 from tenantry.model.plan import Notice
-from tenantry.model.standing import NOTE_LIMIT, event_namespace
+from tenantry.model.standing import event_namespace
 
 _INSTANCE = os.environ.get("HOSTNAME") or "local"
 
@@ -61,7 +62,7 @@ async def record(api: Api, notice: Notice) -> None:
         "action": notice.action,
         "reason": notice.reason,
         "regarding": regarding,
-        "note": notice.note.encode()[:NOTE_LIMIT].decode(errors="ignore"),
+        "note": notice.note.encode()[: limits.NOTE_BYTES].decode(errors="ignore"),
         "type": notice.type,
     }
     try:

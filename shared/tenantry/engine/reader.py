@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tenantry.api import Api, Listing
+from tenantry.api import Api, Keep, Listing
 from tenantry.api.errors import KindNotServed
+from tenantry.model.kept import LeftOut
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 
 FEW = 50
@@ -151,8 +152,14 @@ class Reader:
         return await self._api.get(kind, name, namespace)
 
     async def fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
-        """The live object or None, read now and not kept: for what is large and read once."""
-        return await self._api.get(kind, name, namespace)
+        """The whole live object or None, read now and not kept: for what is large and read once."""
+        return await self._api.get(kind, name, namespace, whole=True)
+
+    async def fetch_list(
+        self, kind: Kind, namespace: str, *, labels: Mapping[str, str], keep: Keep | None = None
+    ) -> builtins.list[Object]:
+        """All objects with these labels in a namespace, read now and not kept, also by a snapshot."""
+        return (await self._api.list(kind, namespace, label_selector=selector(labels), keep=keep)).items
 
     async def served(self, api_version: str, kind: str) -> Kind | None:
         """How the API server serves a kind, or None when it does not."""
@@ -183,25 +190,35 @@ class Reader:
         """A reader that answers from these lists, read now; a snapshot answers with itself."""
         return await Snapshot.take(self._api, lists)
 
-    async def headers(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str]) -> builtins.list[Object]:
-        """The metadata of all objects with these labels, without their contents."""
-        listing = await self._api.list(kind, namespace, label_selector=selector(labels), metadata_only=True)
+    async def headers(
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str], keep: Keep | None = None
+    ) -> builtins.list[Object]:
+        """The metadata of all objects with these labels, without their contents; ``keep`` says what of it is kept."""
+        listing = await self._api.list(kind, namespace, label_selector=selector(labels), metadata_only=True, keep=keep)
         return listing.items
 
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        name: str = "",
+        fields: str = "",
+        keep: Keep | None = None,
     ) -> builtins.list[Object]:
         """All objects with these labels, and with this name if one is given, as of now or of the run's first list of the kind.
 
         So what woke the run is always seen, and a further list of a kind costs no wait (`Api.list`).
-        ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.
+        ``fields`` is a field selector, such as ``type!=helm.sh/release.v1`` for Secrets.  ``keep`` says what of each item is kept
+        (`Api.list`); what is known already comes as it is.
         """
         if kind in self.known.whole and not fields:
             return [item for item in self.known.whole[kind] if _fits(item, namespace, labels or {}, name)]
         field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
         before = self.known.versions.get(kind, "")
         listing = await self._api.list(
-            kind, namespace, label_selector=selector(labels or {}), field_selector=field, not_older_than=before
+            kind, namespace, label_selector=selector(labels or {}), field_selector=field, not_older_than=before, keep=keep
         )
         return self._dated(kind, listing)
 
@@ -217,25 +234,27 @@ class Reader:
         return self.known[key]
 
     async def list_shared(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, keep: Keep | None = None
     ) -> builtins.list[Object]:
         """All objects with these labels, read together with the other runs that want them now; not to be changed."""
         if kind in self.known.whole:
             return await self.list(kind, namespace, labels=labels)
         wanted = selector(labels or {})
         found: Listing = await self._shared.read(
-            (kind, namespace, wanted), lambda: self._api.list(kind, namespace, label_selector=wanted)
+            (kind, namespace, wanted, keep), lambda: self._api.list(kind, namespace, label_selector=wanted, keep=keep)
         )
         return self._dated(kind, found)
 
-    async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
-        """All objects of a kind when there are no more than ``most``, else None; read together with the other runs.
+    async def all_shared(self, kind: Kind, most: int = FEW, *, keep: Keep | None = None) -> builtins.list[Object] | None:
+        """All objects of a kind when there are no more than ``most`` in a page, else None; read together with the other runs.
 
         What is known whole answers every later `list` of the kind, in the run that is woken too: one request in place of
         several, and an API server lets consistent lists of an idle kind wait, all but the first, for up to 100 ms.
         """
         if kind not in self.known.whole:
-            found: Listing = await self._shared.read((kind, most), lambda: self._api.list(kind, limit=most))
+            found: Listing = await self._shared.read(
+                (kind, most, keep), lambda: self._api.list(kind, limit=most, keep=keep, one_page=True)
+            )
             items = self._dated(kind, found)
             if not found.complete:
                 return None
@@ -289,6 +308,8 @@ class Prefetch:
     optional: bool = False
     headers: bool = False
     """Only metadata; it answers `Reader.headers`, and nothing else."""
+    keep: Keep | None = None
+    """What of each object is kept (`Api.list`)."""
 
     def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
         """Whether every object that is asked for would be in this list."""
@@ -351,6 +372,7 @@ async def _read(api: Api, wanted: Prefetch) -> list[Object]:
             label_selector=selector(dict(wanted.labels)),
             field_selector=f"metadata.name={wanted.name}" if wanted.name else "",
             metadata_only=wanted.headers,
+            keep=wanted.keep,
         )
     except KindNotServed:
         if not wanted.optional or await api.served(wanted.kind.api_version, wanted.kind.kind, again=True) is not None:
@@ -372,6 +394,7 @@ class Snapshot(Reader):
         self._headers: dict[Kind, builtins.list[_Table]] = {}
         self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
         self._asked: dict[Key, asyncio.Task[Object | None]] = {}
+        self._left_out: set[Key] = set()
 
     @classmethod
     async def take(cls, api: Api, wanted: Iterable[Prefetch], lists: Lists | None = None) -> Snapshot:
@@ -392,23 +415,35 @@ class Snapshot(Reader):
             return
         for item in items:
             metadata = item["metadata"]
-            self.known[_key(wanted.kind, metadata["name"], metadata.get("namespace", ""))] = item
+            key = _key(wanted.kind, metadata["name"], metadata.get("namespace", ""))
+            if isinstance(item, LeftOut):
+                self._left_out.add(key)
+            else:
+                self.known[key] = item
         self._tables.setdefault(wanted.kind, []).append(_Table(wanted, items))
+
+    async def get(
+        self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None, again: bool = False
+    ) -> Object | None:
+        """The object as it was listed; what the list left out is read each time that it is asked for, and not kept."""
+        if _key(kind, name, namespace) in self._left_out:
+            return await self.fetch(kind, name, namespace)
+        return await super().get(kind, name, namespace, verify=verify, again=again)
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
         """The same as `get`: a snapshot asks once."""
         return await self.get(kind, name)
 
     async def list_shared(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, keep: Keep | None = None
     ) -> builtins.list[Object]:
         """The same as `list`."""
-        return await self.list(kind, namespace, labels=labels)
+        return await self.list(kind, namespace, labels=labels, keep=keep)
 
-    async def all_shared(self, kind: Kind, most: int = FEW) -> builtins.list[Object] | None:
+    async def all_shared(self, kind: Kind, most: int = FEW, *, keep: Keep | None = None) -> builtins.list[Object] | None:
         """The prefetched list, however long."""
         del most
-        return await self.list(kind)
+        return await self.list(kind, keep=keep)
 
     def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
         tables = self._tables.get(kind, ())
@@ -423,14 +458,21 @@ class Snapshot(Reader):
         return await asyncio.shield(self._asked[key])
 
     async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = "", fields: str = ""
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        name: str = "",
+        fields: str = "",
+        keep: Keep | None = None,
     ) -> builtins.list[Object]:
         """From a prefetched list that covers the question, else live, once for all who ask the same."""
         table = self._table(kind, namespace, labels or {}, name)
         if table is None or fields:
-            asked = (kind, namespace, tuple(sorted((labels or {}).items())), name, fields)
+            asked = (kind, namespace, tuple(sorted((labels or {}).items())), name, fields, keep)
             if asked not in self._listed:
-                self._listed[asked] = started(super().list(kind, namespace, labels=labels, name=name, fields=fields))
+                self._listed[asked] = started(super().list(kind, namespace, labels=labels, name=name, fields=fields, keep=keep))
             return await asyncio.shield(self._listed[asked])
         return table.find(namespace, labels or {}, name)
 
@@ -452,9 +494,11 @@ class Snapshot(Reader):
         del kind, body
         return None
 
-    async def headers(self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str]) -> builtins.list[Object]:
+    async def headers(
+        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str], keep: Keep | None = None
+    ) -> builtins.list[Object]:
         """From a prefetched list that covers the question, else live."""
         for table in self._headers.get(kind, ()):
             if table.wanted.covers(namespace, labels, ""):
                 return table.find(namespace, labels, "")
-        return await super().headers(kind, namespace, labels=labels)
+        return await super().headers(kind, namespace, labels=labels, keep=keep)

@@ -74,6 +74,5 @@ class Unit(Protocol[Observed]):
         ...
 
 
-Units = Iterable[Unit[Any] | tuple[Unit[Any], ...]]
-"""A function's units.  They look at an event at the same time; those of one tuple one after the other, since what the first
-puts right the next must not follow before that."""
+Units = Iterable[Unit[Any]]
+"""A function's units.  They look at an event at the same time, and none relies on what another does: they may run apart."""

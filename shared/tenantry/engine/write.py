@@ -29,6 +29,7 @@ from tenantry.api.errors import (
 )
 from tenantry.engine import notices, telemetry
 from tenantry.engine.reader import Shared, versions_of
+from tenantry.model import limits
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries, entries_of
 from tenantry.model.kinds import Object
@@ -85,28 +86,36 @@ class Writer:
         self._on_write = on_write
         self._shared = Shared()
 
-    async def write(self, plan: Plan) -> Outcome:
-        """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole."""
-        outcome = Outcome()
+    async def write(self, plan: Plan, gate: asyncio.Semaphore | None = None) -> Outcome:
+        """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole.
+
+        At most `limits.WRITES_AT_ONCE` are under way: thousands of one plan would keep all others' requests waiting behind them.
+        """
+        outcome, gate = Outcome(), gate or asyncio.Semaphore(limits.WRITES_AT_ONCE)
         for stage in plan.stages:
             within = [item for item in stage if isinstance(item, Plan)]
             writes = [item for item in stage if not isinstance(item, Plan)]
             changes = [change for item in writes if (change := change_of(item, self._api.field_manager)) is not None]
             if len(changes) == 1 and not within:
-                await self._attempt(changes[0], outcome)
+                await self._attempt(changes[0], outcome, gate)
             elif changes or within:
                 await asyncio.gather(
-                    *(self._attempt(change, outcome) for change in changes), *(self._within(inner, outcome) for inner in within)
+                    *(self._attempt(change, outcome, gate) for change in changes),
+                    *(self._within(inner, outcome, gate) for inner in within),
                 )
             if outcome.conflict or outcome.transient or outcome.refusals:
                 break
         return outcome
 
-    async def _within(self, plan: Plan, outcome: Outcome) -> None:
+    async def _within(self, plan: Plan, outcome: Outcome, gate: asyncio.Semaphore) -> None:
         """Write a plan that stands in a stage of another."""
-        outcome.add(await self.write(plan))
+        outcome.add(await self.write(plan, gate))
 
-    async def _attempt(self, change: Change, outcome: Outcome) -> None:
+    async def _attempt(self, change: Change, outcome: Outcome, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            await self._attempt_now(change, outcome)
+
+    async def _attempt_now(self, change: Change, outcome: Outcome) -> None:
         guard = change.write.guard if isinstance(change.write, PutBack | Delete) else None
         try:
             if guard is not None and not await self._holds(guard):

@@ -29,8 +29,9 @@ from tenantry.local.manifests import resolve
 from tenantry.local.sinks import Poster
 from tenantry.local.specs import BrokerSpec, DeliverySpec, TriggerSpec
 from tenantry.local.subscription import TTL, Counters, Encoded, OnDelivery, Subscription
+from tenantry.model import limits
 from tenantry.model.event import Event
-from tenantry.serving.cloudevents import MAX_BODY, BadEvent, parse_event
+from tenantry.serving.cloudevents import BadEvent, parse_event
 
 _log = logging.getLogger(__name__)
 
@@ -205,7 +206,7 @@ class Broker:
         body = bytearray()
         async for chunk in request.content.iter_any():
             body += chunk
-            if len(body) > MAX_BODY:
+            if len(body) > limits.EVENT_BYTES:
                 return web.Response(status=413, text="body too large")
         try:
             event = parse_event(request.raw_headers, bytes(body))

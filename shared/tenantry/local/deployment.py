@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 import tenantry
+from tenantry.model.duties import IN_FOLDERS, services_of
 from tenantry.model.kinds import Object
 
 
@@ -40,6 +41,14 @@ def documents(*paths: Path) -> list[Object]:
     return found
 
 
+def event_files() -> list[Path]:
+    """What wakes the functions: ``triggers/``, and what a cluster adds with OLM."""
+    olm = deployment_folder("knative") / IN_FOLDERS["scope-binding-olm"]
+    return [deployment_folder("triggers"), olm / "source.yaml", olm / "triggers.yaml"]
+
+
 def function_documents(function: str) -> list[Object]:
-    """What ``knative/`` has for one function."""
-    return documents(deployment_folder("knative") / function)
+    """What ``knative/`` has for one function: all of its Services with their identities, also what comes with another system."""
+    knative = deployment_folder("knative")
+    services = services_of(function)
+    return documents(*(knative / name for name in (*services, *(IN_FOLDERS[each] for each in services if each in IN_FOLDERS))))

@@ -90,13 +90,19 @@ _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
         "annotations": _annotations,
         "releases": _releases,
         "repositories": _repositories,
+        "images": _images,
+        "homes": _system_namespace,
+        "systemNamespaces": _system_but_home,
+    },
+    "release-provisioning-helm-jobs": {
         "roles": _job_roles,
         "clusterRoles": _job_roles_everywhere,
         "images": _images,
         "homes": _system_namespace,
         "systemNamespaces": _system_but_home,
     },
-    "scope-binding": {"systemNamespaces": _system},
+    "scope-binding-namespace-scopes": {"systemNamespaces": _system},
+    "scope-binding-olm": {"systemNamespaces": _system},
     "lock-enforcement": {"systemNamespaces": _system_but_home},
 }
 

@@ -63,6 +63,12 @@ _KINDS = {
         _FLOW_SCHEMA,
     )
 }
+RETIRED = (
+    (CLUSTER_ROLE_BINDING, "tenantry-source", ""),
+    (CLUSTER_ROLE, "tenantry-source", ""),
+    (SERVICE_ACCOUNT, "tenantry-source", SYSTEM_NAMESPACE),
+)
+"""What earlier versions installed under names that are not used any more."""
 _POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
 
 Say = Callable[[str], None]
@@ -101,9 +107,19 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
             if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
         )
     )
+    await _retire(api, say)
     policies = [configured(document, config) for document in known if document["kind"] in _POLICY_KINDS]
     if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
         await until_in_force(api)
+
+
+async def _retire(api: Api, say: Say) -> None:
+    """Take away identities of earlier versions that had the rights of several: nothing uses them any more."""
+    for kind, name, namespace in RETIRED:
+        live = await api.get(kind, name, namespace)
+        if live is not None and (labels_of(live).items() >= PART_OF.items() or entries_of(live, api.field_manager)):
+            await api.delete(kind, name, namespace, uid=live["metadata"]["uid"])
+            say(f"removed {key_of(live)}: each function's sources have an identity of their own")
 
 
 async def _install_policy(api: Api, document: Object, say: Say, without: Collection[str]) -> bool:
@@ -143,10 +159,10 @@ def for_charts(document: Object, config: Config) -> Object:
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
     levels = operator.release_role_bindings.cluster_role_refs
-    runs_helm = document["metadata"]["name"] == "tenantry-release-provisioning"
+    runs_helm = document["metadata"]["name"] == "tenantry-release-provisioning-helm-jobs"
     cluster_roles = {
         "tenantry-rbac-aggregation": frozenset({levels.admin, levels.edit, levels.view}),
-        "tenantry-release-provisioning": config.job_cluster_roles,
+        "tenantry-release-provisioning-helm-jobs": config.job_cluster_roles,
     }
     names = {
         CONFIG_MAP.plural: [chart.config_map_name for chart in operator.charts],

@@ -20,7 +20,7 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.local.broker import Broker
-from tenantry.local.deployment import deployment_folder
+from tenantry.local.deployment import deployment_folder, event_files
 from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
@@ -35,6 +35,7 @@ from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.local.subscription import OnDelivery
 from tenantry.model.config import Config
+from tenantry.model.duties import all_services, function_of
 from tenantry.model.kinds import API_SERVER_SOURCE, SERVICE_ACCOUNT
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
@@ -90,6 +91,7 @@ class Knative:
         without: Collection[str] = (),
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
+        """By Service: where duties of a function run apart there is one for each (`tenantry.model.duties`)."""
         self.sources: list[ApiServerSource] = []
         self.followed: FollowedSources | None = None
         self.dead_letters = LetterBox(say)
@@ -103,7 +105,7 @@ class Knative:
         self._kubeconfig = kubeconfig
         self._folder = folder
         self._given_config = config
-        self._names = list(functions) if functions is not None else available_functions()
+        self.names = list(functions) if functions is not None else available_functions()
         self._triggers = triggers
         self._say = say
         self._on_log = on_log
@@ -157,8 +159,8 @@ class Knative:
         await self.broker.drain()
 
     async def sweep(self, function: str) -> None:
-        """Fire a function's schedule now and wait until the sweep is done."""
-        await self.schedule.fire_now(f"{function}-sweep")
+        """Fire a function's schedule now and wait until all of its Services have swept."""
+        await self.schedule.fire_now(f"{function_of(function)}-sweep")
         await self.broker.drain()
 
     async def _start(self) -> None:
@@ -169,7 +171,7 @@ class Knative:
         admin = await self._stack.enter_async_context(
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
         )
-        await install(admin, self._names, config, self._say, without=self._without)
+        await install(admin, self.names, config, self._say, without=self._without)
         self._presence = await self._stack.enter_async_context(Presence(admin))
         poster = await self._stack.enter_async_context(Poster())
         self._stack.push_async_callback(self.dead_letters.close)
@@ -177,7 +179,7 @@ class Knative:
         environment = dict(self._environment)
         if config_path is not None:
             environment[CONFIG_VARIABLE] = str(config_path.absolute())
-        for name in self._names:
+        for name in all_services(self.names):
             self.functions[name] = await self._make_function(name, admin, environment)
         self.broker = await self._stack.enter_async_context(
             Broker(
@@ -217,18 +219,18 @@ class Knative:
 
     def _load(self) -> Manifests:
         knative = deployment_folder("knative")
-        # OLM's source starts when somebody serves OLM's kinds; a cluster adds it with OLM.
-        triggers = [self._triggers] if self._triggers else [deployment_folder("triggers"), knative / "olm"]
+        # OLM's source starts when somebody serves OLM's kinds; a cluster adds it, and what it wakes, with OLM.
+        triggers = [self._triggers] if self._triggers else event_files()
         return load(knative / "base" / "broker.yaml", *triggers)
 
     def _served(self, manifests: Manifests) -> list[Any]:
-        known = set(self._names)
+        known = set(all_services(self.names))
         return [
             trigger for trigger in manifests.triggers if trigger.subscriber.ref is None or trigger.subscriber.ref.name in known
         ]
 
     def _pings(self, manifests: Manifests) -> list[Any]:
-        known = set(self._names)
+        known = set(self.names)
         return [ping for ping in manifests.pings if ping.ce_overrides.extensions.get("resync", "") in known]
 
     def _addresses(self, manifests: Manifests) -> dict[str, str]:

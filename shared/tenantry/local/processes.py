@@ -18,6 +18,9 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import ClassVar
+
+from tenantry.model.duties import DUTY_VARIABLE, duty_of, function_of
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
@@ -53,7 +56,10 @@ async def ready(port: int) -> None:
 
 
 class FunctionProcess:
-    """One function on a port of its own, which is taken from now until `close`; ``url`` is where events go."""
+    """One Service of a function on a port of its own, which is taken from now until `close`; ``url`` is where events go."""
+
+    program: ClassVar[str] = "tenantry.cli"
+    """The module that is run; tests have others."""
 
     def __init__(
         self,
@@ -97,7 +103,8 @@ class FunctionProcess:
 
     async def _spawn(self) -> None:
         listener = self._listener.fileno()
-        command = [sys.executable, "-m", *self._program(), "serve", self.name, "--listener", str(listener)]
+        command = [sys.executable, "-m", *self._program(), "serve", function_of(self.name), "--listener", str(listener)]
+        duty = {DUTY_VARIABLE: duty_of(self.name)} if duty_of(self.name) else {}
         self._process = await asyncio.create_subprocess_exec(
             *command,
             "--kubeconfig",
@@ -105,14 +112,14 @@ class FunctionProcess:
             "--end-with-parent",
             stdin=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self.environment, **duty},
             start_new_session=True,
             pass_fds=[listener],
         )
         self.pid = self._process.pid
 
     def _program(self) -> list[str]:
-        return ["tenantry.cli"]
+        return [self.program]
 
     async def _answers(self) -> None:
         assert self._process is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.install import RETIRED
 from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object, key_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 
@@ -17,7 +18,11 @@ _GONE: list[Object] = [
         "apiVersion": "sinks.knative.dev/v1alpha1",
         "kind": "JobSink",
         "metadata": {"name": "tenantry-dead-letters", "namespace": SYSTEM_NAMESPACE},
-    }
+    },
+    *(
+        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **({"namespace": place} if place else {})}}
+        for kind, name, place in RETIRED
+    ),
 ]
 """What earlier installations had, and an upgrade leaves behind."""
 _SKIPPED = (NAMESPACE.kind, CUSTOM_RESOURCE_DEFINITION.kind)

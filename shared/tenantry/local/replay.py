@@ -57,7 +57,7 @@ class Sender:
 async def _post(api: Api, path: str, headers: dict[str, str], body: bytes) -> None:
     """A POST that is no JSON of the API server's own."""
     content_type = next(value for name, value in headers.items() if name.lower() == "content-type")
-    status, answer, _ = await api._exchange("POST", path, None, body, {**api._headers, "Content-Type": content_type})
+    status, answer, *_ = await api._exchange("POST", path, None, body, {**api._headers, "Content-Type": content_type})
     if status >= 300:
         raise ApiError(f"the broker cannot be reached through the API server: {answer.get('message') or status}", status=status)
 

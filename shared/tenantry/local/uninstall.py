@@ -26,6 +26,7 @@ from tenantry.local.presence import END, PRESENCE
 from tenantry.local.removal import Files
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
+from tenantry.model.duties import all_services
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -289,7 +290,7 @@ class Uninstaller:
 
     async def _functions(self) -> list[str]:
         """What runs functions and takes their dead letters: in the cluster, and on machines that answered."""
-        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join((*FUNCTIONS, DEAD_LETTERS))})"
+        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join((*all_services(FUNCTIONS), DEAD_LETTERS))})"
         found = [each for kind in _RUNNING for each in await self._list(kind, SYSTEM_NAMESPACE, selector)]
         return sorted(
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]

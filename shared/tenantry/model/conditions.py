@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from tenantry.model import limits
 from tenantry.model.kinds import Object
-
-MESSAGE_LIMIT = 1024
 
 
 def condition(
     type_: str, status: Literal["True", "False", "Unknown"], reason: str, message: str, generation: int | None = None
 ) -> Object:
     """One condition; ``generation`` is the observed generation, where the object has one."""
-    made: Object = {"type": type_, "status": status, "reason": reason, "message": message[:MESSAGE_LIMIT]}
+    made: Object = {"type": type_, "status": status, "reason": reason, "message": message[: limits.MESSAGE_CHARACTERS]}
     if generation is not None:
         made["observedGeneration"] = generation
     return made

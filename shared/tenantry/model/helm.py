@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
+from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, SECRET, Kind, Object, annotations_of, labels_of
 
 RECORD_LABELS: Mapping[str, str] = {"owner": "helm"}
@@ -29,11 +30,6 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 HELM_MANAGER = "helm"
 """Field manager of the ``helm`` command."""
 
-LARGEST = 8 * 2**20
-"""Bytes that a record may have when it is unpacked; a Secret has a mebibyte at most, packed."""
-
-MOST_VALUES = 200_000
-"""Maps, lists, texts and numbers in a record: a chart's values, its schema and its templates, of which each is one."""
 
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 
@@ -139,19 +135,19 @@ def _unpacked(text: str) -> bytes:
         return raw
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        made = unpacker.decompress(raw, LARGEST)
+        made = unpacker.decompress(raw, limits.RECORD_BYTES)
     except zlib.error:
         raise BadRecord("data.release is not gzip, though it begins so") from None
     if unpacker.unconsumed_tail:
-        raise LargeRecord(f"it has more than {LARGEST} bytes when unpacked, and is not read: make the chart smaller")
+        raise LargeRecord(f"it has more than {limits.RECORD_BYTES} bytes when unpacked, and is not read: make the chart smaller")
     if not unpacker.eof:
         raise BadRecord("data.release is cut short")
     return made
 
 
 def _json(raw: bytes) -> dict[str, Any]:
-    if _signs(raw) > MOST_VALUES and _signs(_TEXT.sub(b"", raw)) > MOST_VALUES:
-        raise LargeRecord(f"it has more than {MOST_VALUES} values, and is not read: make the chart smaller")
+    if _signs(raw) > limits.RECORD_VALUES and _signs(_TEXT.sub(b"", raw)) > limits.RECORD_VALUES:
+        raise LargeRecord(f"it has more than {limits.RECORD_VALUES} values, and is not read: make the chart smaller")
     try:
         decoded = from_json(raw)
     except ValueError:

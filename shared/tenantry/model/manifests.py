@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from tenantry.model import limits
 from tenantry.model.kinds import Object
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
@@ -21,27 +22,11 @@ _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)
 _DEPTH = 5
 """How deep lists may stand in lists."""
 
-DEEPEST = 120
-WIDEST = 1024
-"""Bits of a whole number: one of thousands of digits cannot even be written down."""
-"""How deep maps and lists may stand in each other; the deepest CRDs have a few dozen levels."""
-
-MOST_VALUES = 50_000
-"""Maps, lists and texts in one document, those that aliases repeat included; the largest CRDs have half of it."""
-
-MOST_IN_ALL = 200_000
-"""The same in a whole manifest."""
-
-MOST_OBJECTS = 2000
-"""Objects in a manifest."""
-
 _LONGEST = {"apiVersion": 317, "kind": 63, "name": 253, "namespace": 63}
 """Characters that the API server allows in what an object is called."""
 
-_TOWER = 1000
-"""More brackets than this are never open; those in texts count too."""
 _BRACKET = re.compile(r"[\[\]{}]")
-_STAIRS = re.compile(rf"(?:[-?] +){{{DEEPEST},}}")
+_STAIRS = re.compile(rf"(?:[-?] +){{{limits.DOCUMENT_LEVELS},}}")
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -136,15 +121,15 @@ def load_yaml(text: str) -> Any:
     """One YAML document as the Kubernetes tools read it: plain maps, lists, texts, numbers, booleans and nulls.
 
     Raises:
-        NotReadable: it is no YAML, nests deeper than `DEEPEST`, has more than `MOST_VALUES`, or values that JSON does not have.
+        NotReadable: it is no YAML, nests too deep, has too many values, or ones that JSON does not have.
     """
-    return _loaded(text, MOST_VALUES)[0]
+    return _loaded(text, limits.DOCUMENT_VALUES)[0]
 
 
 def _loaded(text: str, most: int) -> tuple[Any, int]:
     """A document, and how many values it has."""
     if _is_tower(text):
-        raise NotReadable(f"nested deeper than {DEEPEST} levels")
+        raise NotReadable(f"nested deeper than {limits.DOCUMENT_LEVELS} levels")
     try:
         weight = _weight(text, most)
         loaded = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer scalars
@@ -153,7 +138,7 @@ def _loaded(text: str, most: int) -> tuple[Any, int]:
     except Exception as error:  # constructors of tags raise whatever they like
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         raise NotReadable("not valid YAML" + (f" in its line {line + 1}" if line is not None else "")) from None
-    _expect_plain(loaded, DEEPEST, [2 * len(text) + 10_000])
+    _expect_plain(loaded, limits.DOCUMENT_LEVELS, [2 * len(text) + 10_000])
     return loaded, weight
 
 
@@ -162,7 +147,7 @@ def _is_tower(text: str) -> bool:
     depth = 0
     for bracket in _BRACKET.finditer(text):
         depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
-        if depth > _TOWER:
+        if depth > limits.DOCUMENT_BRACKETS:
             return True
     return _STAIRS.search(text) is not None
 
@@ -173,15 +158,15 @@ def _expect_plain(value: Any, levels: int, left: list[int]) -> None:
     if left[0] < 0:
         raise NotReadable("aliases make it many times as large as it is")
     if levels < 0:
-        raise NotReadable(f"nested deeper than {DEEPEST} levels")
+        raise NotReadable(f"nested deeper than {limits.DOCUMENT_LEVELS} levels")
     if isinstance(value, dict):
         for below in value.values():
             _expect_plain(below, levels - 1, left)
     elif isinstance(value, list):
         for below in value:
             _expect_plain(below, levels - 1, left)
-    elif isinstance(value, int) and value.bit_length() > WIDEST:
-        raise NotReadable(f"a number of more than {WIDEST} bits")
+    elif isinstance(value, int) and value.bit_length() > limits.NUMBER_BITS:
+        raise NotReadable(f"a number of more than {limits.NUMBER_BITS} bits")
     elif not (value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))):
         raise NotReadable(f"a value of type {type(value).__name__}, which JSON does not have")
 
@@ -191,19 +176,19 @@ def read_manifest(text: str) -> Manifest:
     objects: list[Object] = []
     problems: list[Problem] = []
     seen: set[tuple[str, str, str, str]] = set()
-    left = MOST_IN_ALL
+    left = limits.MANIFEST_VALUES
     for number, document in enumerate(_documents(text), 1):
         source = _SOURCE.search(document)
         where = f"document {number}" + (f" ({source[1]})" if source else "")
-        if len(objects) >= MOST_OBJECTS or left <= 0 or len(problems) >= MOST_OBJECTS:
-            limits = f"{MOST_OBJECTS} objects or {MOST_IN_ALL} values"
-            problems.append(Problem(where, f"the manifest has more than {limits} before it: this and what follows is not kept"))
+        if len(objects) >= limits.MANIFEST_OBJECTS or left <= 0 or len(problems) >= limits.MANIFEST_OBJECTS:
+            most = f"{limits.MANIFEST_OBJECTS} objects or {limits.MANIFEST_VALUES} values"
+            problems.append(Problem(where, f"the manifest has more than {most} before it: this and what follows is not kept"))
             break
         try:
-            loaded, weight = _loaded(document, min(MOST_VALUES, left))
+            loaded, weight = _loaded(document, min(limits.DOCUMENT_VALUES, left))
         except NotReadable as error:
             problems.append(Problem(where, str(error)))
-            left -= min(MOST_VALUES, len(document))  # what was counted until it was given up
+            left -= min(limits.DOCUMENT_VALUES, len(document))  # what was counted until it was given up
             continue
         left -= weight
         if loaded is None:
@@ -216,7 +201,7 @@ def read_manifest(text: str) -> Manifest:
             key = (found["apiVersion"], found["kind"], str(metadata.get("namespace") or ""), metadata["name"])
             if key in seen:
                 problems.append(Problem(where, f"{key[1]} {key[3]} is there twice; the first is kept"))
-            elif len(objects) < MOST_OBJECTS:
+            elif len(objects) < limits.MANIFEST_OBJECTS:
                 seen.add(key)
                 objects.append(found)
     return Manifest(tuple(objects), tuple(problems))

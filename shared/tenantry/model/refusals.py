@@ -6,11 +6,10 @@ took them over would be written anew on every run, and where writing it is an ev
 
 from __future__ import annotations
 
+from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import Object
 from tenantry.model.plan import Refusal
-
-WORDS_LIMIT = 400
 
 
 def told_of(obj: Object, type_: str) -> str:
@@ -26,5 +25,5 @@ def as_told(refusal: Refusal, told: str, separator: str, *, place: str = "") -> 
     The parts of a message are joined by the separator, which is taken out of the server's words.  ``place`` comes before it.
     """
     subject = (f"{place}: " if place else "") + f"{refusal.key} was refused ({refusal.cause}): "
-    words = " ".join(refusal.message.split()).replace(separator, ", ")[:WORDS_LIMIT]
+    words = " ".join(refusal.message.split()).replace(separator, ", ")[: limits.REFUSAL_CHARACTERS]
     return next((part for part in told.split(separator) if part.startswith(subject)), subject + words)

@@ -20,11 +20,13 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from tenantry.model import limits
 from tenantry.model.config import DNS_LABEL, Chart, Config
-from tenantry.model.kinds import Object, is_terminating, labels_of
-from tenantry.model.names import PROJECT_ID
+from tenantry.model.digest import Digest
+from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
+from tenantry.model.names import OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.model.projects import is_member
-from tenantry.model.values import as_yaml, is_deeper, merged
+from tenantry.model.values import Oversized, as_yaml, budget_problem, is_deeper, merged
 
 NO_TARGETS = "NoTargetProjectNamespaces"
 """``status.status`` of a ProjectHelmChart whose project has no namespace; its release is taken away."""
@@ -32,20 +34,11 @@ NO_TARGETS = "NoTargetProjectNamespaces"
 RELEASE_NAME_LIMIT = 50
 """Of a Job's 63 characters, ``helm-install-`` takes 13."""
 
-DASHBOARD_LIMIT = 256 * 1024
-"""Bytes of dashboard values that fit beside everything else into one object."""
-
-DASHBOARD_KEYS = 1000
-"""Keys of ConfigMaps that are looked at: what is found so far is laid anew for each of them."""
-
-VALUES_DEPTH = 100
-"""Levels of maps and lists inside each other that values may have."""
 
 _LONGEST_ASKED = 253 + 1 + 48
 """Characters of the longest name of a ProjectHelmChart, a dash, and the longest releaseName of a configured chart."""
 
-_DASHBOARD_KEY_LIMIT = 1020
-"""Characters of a key as JSON: the API server reads what is applied as YAML, and takes no longer one than 1,024."""
+_UPSTREAM_OWNER = ("objectset.rio.cattle.io/owner-namespace", "objectset.rio.cattle.io/owner-name")
 
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -133,6 +126,46 @@ def by_age(objects: Iterable[Object]) -> list[Object]:
     return sorted(objects, key=lambda found: (str(found["metadata"].get("creationTimestamp")), chart_key(found)))
 
 
+# -- who has a name ----------------------------------------------------------------------------------------
+
+
+def held_by(obj: Object | None) -> str:
+    """``<namespace>/<name>`` of the ProjectHelmChart that an object was made for; empty for none.
+
+    What the Helm Project Operator made says so in two annotations of its own.
+    """
+    annotations = annotations_of(obj)
+    if PROJECT_CHART in annotations:
+        return annotations[PROJECT_CHART]
+    namespace, name = (annotations.get(each, "") for each in _UPSTREAM_OWNER)
+    return f"{namespace}/{name}" if namespace and name and OPERATED in labels_of(obj) else ""
+
+
+def made_for(helm_chart: Object | None, helm_release: Object | None, namespace: Object | None) -> str:
+    """``<namespace>/<name>`` of the ProjectHelmChart that has a release; empty for none.
+
+    The HelmChart says it first, which only administrators can write beside us.  A namespace says it until it is orphaned.
+    """
+    lives = namespace is not None and not is_terminating(namespace) and ORPHANED not in labels_of(namespace)
+    return held_by(helm_chart) or held_by(helm_release) or (held_by(namespace) if lives else "")
+
+
+def holder_of(asking: Mapping[ChartKey, bool], marked: str) -> ChartKey | None:
+    """Who gets a release name: who has it and claims it still, else the oldest that claims it (hpo-42 to hpo-44).
+
+    An older ProjectHelmChart that begins to ask for the name takes it from nobody (a-36), nor does one of the same second.
+    While one has it that does not claim it any more, nobody gets it.
+
+    Args:
+        asking: ProjectHelmCharts, oldest first, and whether they claim the name.
+        marked: what `made_for` says.
+    """
+    has = next((key for key in asking if str(key) == marked), None)
+    if has is not None:
+        return has if asking[has] else None
+    return next((key for key, claims in asking.items() if claims), None)
+
+
 # -- targets -----------------------------------------------------------------------------------------------
 
 
@@ -217,10 +250,12 @@ def composed_values(asked: Object, chart: Chart, project: str, targets: Sequence
 
 
 def values_problem(asked: Object) -> str:
-    """Why the values of a ProjectHelmChart cannot be used, with the fix; empty when they can."""
-    if is_deeper((asked.get("spec") or {}).get("values"), VALUES_DEPTH):
-        return f"spec.values has more than {VALUES_DEPTH} levels of maps and lists inside each other: make it flatter"
-    return ""
+    """Why the values of a ProjectHelmChart cannot be used, with the limit and the fix; empty when they can (a-14)."""
+    values = (asked.get("spec") or {}).get("values")
+    if isinstance(values, Digest):
+        return ""  # it was looked at before
+    problem = values.problem if isinstance(values, Oversized) else budget_problem(values)
+    return f"spec.values {problem}" if problem else ""
 
 
 def _project_selector(written: Any, spec: Object, project: str, config: Config) -> Object:
@@ -262,10 +297,15 @@ def dashboards_of(config_maps: Iterable[Object]) -> Dashboards:
     left_out: list[str] = []
     by_name = sorted(config_maps, key=lambda found: str(found["metadata"]["name"]))
     parts = [(each["metadata"]["name"], key, text) for each in by_name for key, text in sorted((each.get("data") or {}).items())]
-    if len(parts) > DASHBOARD_KEYS:
-        left_out.append(f"of {len(parts)} keys those after the first {DASHBOARD_KEYS}: put them together")
-    for name, key, text in parts[:DASHBOARD_KEYS]:
+    if len(parts) > limits.DASHBOARD_KEYS:
+        left_out.append(f"the keys after the first {limits.DASHBOARD_KEYS:,}: put them together")
+    bound = len("{}")
+    for name, key, text in parts[: limits.DASHBOARD_KEYS]:
         where = f"{name}/{key}"
+        too_large = f"{where} is too large: the dashboard values of a release have at most {limits.DASHBOARD_BYTES:,} bytes"
+        if isinstance(text, Oversized):
+            left_out.append(too_large)
+            continue
         part = _json_object(text) if key.endswith(".json") else None
         if part is None:
             left_out.append(f"{where} is no JSON object in a key that ends in .json")
@@ -274,13 +314,15 @@ def dashboards_of(config_maps: Iterable[Object]) -> Dashboards:
             left_out.append(f"{where} has a number that Kubernetes would not keep: write it as a text")
             continue
         if _has_long_key(part):
-            left_out.append(f"{where} has a key of more than {_DASHBOARD_KEY_LIMIT} characters")
+            left_out.append(f"{where} has a key of more than {limits.DASHBOARD_KEY_CHARACTERS} characters")
             continue
-        joined = _joined(values, part)
-        if len(to_json(joined)) > DASHBOARD_LIMIT:
-            left_out.append(f"{where} is too large")
+        joined, size = _joined(values, part), bound + len(to_json(part))
+        if size > limits.DASHBOARD_BYTES:  # no more than this, and maybe less, where keys are the same
+            size = len(to_json(joined))
+        if size > limits.DASHBOARD_BYTES:
+            left_out.append(too_large)
             continue
-        values = joined
+        values, bound = joined, size
     return Dashboards(values, tuple(left_out))
 
 
@@ -289,7 +331,7 @@ def _json_object(text: str) -> Object | None:
         value = from_json(text, allow_inf_nan=False)
     except ValueError:
         return None
-    return value if isinstance(value, dict) and not is_deeper(value, VALUES_DEPTH) else None
+    return value if isinstance(value, dict) and not is_deeper(value, limits.VALUES_LEVELS) else None
 
 
 def _is_kept(value: Any) -> bool:
@@ -309,7 +351,7 @@ def _is_kept(value: Any) -> bool:
 def _has_long_key(value: Any) -> bool:
     match value:
         case dict():
-            return any(len(to_json(key)) > _DASHBOARD_KEY_LIMIT or _has_long_key(each) for key, each in value.items())
+            return any(len(to_json(key)) > limits.DASHBOARD_KEY_CHARACTERS or _has_long_key(each) for key, each in value.items())
         case list():
             return any(_has_long_key(each) for each in value)
     return False

@@ -10,12 +10,10 @@ import hashlib
 import json
 from typing import Any
 
+from tenantry.model import limits
 from tenantry.model.kinds import EVENT, Object, key_of
 from tenantry.model.names import field_manager
 from tenantry.model.plan import Apply
-
-NOTE_LIMIT = 1024
-"""Bytes of an Event's note; an API server takes no more."""
 
 
 def digest(*parts: Any, length: int = 8) -> str:
@@ -59,7 +57,7 @@ def warning(
         "action": action,
         "reason": reason,
         "regarding": {**reference, "uid": about["metadata"]["uid"]},
-        "note": note.encode()[:NOTE_LIMIT].decode(errors="ignore") if live is None else live.get("note"),
+        "note": note.encode()[: limits.NOTE_BYTES].decode(errors="ignore") if live is None else live.get("note"),
         "type": "Warning",
     }
     return Apply(EVENT, body, live, create_only=True, manager=field_manager(function))

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+from pydantic_core import to_json
+
+from tenantry.model import limits
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _NO_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
@@ -28,6 +31,41 @@ def is_deeper(value: Any, levels: int) -> bool:
     """Whether maps and lists lie inside each other deeper than that."""
     below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     return levels < 0 or any(is_deeper(each, levels - 1) for each in below if isinstance(each, Mapping | list))
+
+
+class Oversized:
+    """Stands in an object for what is over its budget and was not kept; ``problem`` says what is wrong with it."""
+
+    __slots__ = ("problem",)
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+
+
+def budget_problem(values: Any) -> str:
+    """Which budget values are over, and the fix; empty when they are within.  The cheapest measure comes first."""
+    if _has_more(values, limits.VALUES):
+        return f"has more than {limits.VALUES:,} values: make it smaller"
+    size = len(to_json(values))
+    if size > limits.VALUES_BYTES:
+        return f"has {size:,} bytes as JSON, more than {limits.VALUES_BYTES:,} bytes: make it smaller"
+    if is_deeper(values, limits.VALUES_LEVELS):
+        return f"has more than {limits.VALUES_LEVELS} levels of maps and lists inside each other: make it flatter"
+    return ""
+
+
+def _has_more(value: Any, most: int) -> bool:
+    """Whether there are more values in maps and lists than that; looks at no more of them."""
+    left, level = most, [value]
+    while level:
+        inside: list[Any] = []
+        for each in level:
+            left -= len(each) if isinstance(each, Mapping | list) else 0
+            if left < 0:
+                return True
+            inside += each.values() if isinstance(each, Mapping) else each if isinstance(each, list) else ()
+        level = [each for each in inside if isinstance(each, Mapping | list)]
+    return False
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -14,12 +14,10 @@ from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from tenantry.model import limits
 from tenantry.model.config import Chart, Config
 from tenantry.serving.charts import EXAMPLE_CHART
 from tenantry.serving.config import ConfigError
-
-CONTENT_LIMIT = 1_000_000
-"""Characters: the whole HelmChart must fit into a request of 1.5 MiB to etcd."""
 
 _ROOT = "chart"
 
@@ -45,9 +43,9 @@ def _content(chart: Chart, key: str) -> str:
     except OSError as error:
         raise ConfigError(f"{key}: {path} cannot be read: {error}") from error
     content = b64encode(packed).decode()
-    if len(content) > CONTENT_LIMIT:
+    if len(content) > limits.CHART_CHARACTERS:
         raise ConfigError(
-            f"{key}: {path} has {len(content)} characters as base64 and at most {CONTENT_LIMIT} fit into a HelmChart: "
+            f"{key}: {path} has {len(content)} characters as base64 and at most {limits.CHART_CHARACTERS} fit into a HelmChart: "
             "put it into a repository and give repo, name and version"
         )
     return content

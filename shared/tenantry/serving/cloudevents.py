@@ -34,15 +34,14 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic_core import from_json
 
+from tenantry.model import limits
 from tenantry.model.event import NO_EXTENSIONS, Event
 from tenantry.serving.attributes import CHARSETS, CORE, NAME, BadEvent, MediaType, check, clean, media_type
 from tenantry.serving.encoding import encode_binary, encode_structured
-from tenantry.serving.intake import SMALL_BYTES, VALUES, Gate, has_more_values
+from tenantry.serving.intake import Gate, has_more_values
 
-__all__ = ["MAX_BODY", "BadEvent", "BodyStream", "encode_binary", "encode_structured", "parse_event", "read_body"]
+__all__ = ["BadEvent", "BodyStream", "encode_binary", "encode_structured", "parse_event", "read_body"]
 
-MAX_BODY = 4 * 1024 * 1024
-"""Bytes of a request body that are read; etcd's own limit for one object is 1.5 MiB, A10 asks for 2 MiB."""
 
 _DATA_MEMBERS = frozenset(("data", "data_base64"))
 
@@ -62,7 +61,7 @@ class BodyStream(Protocol):
         """Yield the body in chunks."""
 
 
-async def read_body(request: BodyStream, limit: int = MAX_BODY, gate: Gate | None = None) -> bytes:
+async def read_body(request: BodyStream, limit: int = limits.EVENT_BYTES, gate: Gate | None = None) -> bytes:
     """Read the body, at most ``limit`` bytes of it (R14); a large one within the time and number that the gate allows.
 
     Raises `BadEvent` 413 on a larger Content-Length before anything is read, and on a longer stream (chunked, or
@@ -75,14 +74,14 @@ async def read_body(request: BodyStream, limit: int = MAX_BODY, gate: Gate | Non
     chunks: list[bytes] = []
     size = 0
     async with AsyncExitStack() as held:
-        if gate is not None and length > SMALL_BYTES:
+        if gate is not None and length > limits.EVENT_SMALL_BYTES:
             await held.enter_async_context(gate.place())
             gate = None
         async for chunk in request.stream():
             size += len(chunk)
             if size > limit:
                 raise BadEvent(413, "body too large")
-            if gate is not None and size > SMALL_BYTES:
+            if gate is not None and size > limits.EVENT_SMALL_BYTES:
                 await held.enter_async_context(gate.place())
                 gate = None
             chunks.append(chunk)
@@ -95,7 +94,7 @@ def parse_event(headers: Iterable[tuple[bytes, bytes]] | Mapping[str, str], body
     ``headers`` are the raw pairs of the ASGI scope: only they show a header that was sent twice, and bytes beyond
     ASCII.  A mapping is taken as text.  Raises `BadEvent` (R1 to R12; R14 as a second line behind `read_body`).
     """
-    if len(body) > MAX_BODY:
+    if len(body) > limits.EVENT_BYTES:
         raise BadEvent(413, "body too large")
     content_type: bytes | None = None
     attributes: dict[bytes, bytes] = {}
@@ -210,7 +209,7 @@ def _data(body: bytes, media: MediaType | None) -> object:
 def _count(text: bytes) -> None:
     """Refuse JSON that would take much more memory than its text (a-12)."""
     if has_more_values(text):
-        raise BadEvent(413, f"more than {VALUES} JSON values")
+        raise BadEvent(413, f"more than {limits.EVENT_VALUES} JSON values")
 
 
 def _json(body: bytes, charset: str, reason: str) -> Any:

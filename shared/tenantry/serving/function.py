@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from opentelemetry import trace
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
-from tenantry.api import Api
+from tenantry.api import Api, Keep
 from tenantry.api.errors import ApiError
 from tenantry.engine import Engine, Units, Verdict, telemetry
 from tenantry.engine.context import event_id
@@ -27,10 +27,12 @@ from tenantry.engine.request import MalformedRequest, named_only
 from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
+from tenantry.model.duties import DUTY_VARIABLE, duties_of, service_of
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.kinds import Kind
 from tenantry.model.names import field_manager
 from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
-from tenantry.serving.config import load_config
+from tenantry.serving.config import ConfigError, load_config
 from tenantry.serving.intake import Gate
 from tenantry.serving.telemetry import start_event_span
 
@@ -49,6 +51,12 @@ class Settings:
     """What a function's units are made from."""
 
     config: Config
+    duty: str = ""
+    """The one duty of this process; empty: all."""
+
+    def has(self, duty: str) -> bool:
+        """Whether the units of a duty belong to this process."""
+        return self.duty in ("", duty)
 
 
 class Function:
@@ -59,10 +67,20 @@ class Function:
 
     ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
     kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
+
+    ``keeps`` says by kind what this function keeps of objects that tenants can make large (`tenantry.api.Api`).
     """
 
-    def __init__(self, name: str, units: Callable[[Settings], Units], *, concurrency: int = 16) -> None:
+    def __init__(
+        self,
+        name: str,
+        units: Callable[[Settings], Units],
+        *,
+        concurrency: int = 16,
+        keeps: Mapping[Kind, Keep] | None = None,
+    ) -> None:
         self.name = name
+        self._keeps = keeps
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
         self._units = units
@@ -81,7 +99,7 @@ class Function:
             ConfigError: it cannot be used; the process must not start.
         """
         if self._settings is None:
-            settings = Settings(config or load_config())
+            settings = Settings(config or load_config(), duty_of_process(self.name))
             self._made = self._units(settings)
             self._settings = settings
         return self._settings
@@ -94,7 +112,10 @@ class Function:
                 units, self._made = self._made or self._units(settings), None  # an engine has units of its own
                 concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency))
                 self._api = await Api.connect(
-                    field_manager=field_manager(self.name), kubeconfig=kubeconfig, concurrency=concurrency
+                    field_manager=field_manager(self.name),
+                    kubeconfig=kubeconfig,
+                    concurrency=concurrency,
+                    keeps=self._keeps,
                 )
                 self._engine = Engine(
                     self.name,
@@ -102,6 +123,7 @@ class Function:
                     units,
                     emit=await self._make_emit(),
                     on_write=self._written,
+                    service=service_of(self.name, settings.duty),
                 )
         return self._engine
 
@@ -187,6 +209,20 @@ class Function:
                 span.set_attribute("http.response.status_code", verdict.status)
         log.debug("%d %s, %d writes", verdict.status, verdict.reason, verdict.writes)
         return verdict
+
+
+def duty_of_process(function: str) -> str:
+    """The duty that the environment gives this process of a function; empty: all.
+
+    Raises:
+        ConfigError: the function has no such duty.
+    """
+    duty = os.environ.get(DUTY_VARIABLE, "")
+    known = duties_of(function)
+    if duty and duty not in known:
+        there_are = f"there are: {', '.join(known)}" if known else "it has only one; leave the variable out"
+        raise ConfigError(f"{DUTY_VARIABLE}: {function} has no duty {duty!r}; {there_are}")
+    return duty
 
 
 def _known(event_type: str) -> str:

@@ -12,25 +12,14 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tenantry.model import limits
 from tenantry.serving.attributes import BadEvent
-
-VALUES = 100_000
-"""Values that one JSON text may have: what it costs in memory is 20 MiB at most."""
-
-SMALL_BYTES = 64 * 1024
-"""Bodies up to this size wait for nobody: almost all events are smaller."""
-
-LARGE_AT_ONCE = 2
-"""Larger bodies that are in memory at a time."""
-
-READ_S = 5.0
-"""How long a large body may take from its sender, who keeps others waiting meanwhile."""
 
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BEGINNINGS = (b",", b"[", b"{")
 
 
-def has_more_values(text: bytes, most: int = VALUES) -> bool:
+def has_more_values(text: bytes, most: int = limits.EVENT_VALUES) -> bool:
     """Whether a JSON text has more values than that, without parsing it: in a few milliseconds for each MiB.
 
     Each value but the first follows a comma or an opening bracket; those inside texts are not counted.
@@ -50,18 +39,18 @@ class Gate:
     """Lets a few large bodies be in memory at a time; small ones pass."""
 
     def __init__(self) -> None:
-        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+        self._large = asyncio.Semaphore(limits.EVENTS_LARGE_AT_ONCE)
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
         """Hold one of the places for large bodies; waits until there is one.
 
         Raises:
-            BadEvent: 408, it was held for longer than `READ_S`.
+            BadEvent: 408, it was held for longer than `limits.EVENT_READ_S`.
         """
         async with self._large:
             try:
-                async with asyncio.timeout(READ_S):
+                async with asyncio.timeout(limits.EVENT_READ_S):
                     yield
             except TimeoutError:
                 raise BadEvent(408, "the body did not come in time") from None

@@ -18,7 +18,7 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
-from tenantry.local.deployment import deployment_folder
+from tenantry.local.deployment import deployment_folder, event_files
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install, until_served
 from tenantry.local.manifests import Manifests, heard, load, spec_of
@@ -26,6 +26,7 @@ from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import Selector, SourceSpec
+from tenantry.model.duties import services_of
 from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
@@ -35,7 +36,7 @@ from tenantry.testing.perturbations import Aims
 from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
-from tenantry.testing.replicas import Pool
+from tenantry.testing.replicas import Pool, Replica
 from tenantry.testing.workload import KINDS, Run, Workload
 from tenantry.testing.world import Change, World, uid_gone, version_of
 
@@ -102,6 +103,7 @@ class Arena:
 
     async def _start(self) -> None:
         function, say = self.workload.function, lambda _: None
+        services = tuple(self.workload.services or services_of(function))
         plane = ControlPlane(ephemeral=True)
         await asyncio.to_thread(plane.start)
         self._stack.push_async_callback(asyncio.to_thread, plane.stop)
@@ -116,33 +118,39 @@ class Arena:
         await install(installer, [function], load_config(config_path), say, without=self._without)
         self.hands = await enter(await Api.connect(field_manager=HANDS, kubeconfig=plane.kubeconfig, concurrency=64))
         watcher = await enter(await Api.connect(field_manager="observer", kubeconfig=plane.kubeconfig))
-        broker, triggers = deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")
-        self._manifests = load(broker, triggers / f"{function}.yaml")
-        sources = heard(load(broker, triggers).sources, self._manifests.triggers)  # some are another function's
+        broker = deployment_folder("knative") / "base" / "broker.yaml"
+        found = load(broker, *event_files())
+        self._manifests = Manifests(
+            pings=tuple(ping for ping in found.pings if ping.ce_overrides.extensions.get("resync") == function),
+            triggers=tuple(each for each in found.triggers if each.subscriber.ref and each.subscriber.ref.name in services),
+            brokers=found.brokers,
+        )
+        named = load(broker, deployment_folder("triggers")).sources
+        sources = heard(named, self._manifests.triggers)  # some are another function's
         kubeconfigs = {}
-        for account in {function, *(spec.service_account_name for spec in sources)}:
+        for account in {*services, *(spec.service_account_name for spec in sources)}:
             identity = Identity(installer, account, self._folder, plane.kubeconfig, say)
             kubeconfigs[account] = await identity.open()
             self._stack.push_async_callback(identity.close)
-        proxied = []
+        proxied: dict[str, list[Path]] = {service: [] for service in services}
         for number in range(REPLICAS):
             folder = self._folder / f"proxy-{number}"
             folder.mkdir(exist_ok=True)
-            self.proxies.append(await enter(FaultProxy(kubeconfigs[function], folder)))
+            self.proxies.append(await enter(FaultProxy(kubeconfigs[services[0]], folder)))
             self.aims.append(Aims(number))
             self.proxies[-1].faults.append(self.aims[-1])
-            proxied.append(self.proxies[-1].kubeconfig_for(kubeconfigs[function]))
+            for service in services:
+                proxied[service].append(self.proxies[-1].kubeconfig_for(kubeconfigs[service]))
 
         environment = {CONFIG_VARIABLE: str(config_path.absolute())}
-        self.pool = Pool(function, proxied, bug=self._bug, environment=environment, on_log=self._heard)
+        self.pool = Pool(proxied, bug=self._bug, environment=environment, on_log=self._heard)
         self._stack.push_async_callback(self.pool.close)
         await self.pool.open()
         poster = await enter(Poster())
-        self.player = Player(self._manifests, function, self._folder, poster)
+        self.player = Player(self._manifests, self._folder, poster)
         self._stack.push_async_callback(self.player.close_all)
-        urls = [replica.url for replica in self.pool.shared]
-        await self.player.open("", urls[:1])
-        await self.player.open(SWEEP, urls[:1])
+        for name in ("", SWEEP):
+            await self.player.open(name, [self.pool.shared[0].urls])
         self.world = await enter(World(watcher, self.workload.watched))
         for spec in sources:
             reading = await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs[spec.service_account_name])
@@ -170,12 +178,12 @@ class Arena:
 
     # -- runs ------------------------------------------------------------------------------------------
 
-    async def open(self, *urls: str) -> tuple[Run, Lane]:
-        """A run under a fresh tag, whose events go to these processes (default: the first shared one, which sweeps too)."""
+    async def open(self, *replicas: Replica) -> tuple[Run, Lane]:
+        """A run under a fresh tag, whose events go to these replicas (default: the first shared one, which sweeps too)."""
         tag = f"r{next(_tags):06d}r"
         self.world.follow(tag)
         self._sorted.setdefault(tag, [])
-        lane = await self.player.open(tag, urls or (self.pool.shared[0].url,))
+        lane = await self.player.open(tag, [each.urls for each in replicas or self.pool.shared[:1]])
         run = self.runs[tag] = Run(tag, self.hands, lambda: self.settle(tag))
         return run, lane
 
@@ -248,12 +256,18 @@ class Arena:
     # -- sweeps and records ----------------------------------------------------------------------------
 
     async def sweep(self) -> list[int]:
-        """Fire the function's schedule and wait until the sweep is answered; returns the statuses of all tries."""
+        """Fire the function's schedule and wait until the sweep is answered; returns the statuses of all tries.
+
+        Where the function has several Services, of that whose last try is the worst.
+        """
         lane = self.player.lanes[SWEEP]
         lane.deliveries.clear()
         for ping in self._manifests.pings:
             await lane.send(ping_event(ping))
-        return [delivery.status for delivery in lane.deliveries]
+        tries: dict[str, list[int]] = {}
+        for delivery in lane.deliveries:
+            tries.setdefault(delivery.trigger, []).append(delivery.status)
+        return max(tries.values(), key=lambda each: (each[-1] != 204, len(each)), default=[])
 
     def exchanges(self, tag: str) -> list[Exchange]:
         """What the function exchanged with the API server about a run, so far."""

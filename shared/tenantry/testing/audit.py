@@ -17,7 +17,8 @@ from typing import Any, Self
 
 from pydantic_core import from_json
 
-from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.duties import function_of
+from tenantry.model.names import SYSTEM_NAMESPACE, field_manager
 from tenantry.testing.writes import Written, written
 
 _POLICY = f"""\
@@ -49,7 +50,10 @@ _NO_NAME = frozenset({"create", "deletecollection"})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Use:
-    """One right as RBAC sees it; ``resource`` with its subresource, ``name`` empty where the request named no object."""
+    """One right as RBAC sees it; ``resource`` with its subresource, ``name`` empty where the request named no object.
+
+    ``function`` is the identity: where duties of a function run apart, that of the duty.
+    """
 
     function: str
     group: str
@@ -72,7 +76,7 @@ class Used:
         user = str(event["user"]["username"])
         function = user.removeprefix(_USER)
         reference = event.get("objectRef")
-        if function == user or not reference or f"(tenantry-{function})" not in event.get("userAgent", ""):
+        if function == user or not reference or f"({field_manager(function_of(function))})" not in event.get("userAgent", ""):
             return
         status = event.get("responseStatus") or {}
         group, name, verb = reference.get("apiGroup", ""), reference.get("name", ""), event["verb"]

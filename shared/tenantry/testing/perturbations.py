@@ -18,7 +18,7 @@ from tenantry.testing.naming import Occurrences, request_identity, tag_of
 from tenantry.testing.oracle import Evidence
 from tenantry.testing.player import Lane
 from tenantry.testing.recording import Exchange
-from tenantry.testing.replicas import Replica, Spare
+from tenantry.testing.replicas import Replica
 from tenantry.testing.workload import Run, Workload
 from tenantry.testing.world import World
 
@@ -209,13 +209,11 @@ class CrashAfter(CrashBefore):
 
 
 def crash(scene: Scene) -> Callable[[], Awaitable[None]]:
-    """Kill the run's process and let a spare one take its place."""
+    """Kill the run's processes and let spare ones take their place."""
 
     async def kill() -> None:
-        victim = scene.replicas.pop(0)
-        assert isinstance(victim, Spare)
-        await victim.crash()
-        scene.lane.redirect(scene.replicas[0].url)
+        await scene.replicas.pop(0).crash()
+        scene.lane.redirect(scene.replicas[0].urls)
 
     return kill
 

@@ -35,6 +35,7 @@ class Delivery:
     attempt: int
     began: float
     ended: float
+    trigger: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,10 @@ class Lane:
         self.policy.over(self)
         self.policy = Policy()
 
-    def redirect(self, url: str, replica: int = 0) -> None:
-        """Deliver to another process from the next try on: the one before is gone."""
+    def redirect(self, urls: Mapping[str, str], replica: int = 0) -> None:
+        """Deliver to other processes, by Service, from the next try on: those before are gone."""
         for subscription in self.brokers[replica]._subscriptions:
-            subscription.url = url
+            subscription.url = urls[_subscriber(subscription.trigger)]
 
 
 async def _all(brokers: Sequence[Broker], event: Event) -> None:
@@ -127,12 +128,11 @@ async def _all(brokers: Sequence[Broker], event: Event) -> None:
 class Player:
     """Sorts events into lanes.  `accept` is the sink of the sources."""
 
-    def __init__(self, manifests: Manifests, function: str, folder: Path, poster: Poster) -> None:
+    def __init__(self, manifests: Manifests, folder: Path, poster: Poster) -> None:
         self.lanes: dict[str, Lane] = {}
         self.rest: Lane | None = None
         self._spec: BrokerSpec = manifests.brokers[0]
-        self._triggers = [hasty(trigger) for trigger in manifests.triggers if _subscriber(trigger) in ("", function)]
-        self._function = function
+        self._triggers = [hasty(trigger) for trigger in manifests.triggers]
         self._folder = folder
         self._poster = poster
         self._stacks: dict[str, AsyncExitStack] = {}
@@ -144,12 +144,12 @@ class Player:
             lane.take(event)
         return 202
 
-    async def open(self, tag: str, urls: Sequence[str]) -> Lane:
-        """A lane for a run whose events go to these replicas of the function; an empty tag opens the one for the rest."""
+    async def open(self, tag: str, replicas: Sequence[Mapping[str, str]]) -> Lane:
+        """A lane for a run whose events go to these replicas, URLs by Service; an empty tag opens the one for the rest."""
         path = self._folder / f"dead-letters-{tag or 'rest'}.jsonl"
         deliveries: list[Delivery] = []
         stack = self._stacks[tag] = AsyncExitStack()
-        brokers = [await stack.enter_async_context(self._broker(url, path, deliveries)) for url in urls]
+        brokers = [await stack.enter_async_context(self._broker(urls, path, deliveries)) for urls in replicas]
         lane = Lane(tag, brokers, path, deliveries)
         if tag:
             self.lanes[tag] = lane
@@ -170,16 +170,15 @@ class Player:
         for tag in list(self._stacks):
             await self.close(tag)
 
-    def _broker(self, url: str, path: Path, deliveries: list[Delivery]) -> Broker:
+    def _broker(self, urls: Mapping[str, str], path: Path, deliveries: list[Delivery]) -> Broker:
         def delivered(trigger: str, event: Event, status: int, attempt: int, seconds: float) -> None:
-            del trigger
             now = monotonic()
-            deliveries.append(Delivery(event, status, attempt, now - seconds, now))
+            deliveries.append(Delivery(event, status, attempt, now - seconds, now, trigger))
 
         return Broker(
             self._spec,
             self._triggers,
-            addresses=_Addresses(f"Service/{self._function}", url, path.absolute().as_uri()),
+            addresses=_Addresses(urls, path.absolute().as_uri()),
             poster=self._poster,
             on_delivery=delivered,
             say=lambda _: None,
@@ -187,10 +186,10 @@ class Player:
 
 
 class _Addresses(dict[str, str]):
-    """The function is at a URL; every dead-letter sink is a file."""
+    """The Services of the function are at URLs; every dead-letter sink is a file."""
 
-    def __init__(self, function: str, url: str, dead_letters: str) -> None:
-        super().__init__({function: url})
+    def __init__(self, urls: Mapping[str, str], dead_letters: str) -> None:
+        super().__init__({f"Service/{service}": url for service, url in urls.items()})
         self._dead_letters = dead_letters
 
     def get(self, name: str, default: object = None) -> str:

@@ -1,7 +1,8 @@
 """pytest fixtures: ``control_plane``, ``admin``, ``identity``, ``knative``; ``fault_proxy``, ``fault_arena``, ``fault_matrix``.
 
 ``TENANTRY_WITHOUT`` names admission policies, with commas between them, or says ``all``: `identity`, `knative` and `fault_arena`
-leave these out, so that it shows which tests fail without them.
+leave these out, so that it shows which tests fail without them.  ``budgets`` stands for the limits of functions, which ``all``
+includes.
 Modules share a control plane for as long as it is as good as new; their tests keep apart by the names of their projects and
 namespaces.
 Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
@@ -33,6 +34,18 @@ if TYPE_CHECKING:
 
 ADMIN_MANAGER = "tests-admin"
 WITHOUT = "TENANTRY_WITHOUT"
+
+
+def pytest_configure() -> None:
+    """Where budgets are left out, every function process runs without them."""
+    if not os.environ.get(WITHOUT):
+        return
+    from tenantry.local.policies import is_left_out
+    from tenantry.local.processes import FunctionProcess
+    from tenantry.testing.unbounded import BUDGETS
+
+    if is_left_out(BUDGETS, policies_left_out()):
+        FunctionProcess.program = "tenantry.testing.unbounded"
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +85,7 @@ async def admin(control_plane: ControlPlane) -> AsyncIterator[Api]:
 async def identity(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Callable[..., Awaitable[Path]]]:
-    """``await identity("namespace-registration", config=None)``: the kubeconfig of a function's ServiceAccount.
+    """``await identity("namespace-registration", config=None)``: the kubeconfig of a function's ServiceAccount, or of a duty's.
 
     The function's CRDs, identity and rights are installed from ``knative/``, adapted to the configuration.
     """
@@ -80,13 +93,14 @@ async def identity(
     from tenantry.local.identity import Identity
     from tenantry.local.install import INSTALL_MANAGER, install
     from tenantry.model.config import Config
+    from tenantry.model.duties import function_of
 
     folder = tmp_path_factory.mktemp("identities")
     opened: dict[str, Identity] = {}
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
 
         async def open_identity(function: str, config: Config | None = None) -> Path:
-            await install(api, [function], config or Config(), _silent, without=policies_left_out())
+            await install(api, [function_of(function)], config or Config(), _silent, without=policies_left_out())
             if function not in opened:
                 opened[function] = Identity(api, function, folder, control_plane.kubeconfig, _silent)
                 await opened[function].open()

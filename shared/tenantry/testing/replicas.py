@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tenantry.local.processes import FunctionProcess, free_port, ready
+from tenantry.model.duties import DUTY_VARIABLE, duty_of, function_of
 from tenantry.testing.awaiting import POLL_S
 
 START_S = 30.0
@@ -64,73 +65,131 @@ class Spare:
                 await asyncio.sleep(POLL_S / 10)
 
 
-Replica = Shared | Spare
+Process = Shared | Spare
+
+
+class Replica:
+    """One process of each Service of a function, by the Service's name; a crash takes all of them, as the loss of a node does."""
+
+    def __init__(self, processes: Mapping[str, Process]) -> None:
+        self.processes = dict(processes)
+
+    @property
+    def urls(self) -> dict[str, str]:
+        """Where the events of each Service go."""
+        return {service: process.url for service, process in self.processes.items()}
+
+    async def crash(self) -> None:
+        """Kill all and wait until they are gone."""
+        await asyncio.gather(*(each.crash() for each in self.processes.values() if isinstance(each, Spare)))
 
 
 class Pool:
-    """The shared processes, and as many spare ones as are asked for, reused as long as they live."""
+    """The shared processes, and as many spare ones as are asked for, reused as long as they live.
 
-    def __init__(self, name: str, kubeconfigs: list[Path], *, bug: str, environment: Mapping[str, str], on_log: OnLog) -> None:
-        self.shared = [Shared(name, kubeconfig, bug=bug, environment=environment, on_log=on_log) for kubeconfig in kubeconfigs]
-        self.started = 0
-        self._command = [sys.executable, "-m", "tenantry.testing.forks", name, bug]
-        self._kubeconfig = kubeconfigs[0]
-        self._environment = {**os.environ, **_QUIET, **environment}
-        self._on_log = on_log
-        self._ready: list[Spare] = []
-        self._asking = asyncio.Lock()
-        self._forks: asyncio.subprocess.Process | None = None
-        self._listener: asyncio.Task[None] | None = None
+    ``kubeconfigs`` has for each Service one of its identity for each shared replica.
+    """
+
+    def __init__(self, kubeconfigs: Mapping[str, list[Path]], *, bug: str, environment: Mapping[str, str], on_log: OnLog) -> None:
+        count = min(len(each) for each in kubeconfigs.values())
+        self.shared = [
+            Replica(
+                {
+                    service: Shared(service, given[number], bug=bug, environment=environment, on_log=on_log)
+                    for service, given in kubeconfigs.items()
+                }
+            )
+            for number in range(count)
+        ]
+        self._forks = {service: _Forks(service, given[0], bug, environment, on_log) for service, given in kubeconfigs.items()}
+        self._ready: list[Replica] = []
+
+    @property
+    def started(self) -> int:
+        """How many spare processes were forked."""
+        return sum(each.started for each in self._forks.values())
 
     async def open(self) -> None:
-        """Start the shared processes and the one that others are forked from."""
-        pipe = asyncio.subprocess.PIPE
-        self._forks = await asyncio.create_subprocess_exec(
-            *self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=self._environment, start_new_session=True
-        )
-        self._listener = asyncio.create_task(self._listen())
-        await asyncio.gather(*(each.start() for each in self.shared))
+        """Start the shared processes and those that others are forked from."""
+        for forks in self._forks.values():
+            await forks.open()
+        await asyncio.gather(*(each.start() for each in self._all_shared()))
 
     async def take(self, count: int = 1) -> list[Replica]:
-        """Processes for one run alone."""
-        taken: list[Replica] = [self._ready.pop() for _ in range(min(count, len(self._ready)))]
+        """Replicas for one run alone."""
+        taken = [self._ready.pop() for _ in range(min(count, len(self._ready)))]
         return taken + list(await asyncio.gather(*(self._fork() for _ in range(count - len(taken)))))
 
     def give_back(self, replica: Replica) -> None:
         """Return one that was not killed."""
-        if isinstance(replica, Spare):
+        if replica not in self.shared:
             self._ready.append(replica)
 
     async def close(self) -> None:
         """Stop all."""
-        if self._forks is not None and self._forks.stdin is not None:
-            self._forks.stdin.close()
-            await self._forks.wait()
-        if self._listener is not None:
-            await self._listener
-        await asyncio.gather(*(each.stop() for each in self.shared))
-        for each in self.shared:
+        for forks in self._forks.values():
+            await forks.close()
+        await asyncio.gather(*(each.stop() for each in self._all_shared()))
+        for each in self._all_shared():
             each.close()
 
-    async def _fork(self) -> Spare:
-        assert self._forks is not None
-        assert self._forks.stdin is not None
-        assert self._forks.stdout is not None
+    def _all_shared(self) -> list[Shared]:
+        return [each for replica in self.shared for each in replica.processes.values() if isinstance(each, Shared)]
+
+    async def _fork(self) -> Replica:
+        made = await asyncio.gather(*(forks.fork() for forks in self._forks.values()))
+        return Replica(dict(zip(self._forks, made, strict=True)))
+
+
+class _Forks:
+    """The process that the spare ones of a Service are forked from."""
+
+    def __init__(self, service: str, kubeconfig: Path, bug: str, environment: Mapping[str, str], on_log: OnLog) -> None:
+        self.started = 0
+        self._command = [sys.executable, "-m", "tenantry.testing.forks", function_of(service), bug]
+        self._kubeconfig = kubeconfig
+        self._environment = {**os.environ, **_QUIET, **environment, DUTY_VARIABLE: duty_of(service)}
+        self._on_log = on_log
+        self._asking = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._listener: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Start it."""
+        pipe = asyncio.subprocess.PIPE
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=self._environment, start_new_session=True
+        )
+        self._listener = asyncio.create_task(self._listen())
+
+    async def close(self) -> None:
+        """End it, and what it forked."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            await self._process.wait()
+        if self._listener is not None:
+            await self._listener
+
+    async def fork(self) -> Spare:
+        """One more process that answers."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         async with self._asking:
             port = free_port()
             request = {"port": port, "kubeconfig": str(self._kubeconfig)}
-            self._forks.stdin.write(json.dumps(request).encode() + b"\n")
-            answer = await self._forks.stdout.readline()
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            answer = await self._process.stdout.readline()
         self.started += 1
         spare = Spare(int(json.loads(answer)["pid"]), port)
         await spare.ready()
         return spare
 
     async def _listen(self) -> None:
-        assert self._forks is not None
-        assert self._forks.stderr is not None
+        assert self._process is not None
+        assert self._process.stderr is not None
         trace: list[str] = []
-        async for line in self._forks.stderr:
+        async for line in self._process.stderr:
             text = line.decode("utf-8", "replace").rstrip()
             try:
                 self._on_log(json.loads(text))

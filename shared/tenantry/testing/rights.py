@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from tenantry.local.deployment import deployment_folder
+from tenantry.model.duties import IN_FOLDERS
 from tenantry.testing import fences
 from tenantry.testing.audit import Use, Used
 from tenantry.testing.finding import Finding
@@ -228,9 +229,10 @@ def _sorted(verbs: Iterable[str]) -> list[str]:
 
 
 def rights_files(folder: Path | None = None) -> dict[str, Path]:
-    """The rights file of each function that has one."""
+    """The rights file of each identity that has one."""
     root = folder or deployment_folder("knative")
-    return {path.parent.name: path for path in sorted(root.glob("*/rights.yaml"))}
+    identities = {folder: identity for identity, folder in IN_FOLDERS.items()}
+    return {identities.get(path.parent.name, path.parent.name): path for path in sorted(root.glob("*/rights.yaml"))}
 
 
 def judge_all(used: Used, folder: Path | None = None) -> list[str]:
@@ -238,7 +240,7 @@ def judge_all(used: Used, folder: Path | None = None) -> list[str]:
     found: list[str] = []
     for function, path in rights_files(folder).items():
         allowed, denied = _of(used, function, path)
-        found += [f"knative/{function}/{path.name}, {finding}" for finding in judge(path.read_text(), allowed, denied)]
+        found += [f"knative/{path.parent.name}/{path.name}, {finding}" for finding in judge(path.read_text(), allowed, denied)]
     return found
 
 

@@ -187,8 +187,7 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
         replicas = await arena.pool.take(2)
     elif perturbation.both:
         replicas += arena.pool.shared
-    urls = [replica.url for replica in replicas]
-    run, lane = await arena.open(*(urls[:1] if perturbation.alone else urls))
+    run, lane = await arena.open(*(replicas[:1] if perturbation.alone else replicas))
     evidence = Evidence(run.tag, plan.scenario, lane)
     evidence.retries_heal = perturbation.retries_heal
     evidence.extra, evidence.more_writes, evidence.followed = perturbation.extra, perturbation.more_writes, int(scenario.drifts)
@@ -223,7 +222,7 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
             aims.drop(run.tag)
     evidence.seconds = time.monotonic() - performed.began
     if perturbation.alone:
-        lane.redirect(arena.pool.shared[0].url)
+        lane.redirect(arena.pool.shared[0].urls)
         for replica in scene.replicas:
             arena.pool.give_back(replica)
     return performed

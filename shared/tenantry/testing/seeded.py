@@ -53,7 +53,7 @@ def plant(name: str) -> None:
     BUGS[name]()
 
 
-def _in_all(attribute: str, replacement: Any) -> None:
+def in_all(attribute: str, replacement: Any) -> None:
     """Replace a name in every module of ours that has it, however it was imported."""
     for name, module in list(sys.modules.items()):
         ours = name.partition(".")[0] in ("tenantry", *_packages())
@@ -61,7 +61,8 @@ def _in_all(attribute: str, replacement: Any) -> None:
             setattr(module, attribute, replacement)
 
 
-def _import_all() -> None:
+def import_all() -> None:
+    """Import everything that a function runs, so that nothing of it is imported unchanged later."""
     for name in ("tenantry.serving.server", "tenantry.engine.engine", *(f"{package}.function" for package in _packages())):
         importlib.import_module(name)
 
@@ -112,8 +113,8 @@ def compare_whole_objects() -> None:
             return module.Difference(created=True)
         return module.Difference(changed=("metadata",)) if wanted != live else None
 
-    _import_all()
-    _in_all("difference", whole)
+    import_all()
+    in_all("difference", whole)
 
 
 @bug()
@@ -188,8 +189,8 @@ def write_on_every_run() -> None:
             write.wanted["metadata"]["annotations"]["tenantry.dev/seen"] = str(time.time())
         return change_of(write, manager)
 
-    _import_all()
-    _in_all("change_of", stamped)
+    import_all()
+    in_all("change_of", stamped)
 
 
 @bug("namespace-registration")
@@ -201,15 +202,15 @@ def adopt_foreign_namespaces() -> None:
         del config
         return bool(projects.project_of_registration_name(namespace["metadata"]["name"]))
 
-    _import_all()
-    _in_all("is_registration", by_name)
+    import_all()
+    in_all("is_registration", by_name)
 
 
 @bug()
 def ignore_terminating() -> None:
     """Objects on their way out are taken for living ones."""
-    _import_all()
-    _in_all("is_terminating", never)
+    import_all()
+    in_all("is_terminating", never)
 
 
 @bug()
@@ -221,8 +222,8 @@ def swallow_errors() -> None:
         del error, writes
         return DONE
 
-    _import_all()
-    _in_all("verdict_for", done)
+    import_all()
+    in_all("verdict_for", done)
 
 
 @bug()

@@ -152,6 +152,8 @@ class Workload:
     """Plurals of what the function keeps in its own namespace for all runs together."""
     installed: Sequence[Object] = ()
     """What an administrator has made before, in this order: ClusterRoles, CRDs of other systems."""
+    services: Sequence[str] = ()
+    """The Services that it is about, where duties of the function run apart; default: all."""
     name: str = ""
     """What the workload is called on the command line: that of its file, since a function may have several."""
     handover: str = ""

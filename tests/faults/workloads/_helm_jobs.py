@@ -1,5 +1,6 @@
 """Steps that end the Jobs of Helm, whose pods no node runs; and what must hold of the rights of their account."""
 
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import JOB, POD, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, HELM_API_VERSION
 from tenantry.testing import eventually
@@ -38,6 +39,11 @@ def ended(job: str, phase: str = "Succeeded") -> Step:
         await eventually(is_over, within=JOB_S, what=f"the end of {name}")
 
     return step
+
+
+def tells(obj: Object) -> bool:
+    """Whether a HelmChart, or a Warning on what one left, says what does not heal."""
+    return obj.get("reason") == "CleanUpFailed" or (find_condition(obj, "Failed") or {}).get("status") == "True"
 
 
 def runs_helm_for_ours_only(moment: Moment) -> str:

@@ -86,6 +86,7 @@ def namespace_scopes() -> Workload:
     """A workload of scope-binding without scenarios."""
     return Workload(
         "scope-binding",
+        services=["scope-binding-namespace-scopes"],
         tells=lambda obj: (find_condition(obj, "Ready") or {}).get("status") == "False",
         safe=[gives_what_is_consented],
         ends=[holds_what_is_consented],

@@ -41,7 +41,7 @@ def leaves_the_rest_alone(moment: Moment) -> str:
     return "" if rest[0] == rest[1] and changed == kept else f"changed {rest}, the original kept: {kept}"
 
 
-OLM_SOURCE = documents(deployment_folder("knative") / "olm")
+OLM_SOURCE = documents(deployment_folder("knative") / "olm" / "source.yaml")
 """What a cluster adds where OLM is there."""
 
 OPS, CSV, OPTED = "ops-@", "op-@", {"scope-binding/olm-compat": "true"}
@@ -72,6 +72,7 @@ def pairs_have_versions(objects: list[Object]) -> str:
 def operators() -> Workload:
     """A workload of scope-binding with OLM switched on, without scenarios."""
     made = scopes()
+    made.services = ["scope-binding", "scope-binding-olm"]
     made.config = {"scopeBinding": {"olm": {"enabled": True}}}
     made.installed = [stand_in(CLUSTER_SERVICE_VERSION), stand_in(OPERATOR_GROUP)]
     made.sources = OLM_SOURCE

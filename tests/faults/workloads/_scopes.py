@@ -103,6 +103,7 @@ def scopes() -> Workload:
     """A workload of scope-binding without scenarios."""
     return Workload(
         "scope-binding",
+        services=["scope-binding"],
         tells=_tells,
         safe=[binds_only_to_roles_of_templates, access_is_never_lost],
         ends=[declared_is_bound],

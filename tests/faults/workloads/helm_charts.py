@@ -7,11 +7,10 @@ ends with the sweep, the other would only take time.
 from typing import Any
 
 from tenantry.model import kinds
-from tenantry.model.conditions import find_condition
 from tenantry.model.names import CHART_MANAGED_BY, HELM_API_VERSION
 from tenantry.testing.workload import Step, Workload, apply, delete, edit, namespace
 
-from ._helm_jobs import OURS, SYSTEM, helm_has_rights_while_it_runs, rights_are_those_of_a_job, runs_helm_for_ours_only
+from ._helm_jobs import OURS, SYSTEM, helm_has_rights_while_it_runs, rights_are_those_of_a_job, runs_helm_for_ours_only, tells
 
 THEIRS, PLACE, PROJECTS = "helm-controller", "r-@", {HELM_API_VERSION: "dummy.cattle.io/v1alpha1"}
 
@@ -29,7 +28,7 @@ MORE, TAKEN = apply("HelmChartConfig", "a-@", SYSTEM, spec={"valuesContent": "b:
 workload = Workload(
     "release-provisioning",
     config={"helmProjectOperator": {"helmController": {"quietSeconds": 0}}},
-    tells=lambda obj: (find_condition(obj, "Failed") or {}).get("status") == "True",
+    tells=tells,
     safe=[runs_helm_for_ours_only, helm_has_rights_while_it_runs],
     ends=[rights_are_those_of_a_job],
     watched=[

@@ -1,6 +1,6 @@
 """A bounded number of dead letters: one for each name, the one that was quiet for longest goes first.
 
-Invariant: a book never has more than `LETTERS` letters, nor more than `BYTES` as text.
+Invariant: a book never has more than `limits.DEAD_LETTERS` letters, nor more than `limits.DEAD_LETTERS_BYTES` as text.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from tenantry.model import limits
 from tenantry.serving.dead_letters.letter import Letter
-
-LETTERS = 500
-BYTES = 192 * 1024
 
 
 class Book:
@@ -33,7 +31,7 @@ class Book:
         """Note a letter, which is later than all before; the first one goes when there is no room."""
         before = self._letters.pop(letter.name, None)
         self._letters[letter.name] = letter if before is None else before.joined(letter)
-        while len(self._letters) > LETTERS:
+        while len(self._letters) > limits.DEAD_LETTERS:
             self._drop()
 
     def merge(self, other: Book) -> None:
@@ -50,10 +48,10 @@ class Book:
             del self._letters[letter.name]
 
     def text(self) -> str:
-        """As JSON with a line for each letter, in at most `BYTES`; what goes for that goes from this book, too."""
+        """As JSON with a line for each letter, within the budget of bytes; what goes for that goes from this book, too."""
         lines = [json.dumps(letter.document(), ensure_ascii=False, separators=(",", ":")) for letter in self]
         size = sum(len(line.encode()) + 2 for line in lines) + 64
-        while size > BYTES:
+        while size > limits.DEAD_LETTERS_BYTES:
             size -= len(lines.pop(0).encode()) + 2
             self._drop()
         return f'{{"dropped":{self.dropped},"letters":[\n' + ",\n".join(lines) + "\n]}\n"

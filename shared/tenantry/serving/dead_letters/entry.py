@@ -21,6 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
+from tenantry.model import limits
 from tenantry.model.names import field_manager
 from tenantry.serving import server
 from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
@@ -30,11 +31,6 @@ from tenantry.serving.dead_letters.store import Collector, Store
 
 log = logging.getLogger("tenantry")
 
-STRUCTURED = 64 * 1024
-"""Bytes of an event in structured mode, whose attributes stand in the body; brokers send dead letters in binary mode."""
-READ_AT_ONCE = 16 * 1024
-"""Bytes that are read from a connection at once.  asyncio reads 256 KiB, and hundreds of senders with a body that nobody looks at
-would be all of the memory."""
 _ALLOW = {"Allow": "POST, OPTIONS"}
 _letters = metrics.get_meter("tenantry").create_counter(
     "tenantry.dead_letters", unit="{letter}", description="Events that were given up, by the function that could not handle them"
@@ -69,7 +65,7 @@ class Entry:
         path, answer = request.url.path, Response(status_code=204)
         try:
             structured = request.headers.get("content-type", "").lower().startswith("application/cloudevents")
-            body = await read_body(request, STRUCTURED) if structured else b""
+            body = await read_body(request, limits.DEAD_LETTER_BODY_BYTES) if structured else b""
             letter = letter_of(parse_event(request.headers.raw, body), path, now())
         except BadEvent as error:
             letter, answer = unreadable(path, error.reason, now()), PlainTextResponse(error.reason, error.status)
@@ -96,7 +92,7 @@ def make_server(entry: Entry, host: str, port: int) -> Any:
         """HTTP, a little of each connection at a time."""
 
         def connection_made(self, transport: Any) -> None:
-            transport.max_size = READ_AT_ONCE
+            transport.max_size = limits.DEAD_LETTER_READ_BYTES
             super().connection_made(transport)
 
     made = server.make_server(entry, host, port)

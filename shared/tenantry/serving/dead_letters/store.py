@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, ConflictError
+from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.dead_letters.book import Book
@@ -28,8 +29,6 @@ PAUSE_S = 1.0
 """Between two writes of one process."""
 LONGEST_PAUSE_S = 30.0
 """Between two tries while the API server is away."""
-WAITING = 64
-"""Senders that wait for the write, as many as the Knative Service lets in; more are answered at once, and hold no memory."""
 CLOSE_S = 10.0
 _ATTEMPTS = 8
 
@@ -103,7 +102,7 @@ class Collector:
         self._closing = asyncio.Event()
 
     async def take(self, letter: Letter) -> None:
-        """Keep a letter, and wait until it is stored; beyond `WAITING` senders nobody waits.
+        """Keep a letter, and wait until it is stored; beyond `limits.DEAD_LETTER_SENDERS` senders nobody waits.
 
         Raises:
             ApiError: it could not be stored yet.  It is kept in memory and tried again all the same.
@@ -111,7 +110,7 @@ class Collector:
         self._pending.add(letter)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
-        if len(self._waiting) < WAITING:
+        if len(self._waiting) < limits.DEAD_LETTER_SENDERS:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 from scope_objects import ROLES, declared, stored
 
-from scope_binding.leftovers.observe import FEW, observe_leftovers
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
 from scope_binding.scopes.plan import wanted_binding, wanted_cluster_role
 from scope_binding.scopes.unit import Scopes
 from tenantry.api import Api, Listing
+from tenantry.engine.leftovers import FEW, observe_leftovers
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
     EVENT,
@@ -88,7 +88,7 @@ async def test_what_is_left_and_may_not_be_deleted_is_told_where_it_stands(owner
         namespace,
         left["metadata"]["name"],
     )
-    assert told["note"].endswith("forbidden 1")
+    assert "deleted: forbidden 1. To fix it, apply knative/scope-binding/rights.yaml again" in told["note"]
     assert list(unit.report(seen, []).writes()) == []
     server.objects[key_of(told)] = stored(told)
     seen = await unit.observe(owner, server.reader())

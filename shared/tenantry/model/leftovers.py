@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tenantry.model.duties import function_of, rights_file
 from tenantry.model.kinds import Key, Object, key_of
+from tenantry.model.limits import REFUSAL_CHARACTERS
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
 from tenantry.model.standing import warning, warning_name
 
 REASON = "CleanUpFailed"
+FIXES = {
+    "admission": "change the admission policy",
+    "rights": "apply {rights} again",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +30,20 @@ class Leftovers:
     now: str = ""
 
 
-def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], unit: str) -> Plan:
-    """A Warning on each object whose deletion was refused and that has none yet."""
-    made = tuple(_warnings(left, refusals, unit))
+def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: str, unit: str) -> Plan:
+    """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it."""
+    made = tuple(_warnings(left, refusals, service, unit))
     return Plan((made,)) if made else NOTHING
 
 
-def _warnings(left: Leftovers, refusals: Sequence[Refusal], unit: str) -> Iterator[Apply]:
+def _warnings(left: Leftovers, refusals: Sequence[Refusal], service: str, unit: str) -> Iterator[Apply]:
     for refusal in refusals:
         about = left.objects.get(refusal.key)
         if about is not None and left.warnings.get(refusal.key) is None:
-            note = f"nobody declares this any more and it could not be deleted: {refusal.message}"
-            yield warning(about, warning_of(about), REASON, note, None, left.now, by=("scope-binding", unit, "CleanUp"))
+            fix = FIXES.get(refusal.cause, "").format(rights=rights_file(service))
+            note = f"nobody declares this any more and it could not be deleted: {refusal.message[:REFUSAL_CHARACTERS]}"
+            note += f". To fix it, {fix}, or delete it by hand" if fix else ""
+            yield warning(about, warning_of(about), REASON, note, None, left.now, by=(function_of(service), unit, "CleanUp"))
 
 
 def warning_of(obj: Object) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from scope_binding.leftovers.plan import Leftovers, warning_of
 from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import EVENT, Object, key_of
+from tenantry.model.leftovers import Leftovers, warning_of
 from tenantry.model.standing import event_namespace
 
 FEW = 16

@@ -1,0 +1,165 @@
+"""How much of everything is read, unpacked, parsed, listed, kept and reported: the one place of all budgets.
+
+What tenants write can be as large as the API server stores, and as many objects as it takes.  A function has the memory of its
+pod, and one event loop for everybody.  So whatever is larger than its budget here is told on the object that is, with the limit
+and the fix, and is left as it is; nobody else waits for it (checks a-12 to a-19).  docs/limits.md lists these figures for people.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 2**10
+MIB: Final = 2**20
+
+# -- events ----------------------------------------------------------------------------------------------------
+
+EVENT_BYTES: Final = 4 * MIB
+"""Bytes of a request's body; etcd's own limit for one object is 1.5 MiB."""
+EVENT_VALUES: Final = 100_000
+"""Values in the JSON of an event: what they cost in memory is 20 MiB at most."""
+EVENT_SMALL_BYTES: Final = 64 * KIB
+"""Bytes of a body that waits for nobody: almost all events are smaller."""
+EVENTS_LARGE_AT_ONCE: Final = 2
+"""Larger bodies that are in memory at a time."""
+EVENT_READ_S: Final = 5.0
+"""Seconds that a large body may take from its sender, who keeps others waiting meanwhile."""
+RUNS_PENDING: Final = 2000
+"""Owners whose runs are under way or wait; beyond that events are answered 429."""
+
+# -- dead letters ----------------------------------------------------------------------------------------------
+
+DEAD_LETTERS: Final = 500
+"""Letters that are kept, one for each key of a function."""
+DEAD_LETTERS_BYTES: Final = 192 * KIB
+"""Bytes of all letters together."""
+DEAD_LETTER_BODY_BYTES: Final = 64 * KIB
+"""Bytes of an event in structured mode, whose attributes stand in the body; brokers send dead letters in binary mode."""
+DEAD_LETTER_READ_BYTES: Final = 16 * KIB
+"""Bytes that are read from a connection at once.  asyncio reads 256 KiB, and hundreds of senders with a body that nobody looks at
+would be all of the memory."""
+DEAD_LETTER_SENDERS: Final = 64
+"""Senders that wait for the write, as many as the Knative Service lets in; more are answered at once, and hold no memory."""
+
+# -- answers of the API server ---------------------------------------------------------------------------------
+
+PAGE_OBJECTS: Final = 500
+"""Objects in one page of a list."""
+PAGE_BYTES: Final = 2 * MIB
+"""Bytes of one page of a list, as JSON; a page of a single object may be larger."""
+OBJECT_LEVELS: Final = 180
+"""Levels of maps and lists inside each other in an object: what is deeper is null.  The parser's own limit is 200."""
+
+WRITES_AT_ONCE: Final = 12
+"""Writes of one run that are under way; the client has 32 requests under way for all."""
+
+# -- charts and values -----------------------------------------------------------------------------------------
+
+CHART_CHARACTERS: Final = 1_000_000
+"""Characters of an embedded chart in base64: the whole HelmChart must fit into a request of 1.5 MiB to etcd."""
+VALUES_BYTES: Final = 256 * KIB
+"""Bytes of the values of a ProjectHelmChart, as JSON: the HelmChart and its Secret hold them again, as YAML in base64."""
+VALUES: Final = 10_000
+"""Maps, lists, texts and numbers in the values of a ProjectHelmChart: as YAML for Helm they take a tenth of a second."""
+VALUES_SMALL_BYTES: Final = 4 * KIB
+"""Bytes of values that become YAML at once; larger ones do so in a thread, one after the other, and once for each change."""
+VALUES_LEVELS: Final = 100
+"""Levels of maps and lists inside each other in the values of a ProjectHelmChart and of a dashboard."""
+JOB_VALUES_CHARACTERS: Final = 200_000
+"""Characters of a HelmChart's values that are checked before Helm gets them; more takes seconds, and Helm's Job tells too."""
+DASHBOARD_BYTES: Final = 256 * KIB
+"""Bytes of a release's dashboard values, as JSON, that fit beside everything else into the ProjectHelmChart."""
+DASHBOARD_READ_BYTES: Final = MIB
+"""Bytes of texts in the ConfigMaps of one release that are looked at."""
+DASHBOARD_KEYS: Final = 1000
+"""Keys of ConfigMaps with dashboard values that are looked at: what is found so far is laid anew for each of them."""
+DASHBOARD_KEY_CHARACTERS: Final = 1020
+"""Characters of a key in dashboard values, as JSON: the API server reads what is applied as YAML, whose keys end at 1,024."""
+
+# -- Helm's records and their manifests ------------------------------------------------------------------------
+
+RECORD_BYTES: Final = 8 * MIB
+"""Bytes of a record when it is unpacked; a Secret has a mebibyte at most, packed."""
+RECORD_VALUES: Final = 200_000
+"""Maps, lists, texts and numbers in a record: a chart's values, its schema and its templates, of which each is one."""
+RECORDS_REMEMBERED_BYTES: Final = 24 * MIB
+"""Bytes of manifests that one process remembers."""
+OLDER_RECORDS: Final = 30
+"""Records before the newest that are read to find the last deployed one."""
+MANIFEST_OBJECTS: Final = 2000
+"""Objects in a manifest."""
+MANIFEST_VALUES: Final = 200_000
+"""Maps, lists and texts in a manifest, those that aliases repeat included."""
+DOCUMENT_VALUES: Final = 50_000
+"""The same in one document; the largest CRDs have half of it."""
+DOCUMENT_LEVELS: Final = 120
+"""Levels of maps and lists inside each other in a document; the deepest CRDs have a few dozen."""
+DOCUMENT_BRACKETS: Final = 1000
+"""Brackets that are open at a time in a document; those in texts count too."""
+NUMBER_BITS: Final = 1024
+"""Bits of a whole number in a document: one of thousands of digits cannot even be written down."""
+
+# -- what a sweep keeps of its lists --------------------------------------------------------------------------
+
+SWEEP_VALUES_BYTES: Final = 2 * MIB
+"""Bytes of all small values of ProjectHelmCharts together, as JSON; of others a digest is kept, and they are read one by one."""
+SWEEP_DASHBOARD_BYTES: Final = 8 * MIB
+"""Bytes of all dashboard values together; those of further releases are read one by one."""
+SWEEP_TEXT_BYTES: Final = 4 * KIB
+"""Bytes of a text or map, beyond which a digest is kept where only equality is asked."""
+
+# -- rights ----------------------------------------------------------------------------------------------------
+
+PEOPLE: Final = 1000
+"""Users and groups of one level in the RoleBinding of a release's Role."""
+ACCESS_REVIEWS: Final = 100
+"""Access reviews that one run makes at most, for NamespaceScopes whose rights are made by hand."""
+
+# -- NamespaceScopes -------------------------------------------------------------------------------------------
+
+SCOPES_OF_HOME: Final = 100
+"""NamespaceScopes of one namespace that are served, the oldest first."""
+SCOPES_TOLD_AT_ONCE: Final = 50
+"""NamespaceScopes beyond that which one run tells so; the next run tells the next."""
+COPIED_ROLES_OF_HOME: Final = 200
+"""Roles that the accounts of one namespace have there and that are copied into members, counted for each account."""
+LABELLED_CONFIG_MAPS: Final = 100
+"""ConfigMaps of one namespace that have the label of a list of members and are none, above which somebody is told."""
+TEXT_KEPT: Final = 4096
+"""Characters of a list of members that are kept of each ConfigMap; of a longer one its digest is kept."""
+ACCOUNTS_OF_HOME: Final = 200
+"""ServiceAccounts of one NamespaceScope that get rights in members."""
+NOTES_OF_SCOPE: Final = 100
+"""Entries of a NamespaceScope's ``status.unprojectedRoles``."""
+OWNER_REFERENCES: Final = 1000
+"""Owner references of a ConfigMap that are looked at."""
+ROLE_RULES: Final = 256
+"""Rules in a Role that is a consent, or that is copied into members."""
+ROLE_ENTRIES: Final = 4096
+"""API groups, resources, verbs and names in all rules of such a Role."""
+ROLE_RIGHTS: Final = 100_000
+"""What they multiply to: verbs by groups by resources by names, of all its rules together."""
+HOME_ENTRIES: Final = 50_000
+"""The same entries of all Roles that are copied for one namespace, and of all different consents to it."""
+ROLES_READ: Final = 50
+"""Large Roles in members that one run reads again to see what they have."""
+PROJECTED_RULES: Final = 512
+"""Rules in a Role that is written into a member."""
+RULES_COMPARED: Final = 2_000_000
+"""Entries of rules that are compared to work out what one consent leaves of all that a namespace wants: a second at most."""
+
+# -- what a process remembers between runs ---------------------------------------------------------------------
+
+REMEMBERED: Final = 20_000
+"""Entries of a memory that only saves work: what is forgotten is read again."""
+
+# -- what is told ----------------------------------------------------------------------------------------------
+
+MESSAGE_CHARACTERS: Final = 1024
+"""Characters of a condition's message."""
+NOTE_BYTES: Final = 1024
+"""Bytes of an Event's note; an API server takes no more."""
+REFUSAL_CHARACTERS: Final = 400
+"""Characters of an API server's refusal that are quoted."""
+PROBLEMS_SHOWN: Final = 10
+"""Problems, objects or fields that a message lists."""

@@ -1,0 +1,86 @@
+"""What our admission policies cost: the same projects with all of them and with none.
+
+Rounds take turns, so that both see the same neighbours.  All functions are at work, under their own identities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench import convergence, stack
+
+from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.install import INSTALL_MANAGER
+from tenantry.local.policies import until_in_force
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Kind, Object
+from tenantry.testing import eventually
+
+SERVER, FUNCTIONS = "kube-apiserver", "functions"
+CHECKED_S = 60.0
+OURS = "app.kubernetes.io/part-of=tenantry"
+
+
+@dataclass
+class Figures:
+    """Rounds with all policies and with none; those of one place in the lists ran one after the other."""
+
+    projects: int
+    members: int
+    policies: int = 0
+    having: list[convergence.Round] = field(default_factory=list)
+    bare: list[convergence.Round] = field(default_factory=list)
+
+    def rows(self) -> list[tuple[str, list[float], list[float]]]:
+        """What, with all, with none: seconds until all is as declared, and CPU seconds of the API server and of it with us."""
+
+        def cpu(rounds: Sequence[convergence.Round], *who: str) -> list[float]:
+            return [sum(each.cpu[name] for name in who) for each in rounds]
+
+        return [
+            ("until all is as declared", [each.seconds for each in self.having], [each.seconds for each in self.bare]),
+            ("CPU of kube-apiserver", cpu(self.having, SERVER), cpu(self.bare, SERVER)),
+            ("CPU of kube-apiserver and functions", cpu(self.having, SERVER, FUNCTIONS), cpu(self.bare, SERVER, FUNCTIONS)),
+        ]
+
+
+async def measure(plane: ControlPlane, folder: Path, projects: int, members: int, rounds: int) -> Figures:
+    """Alternating rounds on one control plane, which fills; who begins changes each time."""
+    figures = Figures(projects, members)
+    async with stack.Up(plane, folder):
+        pass  # its first start installs everything, and the API server compiles the policies
+    for number in range(rounds):
+        for bare in (False, True) if number % 2 == 0 else (True, False):
+            stack.say(f"{projects} x {members} {'without policies' if bare else 'with all policies'}, {number + 1} of {rounds}")
+            async with stack.Up(plane, folder) as up:
+                found = await _policies(plane, away=bare)
+                if not bare:
+                    figures.policies = found
+                (figures.bare if bare else figures.having).append(await convergence.converge(plane, up, projects, members))
+    return figures
+
+
+async def _policies(plane: ControlPlane, *, away: bool) -> int:
+    """How many policies of ours there are; ``away`` deletes them, and waits until the API server acts on that.
+
+    The next start of ``tenantry up`` puts them back, and kube-controller-manager looks at each of their expressions: that is over
+    when this returns.
+    """
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=plane.kubeconfig) as api:
+
+        async def ours(kind: Kind) -> list[Object]:
+            return (await api.list(kind, label_selector=OURS)).items
+
+        async def checked() -> bool:
+            return all("typeChecking" in (each.get("status") or {}) for each in await ours(ADMISSION_POLICY))
+
+        await eventually(checked, within=CHECKED_S, what="the policies are type-checked")
+        found = await ours(ADMISSION_POLICY)
+        if away:
+            for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
+                for each in await ours(kind):
+                    await api.delete(kind, each["metadata"]["name"])
+            await until_in_force(api)
+    return len(found)
