@@ -84,15 +84,18 @@ class Scoping(People):
 
         return condition_of(await self.until(kind, name, "", holds, what=f"{type_}: {reason} {words}"), type_)
 
+    async def bindings(self, role_name: str) -> list[Object]:
+        """The bindings that stay, to ClusterRoles whose name begins so."""
+        found = [binding for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING) for binding in (await self.admin.list(kind)).items]
+        return [one for one in found if one["roleRef"]["name"].startswith(role_name) and not is_terminating(one)]
+
     async def bound(self, role_name: str) -> dict[str, Object]:
-        """The bindings to ClusterRoles whose name begins so, by namespace; a cluster-wide one has none."""
+        """The same by namespace, where no two may be of one role; a cluster-wide one has none."""
         found: dict[str, Object] = {}
-        for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING):
-            for binding in (await self.admin.list(kind)).items:
-                if binding["roleRef"]["name"].startswith(role_name) and not is_terminating(binding):
-                    namespace = binding["metadata"].get("namespace", "")
-                    assert namespace not in found, f"two bindings of {role_name} in {namespace or 'the cluster'}"
-                    found[namespace] = binding
+        for binding in await self.bindings(role_name):
+            namespace = binding["metadata"].get("namespace", "")
+            assert namespace not in found, f"two bindings of {role_name} in {namespace or 'the cluster'}"
+            found[namespace] = binding
         return found
 
     async def bound_in(self, role_name: str, *namespaces: str, within: float = SCOPES_S) -> dict[str, Object]:

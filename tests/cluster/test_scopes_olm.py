@@ -179,12 +179,13 @@ async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operato
     await ops.version(name=f"{ops.csv}-next")
     await scoping.scoped(f"{ops.pair('ns')}-next")
     await scoping.delete(CLUSTER_SERVICE_VERSION, old, ops.home)
-    await scoping.away(SCOPE_TEMPLATE, ops.pair("ns"))
+    for part in ("ns", "cluster"):
+        await scoping.away(SCOPE_TEMPLATE, ops.pair(part))
     assert await may(scoping.admin, ops.user, "list", "secrets", t1)
     await scoping.delete(CLUSTER_SERVICE_VERSION, f"{old}-next", ops.home)
 
     async def nothing() -> bool:
-        return not await ops.generated() and not await scoping.bound(ops.csv[:20])
+        return not await ops.generated() and not await scoping.bindings(ops.csv[:20])
 
     await eventually(nothing, within=SCOPES_S, what="nothing generated is left")
 
