@@ -17,6 +17,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.local.policies import bound_to, guard_names
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, NAMESPACE, Object
+from tenantry.testing.forks import Forks
 from tenantry.testing.plugin import policies_left_out
 
 KEY = "example.com/project"
@@ -24,11 +25,12 @@ Start = Callable[..., Knative]
 
 
 @pytest.fixture
-def running(control_plane: ControlPlane, tmp_path: Path) -> Start:
+def running(control_plane: ControlPlane, forks: Forks, tmp_path: Path) -> Start:
     """``async with running(label, ...)``: the system for a project label."""
 
     def start(label: str, **options: object) -> Knative:
         options.setdefault("without", policies_left_out())
+        options.setdefault("spawn", forks.spawn)
         config = changed(C1, cattle={"projectLabel": label})
         return Knative(control_plane.kubeconfig, tmp_path, config=config, functions=[FUNCTION], **options)  # type: ignore[arg-type]
 

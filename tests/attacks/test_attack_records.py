@@ -62,6 +62,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.forks import Forks
 from tenantry.testing.helm import unpacked
 from tenantry.testing.plugin import policies_left_out
 
@@ -82,13 +83,13 @@ def dedicated(request: pytest.FixtureRequest) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(
-    control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory, *, dedicated: bool
+    control_plane: ControlPlane, admin: Api, forks: Forks, tmp_path_factory: pytest.TempPathFactory, *, dedicated: bool
 ) -> AsyncIterator[Knative]:
     """The functions, the local runner of Jobs with a real Helm, and charts with each kind of role; one system after the other."""
     await admin.apply(CLUSTER_ROLE, own_role())
     config = configuration(chart(tmp_path_factory.mktemp("chart") / "tiny"), dedicated=dedicated)
     folder, without = tmp_path_factory.mktemp("running"), policies_left_out()
-    options: dict[str, Any] = {"functions": FUNCTIONS, "helm": ensure_helm(Lines()), "without": without}
+    options: dict[str, Any] = {"functions": FUNCTIONS, "helm": ensure_helm(Lines()), "without": without, "spawn": forks.spawn}
     async with Knative(control_plane.kubeconfig, folder, config=config, **options) as running, flawless(running):
         await Locks(admin, running).lockable(RESOURCE_QUOTA)  # a source never settles that may not watch what is locked
         yield running

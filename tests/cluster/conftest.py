@@ -22,6 +22,7 @@ from tenantry.local import jobs
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE_SCOPE
+from tenantry.testing.forks import Forks
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -63,12 +64,13 @@ async def releasing(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator
 
 @pytest.fixture
 def running(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, forks: Forks, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., AbstractAsyncContextManager[Knative]]:
     """``async with running({...}) as knative``: the system under a configuration, for a part of a test."""
 
     def start(config: dict[str, Any], **options: Any) -> Knative:
         options.setdefault("functions", [FUNCTION])
+        options.setdefault("spawn", forks.spawn)
         return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("running"), config=config, **options)
 
     return start

@@ -16,6 +16,7 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE_BINDING
+from tenantry.testing.forks import Forks
 from tenantry.testing.settling import settle
 
 Start = Callable[[dict[str, Any]], AbstractAsyncContextManager[Knative]]
@@ -23,13 +24,17 @@ Start = Callable[[dict[str, Any]], AbstractAsyncContextManager[Knative]]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def start(
-    control_plane: ControlPlane, identity: Callable[..., Awaitable[Path]], tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane,
+    forks: Forks,
+    identity: Callable[..., Awaitable[Path]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Start:
     """``async with start(config)``: rbac-aggregation under a configuration; its start is a sweep."""
     await identity(AGGREGATION)  # with its CRDs
 
     def begin(config: dict[str, Any]) -> Knative:
-        return Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("settings"), config=config, functions=[AGGREGATION])
+        folder = tmp_path_factory.mktemp("settings")
+        return Knative(control_plane.kubeconfig, folder, config=config, functions=[AGGREGATION], spawn=forks.spawn)
 
     return begin
 

@@ -28,7 +28,7 @@ from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
 from tenantry.local.letter_box import LetterBox
 from tenantry.local.manifests import Manifests, heard, load
 from tenantry.local.presence import Presence
-from tenantry.local.processes import FunctionProcess
+from tenantry.local.processes import FunctionProcess, Spawn, execute
 from tenantry.local.schedule import Schedule
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
@@ -72,6 +72,7 @@ class Knative:
         watch: False leaves the sources out: events come only through `broker`.
         helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
         without: names of admission policies to be left out, or ``all``.
+        spawn: how processes of functions are started.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Knative:
         helm: Path | None = None,
         environment: Mapping[str, str] | None = None,
         without: Collection[str] = (),
+        spawn: Spawn = execute,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
         """By Service: where duties of a function run apart there is one for each (`tenantry.model.duties`)."""
@@ -113,6 +115,7 @@ class Knative:
         self._helm = helm
         self._environment = dict(environment or {})
         self._without = without
+        self._spawn = spawn
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -249,7 +252,7 @@ class Knative:
             if self._on_log is not None:
                 self._on_log(name, line)
 
-        function = FunctionProcess(name, kubeconfig, say=self._say, environment=environment, on_log=on_log)
+        function = FunctionProcess(name, kubeconfig, say=self._say, environment=environment, on_log=on_log, spawn=self._spawn)
         self._stack.callback(function.close)
         return function
 

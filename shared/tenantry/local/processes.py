@@ -16,9 +16,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from tenantry.model.duties import DUTY_VARIABLE, duty_of, function_of
 
@@ -55,6 +55,54 @@ async def ready(port: int) -> None:
         await asyncio.sleep(_READY_POLL_S)
 
 
+class Closable(Protocol):
+    """What can be closed."""
+
+    def close(self) -> object:
+        """Close it."""
+
+
+class Process(Protocol):
+    """What `FunctionProcess` uses of `asyncio.subprocess.Process`."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    @property
+    def returncode(self) -> int | None:
+        """None as long as it runs, less than 0 when a signal ended it."""
+
+    @property
+    def stdin(self) -> Closable | None:
+        """It ends when this closes."""
+
+    @property
+    def stderr(self) -> AsyncIterable[bytes] | None:
+        """Its lines."""
+
+    async def wait(self) -> int:
+        """Wait for its end; returns the code."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+
+Spawn = Callable[[Sequence[str], Sequence[str], Mapping[str, str], socket.socket], Awaitable[Process]]
+"""Starts a module, with arguments of its own, that runs ``tenantry`` with arguments, environment and listening socket."""
+
+
+async def execute(
+    program: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], listener: socket.socket
+) -> Process:
+    """Start a Python interpreter (`Spawn`)."""
+    pipe = asyncio.subprocess.PIPE
+    command = [sys.executable, "-m", *program, *arguments, "--listener", str(listener.fileno())]
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stderr=pipe, env=dict(environment), start_new_session=True, pass_fds=[listener.fileno()]
+    )
+
+
 class FunctionProcess:
     """One Service of a function on a port of its own, which is taken from now until `close`; ``url`` is where events go."""
 
@@ -69,6 +117,7 @@ class FunctionProcess:
         say: Say,
         environment: Mapping[str, str] | None = None,
         on_log: Callable[[dict[str, str]], None] | None = None,
+        spawn: Spawn = execute,
     ) -> None:
         self.name = name
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
@@ -79,7 +128,8 @@ class FunctionProcess:
         self._say = say
         self.environment = dict(environment or {})
         self._on_log = on_log
-        self._process: asyncio.subprocess.Process | None = None
+        self._start_process = spawn
+        self._process: Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._last_lines: list[str] = []
         self._ready = asyncio.Event()
@@ -102,20 +152,10 @@ class FunctionProcess:
             raise FunctionFailed(f"{self.name} did not start:\n{said}") from None
 
     async def _spawn(self) -> None:
-        listener = self._listener.fileno()
-        command = [sys.executable, "-m", *self._program(), "serve", function_of(self.name), "--listener", str(listener)]
+        arguments = ["serve", function_of(self.name), "--kubeconfig", str(self._kubeconfig), "--end-with-parent"]
         duty = {DUTY_VARIABLE: duty_of(self.name)} if duty_of(self.name) else {}
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            "--kubeconfig",
-            str(self._kubeconfig),
-            "--end-with-parent",
-            stdin=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **self.environment, **duty},
-            start_new_session=True,
-            pass_fds=[listener],
-        )
+        environment = {**os.environ, **self.environment, **duty}
+        self._process = await self._start_process(self._program(), arguments, environment, self._listener)
         self.pid = self._process.pid
 
     def _program(self) -> list[str]:
@@ -141,11 +181,14 @@ class FunctionProcess:
             async for line in process.stderr:
                 self._heard(line.decode("utf-8", "replace").rstrip())
             code = await process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
             if self._stopping or not self._watch_restarts():
                 return
             self._say(f"{self.name} ended with code {code}; starting it again")
             await asyncio.sleep(_RESTART_AFTER_S)
-            await self._spawn()
+            if not self._stopping:
+                await self._spawn()
 
     def _watch_restarts(self) -> bool:
         return bool(self._process and self._process.returncode != 2)  # 2: it cannot start as configured
@@ -169,17 +212,15 @@ class FunctionProcess:
         self._stopping = True
         process = self._process
         if process is not None and process.returncode is None:
-            process.terminate()
+            process.send_signal(signal.SIGTERM)
             try:
                 await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
             except TimeoutError:
-                process.kill()
+                process.send_signal(signal.SIGKILL)
                 await process.wait()
         if self._watch is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watch
-        if process is not None and process.stdin is not None:
-            process.stdin.close()
 
     def close(self) -> None:
         """Give the port back, after `stop`; who waits there is refused."""

@@ -1,4 +1,5 @@
-"""pytest fixtures: ``control_plane``, ``admin``, ``identity``, ``knative``; ``fault_proxy``, ``fault_arena``, ``fault_matrix``.
+"""pytest fixtures: ``control_plane``, ``admin``, ``identity``, ``forks``, ``knative``; ``fault_proxy``, ``fault_arena``,
+``fault_matrix``.
 
 ``TENANTRY_WITHOUT`` names admission policies, with commas between them, or says ``all``: `identity`, `knative` and `fault_arena`
 leave these out, so that it shows which tests fail without them.  ``budgets`` stands for the limits of functions, which ``all``
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tenantry.local.knative import Knative
     from tenantry.testing.arena import Arena
     from tenantry.testing.audit import AuditLog
+    from tenantry.testing.forks import Forks
     from tenantry.testing.planes import ControlPlanes
     from tenantry.testing.proxy import FaultProxy
     from tenantry.testing.report import Report
@@ -111,9 +113,18 @@ async def identity(
             await each.close()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def forks() -> AsyncIterator[Forks]:
+    """``spawn=forks.spawn`` for a `Knative`: its functions start in milliseconds."""
+    from tenantry.testing.forks import Forks
+
+    async with Forks() as forks:
+        yield forks
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def knative(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, forks: Forks, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Callable[..., Awaitable[Knative]]]:
     """``await knative({...configuration...})``: sources, broker, schedule and functions, running until the module ends.
 
@@ -125,6 +136,7 @@ async def knative(
 
         async def start(config: dict[str, Any] | None = None, *, through: FaultProxy | None = None, **options: Any) -> Knative:
             options.setdefault("without", policies_left_out())
+            options.setdefault("spawn", forks.spawn)
             kubeconfig = through.kubeconfig_for(control_plane.kubeconfig) if through else control_plane.kubeconfig
             running = Knative(kubeconfig, tmp_path_factory.mktemp("knative"), config=config, **options)
             return await stack.enter_async_context(running)
