@@ -141,6 +141,7 @@ class FunctionProcess:
         Raises:
             FunctionFailed: it ended or did not answer in time.
         """
+        self._stopping = False
         await self._spawn()
         self._watch = asyncio.create_task(self._keep_running())
         try:
