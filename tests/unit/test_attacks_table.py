@@ -92,6 +92,7 @@ def test_each_test_must_fail_itself() -> None:
         "fails": [("setup", "passed"), ("call", "failed"), ("teardown", "failed")],
         "passes": [("setup", "passed"), ("call", "passed"), ("teardown", "passed")],
         "breaks": [("setup", "failed"), ("teardown", "passed")],
+        "takes long": [("setup", "skipped"), ("teardown", "passed")],
     }.items():
         for when, outcome in phases:
             judge.note(test, when, outcome)
@@ -100,6 +101,7 @@ def test_each_test_must_fail_itself() -> None:
         "breaks: did not run: failed at setup, though it must fail",
         "passes: passed, though it must fail",
     ]
+    assert judge.skipped == {"takes long"}
 
 
 def test_a_policy_must_be_named_that_there_is() -> None:

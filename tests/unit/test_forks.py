@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenantry.local.processes import FunctionFailed, FunctionProcess, Process, Spawn, execute
+from tenantry.testing import eventually
 from tenantry.testing.forks import Forks
 
 FUNCTION = "namespace-registration"
@@ -72,6 +73,33 @@ async def test_what_is_forked_serves_and_ends_with_its_forks(tmp_path: Path) -> 
         await function.stop()
         function.close()
         await forks.close()
+
+
+async def test_what_was_stopped_is_watched_again_when_it_is_started(tmp_path: Path) -> None:
+    """Its lines are heard, and it is started again when it was killed."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    heard: list[str] = []
+    async with Forks() as forks:
+        function = FunctionProcess(FUNCTION, kubeconfig, say=heard.append, spawn=forks.spawn)
+        try:
+            for _ in range(2):
+                await function.start()
+                await _killed_and_back(function)
+                await function.stop()
+        finally:
+            function.close()
+    assert heard == [f"{FUNCTION} ended with code -9; starting it again"] * 2
+
+
+async def _killed_and_back(function: FunctionProcess) -> None:
+    killed = function.pid
+
+    async def another() -> bool:
+        return function.pid != killed
+
+    function.kill()
+    await eventually(another, within=10, what="another process")
 
 
 async def test_a_bug_that_is_not_there_is_told(listener: socket.socket) -> None:
