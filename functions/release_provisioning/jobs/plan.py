@@ -140,11 +140,12 @@ def plan_chart(seen: Seen, config: Config) -> Plan:
     if seen.wanted.problem is not None:
         return Plan(((*claim, *rights.withdrawn(seen, idle=True)),))
     stages: list[tuple[Write, ...]] = [(*claim, *rights.withdrawn(seen, idle=seen.homeless)), tuple(_inputs(seen))]
-    if not seen.homeless:
-        # Not while a Job that ended is replaced: its binding goes, and the next comes with the next Job.
-        stages += rights.given(seen, config) if rights.is_working(seen) or not seen.jobs else []
-    if not seen.homeless or seen.jobs:
-        stages.append(tuple(_install(seen, seen.wanted.job)))
+    job = tuple(_install(seen, seen.wanted.job)) if not seen.homeless or seen.jobs else ()
+    # Not while a Job that ended is replaced: its binding goes, and the next comes with the next Job.
+    binding = rights.given(seen, config) if not seen.homeless and (rights.is_working(seen) or not seen.jobs) else []
+    # What is replaced is asked to end first: that it has not ended yet is then known for sure.
+    replaced = any(isinstance(write, Delete) for write in job)
+    stages += [job, *binding] if replaced else [*binding, job]
     return Plan(tuple(stages))
 
 

@@ -31,7 +31,7 @@ from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.testing.awaiting import POLL_S
-from tenantry.testing.naming import tag_of
+from tenantry.testing.naming import DRIFTED, tag_of
 from tenantry.testing.perturbations import Aims
 from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
@@ -285,10 +285,19 @@ class Arena:
             tag = exchange_tag(exchange)
             if tag in self._sorted:
                 self._sorted[tag].append(exchange)
+            elif DRIFTED in exchange.query.get("labelSelector", ""):
+                self._give_out(exchange)
             elif exchange.is_write and exchange.changed and not self._is_common(exchange):
                 self.foreign.append(exchange)
             elif not tag:
                 exchange.forget()
+
+    def _give_out(self, exchange: Exchange) -> None:
+        """Give an answer to a question about what hands wrote to the runs that are in it: the question names none of them."""
+        items = (exchange.response or {}).get("items") or ()
+        for tag in {tag_of(item["metadata"].get("namespace") or "", item["metadata"]["name"]) for item in items}:
+            if tag in self._sorted:
+                self._sorted[tag].append(exchange)
 
     def _is_common(self, exchange: Exchange) -> bool:
         """Whether a write is about what all runs share: Events beside the function's own ServiceAccount, and its sources."""

@@ -15,7 +15,7 @@ from tenantry.model.kinds import Key, Object
 from tenantry.model.pointer import pointer
 from tenantry.testing import faults, player
 from tenantry.testing.awaiting import POLL_S
-from tenantry.testing.naming import role_of
+from tenantry.testing.naming import DRIFTED, role_of
 from tenantry.testing.oracle import Evidence
 from tenantry.testing.perturbations import Ask, Perturbation, Scene, targets_of, writes
 from tenantry.testing.player import Announced, Lane, Policy
@@ -130,11 +130,15 @@ class Drift(Perturbation):
         if not scene.reached:
             await self.strike(scene)
 
+    def _is_kept(self, key: Key, path: tuple[str, ...]) -> bool:
+        """Whether the function puts back what hands change there."""
+        return path[-1] != self.workload.handover and not (key.kind in self.workload.replaced and path[0] == "spec")
+
     async def strike(self, scene: Scene) -> None:
         """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
         manager = f"tenantry-{self.workload.function}"
         there = sorted(scene.world.of(scene.run.tag).items())
-        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] != self.workload.handover]
+        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if self._is_kept(key, path)]
         if not found:
             return
         scene.reached = True
@@ -183,7 +187,7 @@ def _other(value: Any) -> Any:
         case bool():
             return not value
         case str():
-            return "drifted"
+            return DRIFTED
         case _:
             return value
 

@@ -21,13 +21,16 @@ from tenantry.testing.naming import PLACE, role_of
 Flat = dict[str, Any]
 State = dict[str, Flat]
 OUR_MANAGERS = "tenantry-"
+KUBERNETES_OWN = "kube-root-ca.crt"
+"""The ConfigMap that is in every namespace: it differs from control plane to control plane, and is nobody's business."""
 HISTORY = "lastDrift"
 """A status field that tells what was, not what is: two ways to one state leave it different."""
 
 
 def state_of(objects: Mapping[Key, Object], tag: str) -> State:
     """The comparable state of a run's objects."""
-    return {role_of(str(key)): flatten(_reduced(obj, tag)) for key, obj in sorted(objects.items()) if key.kind != EVENT.kind}
+    compared = {key: obj for key, obj in sorted(objects.items()) if key.kind != EVENT.kind and key.name != KUBERNETES_OWN}
+    return {role_of(str(key)): flatten(_reduced(obj, tag)) for key, obj in compared.items()}
 
 
 def _reduced(obj: Object, tag: str) -> Object:

@@ -17,6 +17,8 @@ from tenantry.model.event import Event
 
 TAG = re.compile(r"r\d{6}r")
 PLACE = "@"
+DRIFTED = "drifted"
+"""What hands write in place of a text."""
 _HASHED = re.compile(r"(?<=@)(?:[-.](?:[0-9a-f]{8}|[0-9a-f]{10}|[0-9a-f]{14}|[0-9a-f]{16}))+\b")
 _UID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 

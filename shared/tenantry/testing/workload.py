@@ -158,6 +158,8 @@ class Workload:
     """What the workload is called on the command line: that of its file, since a function may have several."""
     handover: str = ""
     """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
+    replaced: Sequence[str] = ()
+    """Kinds whose objects the function makes for one state and never changes: what hands change in their specs stays."""
     largest: int = 3000
     """Objects of runs in one control plane; beyond that a fresh one is taken, because sweeps and common lists read them all."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)

@@ -31,6 +31,7 @@ workload = Workload(
     tells=tells,
     safe=[runs_helm_for_ours_only, helm_has_rights_while_it_runs],
     ends=[rights_are_those_of_a_job],
+    replaced=[kinds.JOB.kind],
     watched=[
         *(kinds.HELM_CHART, kinds.HELM_CHART_CONFIG, kinds.JOB, kinds.SECRET, kinds.CONFIG_MAP, kinds.SERVICE_ACCOUNT),
         *(kinds.NAMESPACE, kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING, kinds.EVENT),
