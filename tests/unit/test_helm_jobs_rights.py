@@ -146,6 +146,7 @@ def test_a_job_that_is_replaced_keeps_its_rights_until_it_has_ended() -> None:
     delete = "delete Job helm-install-demo"
 
     assert writes(at_work(of, install=running, role_binding=bound(of))) == [delete]
+    assert writes(at_work(of, install=running)) == [delete, GIVE], "that it has not ended is known when it could be deleted"
     assert writes(at_work(of, install=going(running), role_binding=bound(of))) == []
     assert writes(at_work(of, install=None, role_binding=bound(of))) == [MAKE]
     assert writes(at_rest(of, install=ended)) == [delete]

@@ -282,15 +282,18 @@ class Arena:
                 fresh.append(recording[self._positions[number]])
                 self._positions[number] += 1
         for exchange in sorted(fresh, key=lambda each: each.at):
-            tag = exchange_tag(exchange)
-            if tag in self._sorted:
-                self._sorted[tag].append(exchange)
-            elif DRIFTED in exchange.query.get("labelSelector", ""):
-                self._give_out(exchange)
-            elif exchange.is_write and exchange.changed and not self._is_common(exchange):
-                self.foreign.append(exchange)
-            elif not tag:
-                exchange.forget()
+            self._assign(exchange)
+
+    def _assign(self, exchange: Exchange) -> None:
+        tag = exchange_tag(exchange)
+        if tag in self._sorted:
+            self._sorted[tag].append(exchange)
+        elif DRIFTED in exchange.query.get("labelSelector", ""):
+            self._give_out(exchange)
+        elif exchange.is_write and exchange.changed and not self._is_common(exchange):
+            self.foreign.append(exchange)
+        elif not tag:
+            exchange.forget()
 
     def _give_out(self, exchange: Exchange) -> None:
         """Give an answer to a question about what hands wrote to the runs that are in it: the question names none of them."""
