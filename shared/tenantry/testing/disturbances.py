@@ -130,22 +130,19 @@ class Drift(Perturbation):
         if not scene.reached:
             await self.strike(scene)
 
-    def _is_kept(self, key: Key, path: tuple[str, ...]) -> bool:
-        """Whether the function puts back what hands change there."""
-        return path[-1] != self.workload.handover and not (key.kind in self.workload.replaced and path[0] == "spec")
-
     async def strike(self, scene: Scene) -> None:
         """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
         manager = f"tenantry-{self.workload.function}"
         there = sorted(scene.world.of(scene.run.tag).items())
-        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if self._is_kept(key, path)]
+        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] != self.workload.handover]
         if not found:
             return
         scene.reached = True
         key, path = scene.random.choice(found)
         live = scene.world.of(scene.run.tag)[key]
         try:
-            if key.namespace and scene.random.random() < 0.3 and key not in scene.run.declared:
+            deletes = scene.random.random() < 0.3 or key.kind in self.workload.replaced
+            if key.namespace and deletes and key not in scene.run.declared:
                 await scene.run.delete(key.kind, key.name, key.namespace)
                 return
             remove = {"op": "remove", "path": pointer(*path)}

@@ -159,7 +159,7 @@ class Workload:
     handover: str = ""
     """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
-    """Kinds whose objects the function makes for one state and never changes: what hands change in their specs stays."""
+    """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
     largest: int = 3000
     """Objects of runs in one control plane; beyond that a fresh one is taken, because sweeps and common lists read them all."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
