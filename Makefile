@@ -79,7 +79,7 @@ format: setup ## put the formatting right
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-faults: setup ## run the whole fault matrix of every workload (1 to 8 minutes each), JOBS at a time, and write docs/faults-*.md
+faults: setup ## run the whole fault matrix of every workload (3 to 12 minutes each), JOBS at a time, and write docs/faults-*.md
 	@$(BIN)/tenantry cluster build
 	@ls tests/faults/workloads/[!_]*.py | xargs -P $(JOBS) -I FILE sh -c 'name=$$(basename FILE .py | tr _ -); \
 	  GOGC=400 $(BIN)/python -m tenantry.testing.matrix $$name $(ARGS) --markdown docs/faults-$$name.md || \
