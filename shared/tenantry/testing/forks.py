@@ -206,7 +206,6 @@ def _prepare(function: str, program: Sequence[str]) -> None:
     import uvicorn.loops.auto
     import uvicorn.protocols.http.httptools_impl  # noqa: F401
 
-    import tenantry.cli.functions
     import tenantry.serving.logs
     import tenantry.serving.telemetry  # noqa: F401
     from tenantry.serving import server
