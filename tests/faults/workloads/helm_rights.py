@@ -24,5 +24,5 @@ workload.scenario("wide-done", DONE, before=[WIDE], other=[WIDE, DONE], gives_aw
 workload.scenario("done", DONE, before=[HOME, FIRST], other=READY, gives_away=True)
 workload.scenario("lost", LOST, before=[HOME, ONCE], other=[HOME, ONCE, LOST], gives_away=True)
 workload.scenario("again", SECOND, before=READY, other=[HOME, THIRD, DONE, SECOND])
-workload.scenario("uninstalled", AWAY, before=[*READY, VANISH], other=[*READY, VANISH, AWAY])
+workload.scenario("uninstalled", AWAY, before=[*READY, VANISH], other=[*READY, VANISH, AWAY], gives_away=True)
 workload.scenario("of-before", together(BEFORE, SECOND), before=READY, other=[HOME, THIRD, DONE, BEFORE, SECOND])
