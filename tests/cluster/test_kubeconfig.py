@@ -87,7 +87,7 @@ async def test_everything_goes_through_the_proxy_and_by_the_name(
 
 async def test_the_proxy_may_speak_tls(control_plane: ControlPlane, tmp_path: Path) -> None:
     """A proxy behind https is verified by the same authorities, and the connection to the server runs inside."""
-    context, certificate = loopback_context(tmp_path)
+    context, certificate = loopback_context()
     (tmp_path / "ca.crt").write_text(control_plane.ca_file.read_text() + certificate)
     async with ConnectProxy(control_plane.server_url, context) as proxy:
         document = yaml.safe_load(control_plane.kubeconfig.read_text())

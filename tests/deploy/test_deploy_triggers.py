@@ -19,7 +19,7 @@ from manifests import Document, guessed_plural, seconds, sources
 
 from tenantry.model.duties import function_of, services_of
 
-DIALECTS = {"exact", "prefix", "suffix", "all", "any", "not", "cesql"}
+DIALECTS = {"exact", "prefix", "suffix", "all", "any", "not"}
 CLUSTER_SCOPED = manifests.CLUSTER_SCOPED
 MODES = {"Resource": "resource", "Reference": "ref"}
 
@@ -38,7 +38,7 @@ def complaints(filters: list[dict[str, Any]]) -> list[str]:
             found += complaints(content)
         elif dialect == "not":
             found += complaints([content])
-        elif dialect != "cesql":
+        else:
             found += [f"{dialect} {key} has an empty value" for key, value in content.items() if value == ""]
             found += [f"{dialect} {key} is no attribute" for key in content if not re.fullmatch("[a-z][a-z0-9]*", key)]
             found += [f"{dialect} {key} is no string" for key, value in content.items() if not isinstance(value, str)]

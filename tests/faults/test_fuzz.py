@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from tenantry.api.errors import RefusedError
 from tenantry.local.invocation import reference_event
-from tenantry.local.sinks import HttpSink, Poster
+from tenantry.local.sinks import Poster
 from tenantry.model.kinds import NAMESPACE, Kind
+from tenantry.serving.encoding import encode_binary
 from tenantry.testing import fuzz
 from tenantry.testing.arena import Arena
 from tenantry.testing.masks import Mask
@@ -86,8 +87,8 @@ async def accepted(fuzzing: Fuzzing, kind: Kind, value: dict[str, Any], *, its_o
     marks = [len(proxy.recording) for proxy in fuzzing.arena.proxies]
     async with Poster() as poster:
         event = reference_event(kind.api_version, kind.kind, namespace, name)
-        status = await HttpSink(poster, next(iter(fuzzing.arena.pool.shared[0].urls.values())))(event)
-    assert status < 500, f"the function answers {status}"
+        answer = await poster.post(next(iter(fuzzing.arena.pool.shared[0].urls.values())), *encode_binary(event), 30.0)
+    assert answer.status < 500, f"the function answers {answer.status}"
     for proxy, mark in zip(fuzzing.arena.proxies, marks, strict=True):
         assert its_own or not proxy.recording.writes(mark, effective=True), (
             "the function writes for an object that is not its own"

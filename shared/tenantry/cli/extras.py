@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-_LOCAL = ("croniter", "lark")
+_LOCAL = ("croniter",)
 """The modules of the extra ``local``; click comes with functions-framework, and Go may come from PATH."""
 
 

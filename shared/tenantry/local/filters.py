@@ -1,12 +1,12 @@
 """Trigger filters: the dialects of Knative and of CloudEvents Subscriptions, compiled once, asked per event.
 
 A filter sees context attributes only (`attributes_of`), never data.  ``exact``, ``prefix`` and ``suffix`` hold when all
-their entries hold; ``all``, ``any``, ``not`` combine; ``cesql`` is an expression.  The list of a Trigger is ANDed and wins
-over the legacy ``filter.attributes``, where an empty value means "any value but an empty one".
+their entries hold; ``all``, ``any``, ``not`` combine.  The list of a Trigger is ANDed and wins over the legacy
+``filter.attributes``, where an empty value means "any value but an empty one".
 
 Invariant: what the brokers of Knative 1.22 skip (and then match everything) or crash on is refused when it is loaded:
-empty values, lists and objects at any depth, unknown dialects, two dialects in one object, CESQL that does not parse.
-So a filter that loads means the same here and there.
+empty values, lists and objects at any depth, unknown dialects, two dialects in one object.  So a filter that loads means
+the same here and there.  ``cesql``, which those brokers know and this one does not, is refused by name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tenantry.model.event import Event
 
-DIALECTS = ("exact", "prefix", "suffix", "all", "any", "not", "cesql")
+DIALECTS = ("exact", "prefix", "suffix", "all", "any", "not")
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 
 Attributes = Mapping[str, str]
@@ -109,7 +109,7 @@ def _one(raw: object, path: str) -> Filter:
             inner = _one(value, path)
             return Filter(lambda given: not inner.predicate(given), f"not ({inner.text})")
         case "cesql":
-            return _cesql(value, path)
+            raise FilterError(path, f"the local broker knows no CloudEvents SQL: write it with {', '.join(DIALECTS)}")
     raise FilterError(path, f"unknown dialect; known are {', '.join(DIALECTS)}")
 
 
@@ -119,8 +119,7 @@ def _entries(raw: object, path: str, test: Callable[[str, str], bool], verb: str
     entries = [(_name(name, path), _text(value, _join(path, str(name)))) for name, value in raw.items()]
     for name, value in entries:
         if not value:
-            advice = f"""use cesql: "{name} = ''" to select events where it is empty"""
-            raise FilterError(_join(path, name), f"an empty value makes brokers match everything or crash; {advice}")
+            raise FilterError(_join(path, name), "an empty value makes brokers match everything or crash; write one, or remove it")
 
     def predicate(given: Attributes) -> bool:
         for name, value in entries:
@@ -142,17 +141,6 @@ def _any(filters: Sequence[Filter]) -> Filter:
     predicates = [each.predicate for each in filters]
     text = " or ".join(f"({each.text})" for each in filters)
     return Filter(lambda given: any(predicate(given) for predicate in predicates), text)
-
-
-def _cesql(raw: object, path: str) -> Filter:
-    if not isinstance(raw, str) or not raw.strip():
-        raise FilterError(path, "expected an expression, not an empty value")
-    from tenantry.local.cesql import CesqlError, compile_expression
-
-    try:
-        return Filter(compile_expression(raw), raw)
-    except CesqlError as error:
-        raise FilterError(path, str(error)) from None
 
 
 def _list(raw: object, path: str) -> list[tuple[object, str]]:

@@ -16,7 +16,6 @@ import aiohttp
 from yarl import URL
 
 from tenantry.model.event import Event
-from tenantry.serving.cloudevents import encode_binary
 
 Sink = Callable[[Event], Awaitable[int]]
 """Takes an event; returns an HTTP status; raises `NoAnswer`."""
@@ -100,24 +99,3 @@ class Poster:
                 skip_auto_headers=("Accept", "Accept-Encoding"),
             )
         return self._session
-
-
-class HttpSink:
-    """A `Sink` that posts in binary mode, as Knative's sources do.
-
-    ``headers`` go out with every event, for example ``Kn-Namespace``.
-    """
-
-    def __init__(
-        self, poster: Poster, url: str, *, timeout_s: float | None = 30.0, headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.url = url
-        self._poster = poster
-        self._timeout_s = timeout_s
-        self._headers = dict(headers or {})
-
-    async def __call__(self, event: Event) -> int:
-        """Post the event; return the status, whatever it is; raise `NoAnswer`."""
-        headers, body = encode_binary(event)
-        headers.update(self._headers)
-        return (await self._poster.post(self.url, headers, body, self._timeout_s)).status

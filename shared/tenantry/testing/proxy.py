@@ -63,7 +63,7 @@ class FaultProxy:
         self._failures: list[Exception] = []
 
     async def __aenter__(self) -> Self:
-        context, self._certificate = loopback_context(self._folder)
+        context, self._certificate = loopback_context()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._upstream.context or False),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
