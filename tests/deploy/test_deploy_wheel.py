@@ -73,9 +73,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Tenantry:
 
 def test_it_is_the_wheel_and_nothing_more(bare: Tenantry) -> None:
     """The environment has neither this source tree nor a package of an extra."""
-    code = (
-        "import tenantry, importlib.util as u; print(tenantry.__file__, [u.find_spec(n) for n in ('croniter', 'pytest')])"
-    )
+    code = "import tenantry, importlib.util as u; print(tenantry.__file__, [u.find_spec(n) for n in ('croniter', 'pytest')])"
     output = bare(program=("-c", code)).stdout
 
     assert str(ROOT) not in output
@@ -89,9 +87,7 @@ def test_what_needs_an_extra_says_so_before_it_starts_anything(bare: Tenantry, a
     done = bare(*arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "tenantry: `tenantry up` needs the extra `local` (croniter missing): pip install 'tenantry[local]'\n"
-    )
+    assert done.stderr == ("tenantry: `tenantry up` needs the extra `local` (croniter missing): pip install 'tenantry[local]'\n")
 
 
 @pytest.mark.parametrize(

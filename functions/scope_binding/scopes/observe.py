@@ -45,8 +45,11 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.names import SCOPE_GENERATED
 from tenantry.model.plan import Delete
 
+GENERATED_S = 0.5
+"""How long a generated scope that takes something away is waited for: ten times what the unit ``olm`` needs to put it right."""
 FEW = 16
 """Up to so many objects are read one by one; for more a list is cheaper."""
 
@@ -146,12 +149,16 @@ async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
 async def observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
     """Read an instance and its bindings; with ``part`` what concerns that namespace.
 
-    Before a binding goes, the declarations are read once more: one of an older state would put back what it declared.
+    Before a binding goes, the declarations are read once more: one of an older state would put back what it declared.  Of what
+    the unit ``olm`` generates that is a moment later: a hand that narrowed it is put right meanwhile, and takes no right away.
     """
     seen = await _observe_instance(family, name, part, reader)
-    if takes_away(seen) and await _is_outdated(seen, reader):
-        reader.forget()
-        seen = await _observe_instance(family, name, part, reader)
+    if takes_away(seen):
+        if SCOPE_GENERATED in labels_of(seen.instance) and await reader.later(GENERATED_S):
+            return await _observe_instance(family, name, part, reader)
+        if await _is_outdated(seen, reader):
+            reader.forget()
+            seen = await _observe_instance(family, name, part, reader)
     return seen
 
 
