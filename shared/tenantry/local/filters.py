@@ -119,9 +119,7 @@ def _entries(raw: object, path: str, test: Callable[[str, str], bool], verb: str
     entries = [(_name(name, path), _text(value, _join(path, str(name)))) for name, value in raw.items()]
     for name, value in entries:
         if not value:
-            raise FilterError(
-                _join(path, name), "an empty value makes brokers match everything or crash: write or remove it"
-            )
+            raise FilterError(_join(path, name), "an empty value makes brokers match everything or crash: write or remove it")
 
     def predicate(given: Attributes) -> bool:
         for name, value in entries:
