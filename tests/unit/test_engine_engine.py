@@ -800,17 +800,6 @@ async def test_a_sweep_that_joins_an_event_looks_at_everything() -> None:
     assert unit.causes == [frozenset({key("a1")}), frozenset()]
 
 
-async def test_a_plan_is_shown_without_writing() -> None:
-    """The plan of an owner is text; over a converged one it says that there is nothing."""
-
-    class Eager(Still):
-        def plan(self, observed: tuple[str, bool]) -> Plan:
-            return WANTED
-
-    assert await make(Still()).plan("still", "o/1") == "no changes"
-    assert await make(Eager()).plan("still", "o/1") == "create ConfigMap n/c"
-
-
 async def test_a_unit_is_told_how_each_run_ended() -> None:
     """Success is a 204; a failure that is tried again is none."""
 

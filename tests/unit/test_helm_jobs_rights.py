@@ -329,4 +329,4 @@ def test_a_stray_that_is_not_ours_stays() -> None:
 def test_a_look_at_what_is_converged_plans_nothing() -> None:
     """Also right after the Job was made."""
     of = asked()
-    assert plan_chart(at_work(of, role_binding=bound(of)), config()).render(MANAGER) == "no changes"
+    assert plan_chart(at_work(of, role_binding=bound(of)), config()).changes(MANAGER) == []

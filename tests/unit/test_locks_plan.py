@@ -207,7 +207,7 @@ def test_problems_are_told_once() -> None:
     assert (reason(status, COMPLETE), noted) == ("BadDocument", "BadDocument")
     message = status["conditions"][1]["message"]
     assert "document 2: bad" in message
-    assert "ConfigMap ns/c was refused: cannot, request 1" in message
+    assert "(the API server says: cannot, request 1)" in message
     before = {**helm_release(), "status": status}
     again, noted = told(
         lock(seen(None), helm_release=before, bad_documents=("document 2: bad",)), Refusal(key, "rights", "cannot; request 2")

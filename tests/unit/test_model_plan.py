@@ -78,8 +78,8 @@ def test_a_plan_renders_its_changes_in_order() -> None:
         Change("delete", first),
         Change("update", last, Difference(given_up=("metadata.labels[team]",))),
     ]
-    assert plan.render(US) == "delete ConfigMap n/c\nupdate Namespace a1: - metadata.labels[team]"
-    assert Plan(((same,),)).render(US) == NOTHING.render(US) == "no changes"
+    assert list(map(str, plan.changes(US))) == ["delete ConfigMap n/c", "update Namespace a1: - metadata.labels[team]"]
+    assert Plan(((same,),)).changes(US) == NOTHING.changes(US) == []
 
 
 def test_keys_name_objects() -> None:

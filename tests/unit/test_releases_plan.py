@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from release_provisioning.projects.plan import Contender, Release, held_by, plan_release
-from release_provisioning.projects.report import report_release
+from release_provisioning.projects.report import FIXES, report_release
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
@@ -201,7 +201,10 @@ def test_refusals_are_told_first(cause: Cause) -> None:
     again = {**asked(), "status": status}
     later = Refusal(refusal.key, cause, "no: 2 of 1")
 
-    assert "HelmChart cattle-helm-system/demo-dummy was refused: no: 1 of 1. To fix it" in status["statusMessage"]
+    assert (
+        f"HelmChart cattle-helm-system/demo-dummy was refused: to fix it, {FIXES[cause]} (the API server says: no: 1 of 1)"
+        in status["statusMessage"]
+    )
     assert "remove the finalizer" in told(report_release(seen(contender(leaving)), (refusal,), config()))["statusMessage"]
     assert told(report_release(seen(contender(again)), (later,), config()))["statusMessage"] == status["statusMessage"]
 

@@ -12,6 +12,7 @@ from scope_binding.olm.plan import OPT_IN, Complaint, CsvSeen, event_name, plan_
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem
 from scope_binding.scopes.names import INSTANCE_UID, MAIN, MANAGER, TEMPLATE_UID, as_label, binding_name, cluster_role_name
 from scope_binding.scopes.plan import (
+    FIXES,
     InstanceSeen,
     TemplateSeen,
     plan_instance,
@@ -239,7 +240,7 @@ def test_the_report_names_every_place() -> None:
     (write,) = report_instance(there, [Refusal(key, "quota", "no room")]).writes()
     assert isinstance(write, Apply)
     (told,) = write.wanted["status"]["conditions"]
-    refused = f"a: RoleBinding a/{key.name} was refused (quota): no room"
+    refused = f"a: RoleBinding a/{key.name} was refused: to fix it, {FIXES['quota']} (the API server says: no room)"
     assert told["message"] == f'{refused}; b: the namespace is being terminated; c: namespaces "c" not found'
     assert write.wanted["status"]["unboundNamespaces"] == ["a", "b", "c"]
     part = seen(of, where, "a", part="a")

@@ -76,6 +76,7 @@ from tenantry.model.locks import (
     resumed,
     storage_of,
 )
+from tenantry.model.plan import Refusal
 
 LIST_ABOVE = 4
 LIST_ABOVE_IN_SWEEP = 2
@@ -258,7 +259,7 @@ class Observer:
         live = found[target.key]
         base = Seen(target.key, target.kind, target.wanted)
         if isinstance(live, ApiError):
-            return replace(base, problem=refused(target.key, "rights", live.message))
+            return replace(base, problem=refused(Refusal(target.key, "rights", live.message)))
         base = replace(base, live=live)
         problem = await self._not_ours(target, lock, live, claimed, reader)
         if problem is not None:
@@ -303,7 +304,7 @@ class Observer:
         try:
             await reader.try_create(base.kind, marked(base.wanted, release))
         except Forbidden as error:
-            return replace(base, problem=refused(base.key, "rights", error.message))
+            return replace(base, problem=refused(Refusal(base.key, "rights", error.message)))
         except (RefusedError, AlreadyExists, NotFound):
             pass  # the write tells, or finds what was made meanwhile: the object, or the Role that a binding needs
         return base
@@ -330,11 +331,11 @@ class Observer:
         try:
             return await self._judged(base, paths, reader)
         except Forbidden as error:
-            return replace(base, problem=refused(base.key, "rights", error.message))
+            return replace(base, problem=refused(Refusal(base.key, "rights", error.message)))
         except QuotaExceeded as error:
-            return replace(base, problem=refused(base.key, "quota", error.message))
+            return replace(base, problem=refused(Refusal(base.key, "quota", error.message)))
         except AdmissionDenied as error:
-            return replace(base, problem=refused(base.key, "admission", error.message))
+            return replace(base, problem=refused(Refusal(base.key, "admission", error.message)))
 
     async def _compared(self, base: Seen, live: Object, reader: Reader) -> tuple[Seen, tuple[Path, ...]]:
         """Where the live object differs, without the replicas of one that a HorizontalPodAutoscaler scales."""
@@ -399,7 +400,7 @@ class Observer:
                 return replace(base, problem=Problem("Immutable", text))
             return replace(base, drift=paths)
         except Invalid as error:
-            problem = refused(base.key, "invalid", error.message)
+            problem = refused(Refusal(base.key, "invalid", error.message))
         else:
             return replace(base, live=None)  # it vanished meanwhile
         if usable:

@@ -37,9 +37,21 @@ from tenantry.model.plan import (
     RemoveFinalizers,
     Write,
 )
+from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
 LOCK_MANAGER = field_manager("lock-enforcement")
 LOCKED, COMPLETE = "Locked", "Complete"
+_BETWEEN = "; "
+_REASONS = {**REASONS, "invalid": "Refused"}
+FIXES = fixes("lock-enforcement")
+FIXES_OF_LOCKED = fixes(
+    "lock-enforcement",
+    quota="raise the ResourceQuota",
+    admission="change the admission policy, or pause the lock of this object",
+    rights="add the right to the ClusterRole tenantry-lock-enforcement-kinds",
+    invalid="correct the chart and upgrade, or pause the lock of this object",
+)
+"""What mends a refusal of what a release holds, where the rights are the administrator's to give."""
 
 NEVER_DELETED = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 """Kinds that hold what is lost with them: a change that cannot be undone in place is only told."""
@@ -55,12 +67,13 @@ REPLACED = frozenset({("Service", "spec.type")})
 class Problem:
     """Why one object or document is not kept: a reason in one word, and a sentence that names the fix.
 
-    What does not block is only told.
+    What does not block is only told.  ``refusal`` is what the API server refused, in a dry run or in earnest.
     """
 
     reason: str
     text: str
     blocks: bool = True
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +284,9 @@ def _held_up(helm_release: Object, refusals: Sequence[Refusal]) -> Plan:
     if not refusals:
         return NOTHING
     before = helm_release.get("status") or {}
-    problem = refused(refusals[0].key, refusals[0].cause, refusals[0].message)
-    told = find_condition(helm_release, LOCKED) or {}
-    if told.get("reason") == problem.reason:
-        return NOTHING  # the server's own words may differ each time
+    problem = refused(refusals[0], message_of(helm_release, LOCKED))
+    if message_of(helm_release, LOCKED, problem.reason) == problem.text:
+        return NOTHING
     held = condition(LOCKED, "False", problem.reason, problem.text)
     notice = Notice(helm_release, problem.reason, problem.text, "Report", "Warning")
     return _status(helm_release, {**before, "conditions": [held]}, notice)
@@ -358,26 +370,24 @@ def _complete(seen: Lock, refusals: Sequence[Refusal]) -> Object:
     found = problems_of(seen, refusals)
     if not found:
         return condition(COMPLETE, "True", "AllKept", "every object of the manifest is kept")
-    message = _listed([problem.text for problem in found])
-    told = find_condition(helm_release, COMPLETE) or {}
-    if told.get("status") == "False" and _subjects(str(told.get("message", ""))) == _subjects(message):
-        message = str(told["message"])  # the server's own words may differ each time
-    return condition(COMPLETE, "False", found[0].reason, message)
+    return condition(COMPLETE, "False", found[0].reason, _listed([problem.text for problem in found]))
 
 
 def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
     """Why objects are not kept, in a stable order."""
     assert seen.helm_release is not None
+    standing = message_of(seen.helm_release, COMPLETE)
     found = [
         out_of_reach(field, seen.release, keys)
         for field in OUTSIDE
         if seen.release is not None and (keys := [each.key for each in seen.objects if each.outside == field])
     ]
-    found += [each.problem for each in seen.objects if each.problem is not None and not each.outside]
+    own = [each.problem for each in seen.objects if each.problem is not None and not each.outside]
+    found += [each if each.refusal is None else refused(each.refusal, standing) for each in own]
     found += [Problem("BadDocument", text) for text in seen.bad_documents]
     found += [Problem("BadIgnoreRule", text) for text in ignore_problems(seen.helm_release)]
     ordered = sorted(refusals, key=lambda each: (each.key, each.cause, each.message))
-    return found + [refused(each.key, each.cause, each.message) for each in ordered]
+    return found + [refused(each, standing) for each in ordered]
 
 
 OUTSIDE = {
@@ -395,28 +405,15 @@ def out_of_reach(field: str, release: Mark, keys: Sequence[Key]) -> Problem:
     return Problem("OutsideRelease", f"neither read nor written, because {where}: {names}")
 
 
-def refused(key: Key, cause: str, message: str) -> Problem:
+def refused(refusal: Refusal, standing: str = "") -> Problem:
     """The problem of a write that the API server refuses, with its words."""
-    reasons = {"quota": "QuotaExceeded", "admission": "AdmissionDenied", "rights": "RightMissing"}
-    fixes = {
-        "rights": " To fix it, add the right to the ClusterRole tenantry-lock-enforcement-kinds",
-        "quota": " To fix it, raise the ResourceQuota",
-        "admission": " To fix it, change the admission policy, or pause the lock of this object",
-        "invalid": " To fix it, correct the chart and upgrade, or pause the lock of this object",
-    }
-    if key.kind == HELM_RELEASE.kind:
-        fixes = {**fixes, "rights": " To fix it, apply knative/lock-enforcement/rights.yaml again"}
-    words = " ".join(message.replace(";", ",").split())[:300]
-    return Problem(reasons.get(cause, "Refused"), f"{key} was refused: {words}.{fixes.get(cause, '')}")
+    known = FIXES if refusal.key.kind == HELM_RELEASE.kind else FIXES_OF_LOCKED
+    return Problem(_REASONS[refusal.cause], text_of(refusal, known, standing, separator=_BETWEEN), refusal=refusal)
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = f"; and {len(texts) - limits.PROBLEMS_SHOWN} more" if len(texts) > limits.PROBLEMS_SHOWN else ""
-    return "; ".join(texts[: limits.PROBLEMS_SHOWN]) + more
-
-
-def _subjects(message: str) -> list[str]:
-    return [part.partition(" was refused: ")[0] for part in message.split("; ")]
+    more = f"{_BETWEEN}and {len(texts) - limits.PROBLEMS_SHOWN} more" if len(texts) > limits.PROBLEMS_SHOWN else ""
+    return _BETWEEN.join(texts[: limits.PROBLEMS_SHOWN]) + more
 
 
 def _last_drift(seen: Lock, revision: int, refusals: Sequence[Refusal]) -> Object | None:

@@ -38,6 +38,7 @@ from tenantry.model.projects import (
     registration_name,
     target_label,
 )
+from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,11 @@ class SystemNamespace:
 
 
 INVALID_PROJECT_ID = "InvalidProjectID"
-FIXES = {
-    "quota": "raise the ResourceQuota of this namespace or delete what is not needed",
-    "admission": "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels "
-    "or namespaceAnnotations",
-    "rights": "give the function's ServiceAccount this right (see knative/namespace-registration/rights.yaml)",
-    "invalid": "correct the configuration that this object is made from",
-}
+FIXES = fixes(
+    "namespace-registration",
+    admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
+    "namespaceAnnotations",
+)
 
 
 # -- a project ---------------------------------------------------------------------------------------------
@@ -183,16 +182,13 @@ def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -
     del config
     name = registration_name(seen.id)
     writes: list[Write] = []
-    # Writes of a stage end in any order: what is told must not depend on it.
-    refused = sorted(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message))
-    inside = next((refusal for refusal in refused if refusal.key.namespace == name), None)
-    itself = next((refusal for refusal in refused if refusal.key.kind == NAMESPACE.kind), None)
+    inside = first_of([refusal for refusal in refusals if refusal.key.namespace == name])
+    itself = first_of([refusal for refusal in refusals if refusal.key.kind == NAMESPACE.kind])
     if seen.ours and seen.registration is not None and not is_terminating(seen.registration):
-        told = itself or inside
-        writes += _say(seen.registration, _refused(told) if told else None)
+        writes += _say(seen.registration, itself or inside)
     elif inside is not None:
-        writes += _say({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, _refused(inside))
-    problem = None
+        writes += _say({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, inside)
+    problem: tuple[str, str] | Refusal | None = None
     if seen.registration is not None and not seen.ours:
         note = (
             f"namespace {name} exists and was not made by Tenantry, so project {seen.id} is not served: delete it, "
@@ -201,25 +197,14 @@ def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -
         )
         problem = ("NamespaceConflict", note)
     elif itself is not None and seen.registration is None:
-        problem = _refused(itself)
+        problem = itself
     for member in seen.members:
         if not _is_about_its_label(member):  # two runs that took turns in one condition would never end
             writes += _say(member, problem)
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
-def _refused(refusal: Refusal) -> tuple[str, str]:
-    reasons = {
-        "quota": "QuotaExceeded",
-        "admission": "AdmissionDenied",
-        "rights": "RightMissing",
-        "invalid": "InvalidConfiguration",
-    }
-    text = f"{refusal.key} was refused: {refusal.message[:600]}. To fix it, {FIXES[refusal.cause]}"
-    return reasons[refusal.cause], text
-
-
-def _say(namespace: Object, problem: tuple[str, str] | None) -> list[Write]:
+def _say(namespace: Object, problem: tuple[str, str] | Refusal | None) -> list[Write]:
     """Set the condition and a Warning for a problem, or take our condition away when there is none."""
     identity = {
         "apiVersion": NAMESPACE.api_version,
@@ -234,24 +219,15 @@ def _say(namespace: Object, problem: tuple[str, str] | None) -> list[Write]:
         if find_condition(namespace, REGISTERED_CONDITION) is None:
             return []
         return [Apply(NAMESPACE, identity, namespace, subresource="status", notice=notice)]
-    reason, message = problem
-    message = _as_told(namespace, reason, message)
+    if isinstance(problem, Refusal):
+        reason = REASONS[problem.cause]
+        message = text_of(problem, FIXES, message_of(namespace, REGISTERED_CONDITION, reason))
+    else:
+        reason, message = problem
     status = {"conditions": [condition(REGISTERED_CONDITION, "False", reason, message)]}
     notice = Notice(namespace, reason, message, "Report", "Warning")
     live = namespace if known else None
     return [Apply(NAMESPACE, {**identity, "status": status}, live, subresource="status", notice=notice)]
-
-
-def _as_told(namespace: Object, reason: str, message: str) -> str:
-    """What is told already, when it says the same of the same object.
-
-    The API server's own words may differ each time (a webhook's request id, a quota's use): writing them anew
-    on every run would never end.
-    """
-    told = find_condition(namespace, REGISTERED_CONDITION) or {}
-    subject = message.partition(" was refused:")[0]
-    same = told.get("status") == "False" and told.get("reason") == reason
-    return str(told["message"]) if same and str(told.get("message", "")).startswith(f"{subject} was refused:") else message
 
 
 # -- one namespace -----------------------------------------------------------------------------------------
@@ -283,7 +259,7 @@ def report_member(seen: Member, refusals: Sequence[Refusal], config: Config) -> 
     if namespace is None or is_terminating(namespace):
         return NOTHING
     if refusals:
-        return Plan((tuple(_say(namespace, _refused(refusals[0]))),))
+        return Plan((tuple(_say(namespace, refusals[0])),))
     place = place_of(namespace, config)
     labelled, project = target_label(namespace, config)
     if place.is_a == "ordinary" and labelled:
@@ -329,6 +305,5 @@ def report_system(seen: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
     """A refusal is told on the system namespace."""
     if seen.namespace is None or is_terminating(seen.namespace):
         return NOTHING
-    first = min(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message), default=None)
-    writes = _say(seen.namespace, _refused(first) if first else None)
+    writes = _say(seen.namespace, first_of(refusals))
     return Plan((tuple(writes),)) if writes else NOTHING

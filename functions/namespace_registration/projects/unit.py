@@ -15,8 +15,9 @@ from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model import limits
-from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CONFIG_MAP,
     NAMESPACE,
@@ -109,7 +110,7 @@ class Projects:
             return owner == f"system/{self._config.helm_project_operator.system_namespace}"
         if kind == "project":
             return not project_id_problem(name)
-        return kind == "namespace" and DNS_LABEL.fullmatch(name) is not None
+        return kind == "namespace" and is_dns_label(name)
 
     def pause_s(self, owner: str) -> float:
         """A project pauses after a run: its own writes come back as half a dozen events."""

@@ -8,6 +8,7 @@ are Roles: what is wrong with one holds up no other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,7 @@ from tenantry.model.names import (
     field_manager,
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS
 
 MANAGER = field_manager("rbac-aggregation")
@@ -287,19 +289,19 @@ def _listed(people: Subjects) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """What a project owner is told: ``fixed`` never changes while the problem stays, ``words`` may."""
+    """What a project owner is told: the reason of the condition, and a sentence with the fix."""
 
     reason: str
-    fixed: str
-    words: str = ""
+    text: str
 
 
-_REFUSED = {
-    "quota": ("QuotaExceeded", "raise the ResourceQuota of the release namespace or delete what is not needed"),
-    "admission": ("AdmissionDenied", "change the admission policy"),
-    "rights": ("RightMissing", "apply knative/rbac-aggregation/rights.yaml again"),
-    "invalid": ("InvalidRoleBinding", "correct the Role or the subjects of the bindings in the registration namespace"),
-}
+_MORE = re.compile(r" \(and \d+ more\)$")
+_REASONS = {**REASONS, "invalid": "InvalidRoleBinding"}
+_FIXES = fixes(
+    "rbac-aggregation",
+    quota="raise the ResourceQuota of the release namespace or delete what is not needed",
+    invalid="correct the Role or the subjects of the bindings in the registration namespace",
+)
 
 
 def problems_of(seen: Release, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
@@ -338,8 +340,9 @@ def problems_of(seen: Release, refusals: Sequence[Refusal], config: Config) -> l
             found.append(Problem("UnknownLevel", text))
     for refusal in refusals:
         if refusal.key.kind == ROLE_BINDING.kind:
-            reason, fix = _REFUSED[refusal.cause]
-            found.append(Problem(reason, f"{refusal.key} was refused: to fix it, {fix}. The API server says:", refusal.message))
+            reason = _REASONS[refusal.cause]
+            standing = message_of(seen.claim.chart, ROLES_BOUND_CONDITION, reason) if seen.claim is not None else ""
+            found.append(Problem(reason, text_of(refusal, _FIXES, _MORE.sub("", standing))))
     return sorted(set(found))
 
 
@@ -372,12 +375,7 @@ def _say(chart: Object, problems: Sequence[Problem]) -> Iterator[Write]:
         return
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    message = f"{first.fixed} {first.words[:400]}".strip() + more
-    # The API server's own words may differ each time: writing them anew on every run would never end.
-    before = str((told or {}).get("message", ""))
-    same = told is not None and told.get("status") == "False" and told.get("reason") == first.reason
-    if first.words and same and before.startswith(first.fixed) and before.endswith(more):
-        message = before
+    message = f"{first.text}{more}"
     status = {"conditions": [condition(ROLES_BOUND_CONDITION, "False", first.reason, message)]}
     notice = Notice(chart, first.reason, message, "Report", "Warning")
     yield Apply(PROJECT_HELM_CHART, {**identity, "status": status}, chart, subresource="status", notice=notice)

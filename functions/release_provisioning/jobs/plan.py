@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,8 +25,9 @@ from release_provisioning.jobs.seen import (
 )
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
-from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -52,7 +52,6 @@ from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, Remo
 CLAIM_MANAGER = f"{MANAGER}-jobs"
 """Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
 NAME_LIMIT = 63 - len("helm-install-")
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _GZIP = b"\x1f\x8b"
 
 
@@ -71,11 +70,11 @@ def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
             f"metadata.name has {len(seen.name)} characters and at most {NAME_LIMIT} fit into the name of the Job "
             f"{manifest.install_name('<name>')}: use a shorter name"
         )
-    if not _NAME.fullmatch(seen.name):
+    if not is_dns_subdomain(seen.name):
         return "InvalidName", "metadata.name cannot be part of the names of a Job and a ServiceAccount"
     if spec.get("helmVersion", "") not in ("", "v3"):
         return "UnsupportedVersion", f"spec.helmVersion is {spec['helmVersion']!r}: only v3 is supported; remove the field"
-    if not DNS_LABEL.fullmatch(manifest.target_namespace(seen.chart)):
+    if not is_dns_label(manifest.target_namespace(seen.chart)):
         return "InvalidTargetNamespace", f"spec.targetNamespace {spec['targetNamespace']!r} is not the name of a namespace"
     if taken := taken_by(seen):
         return "NameTaken", f"{taken} exists and is not of this HelmChart: delete it, or rename the HelmChart"

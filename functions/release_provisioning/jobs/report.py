@@ -21,14 +21,9 @@ from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, ROLE_BINDING,
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
+from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
 
-FIXES = {
-    "quota": "raise the ResourceQuota of the namespace or delete what is not needed",
-    "admission": "change the admission policy",
-    "rights": "give the function's ServiceAccount this right (see knative/release-provisioning-helm-jobs/rights.yaml)",
-    "invalid": "correct the HelmChart",
-}
-_REASONS = {"quota": "QuotaExceeded", "admission": "AdmissionDenied", "rights": "RightMissing", "invalid": "Invalid"}
+FIXES = fixes("release-provisioning-helm-jobs", invalid="correct the HelmChart")
 _LACKS = re.compile(r"is forbidden: [Uu]ser ")
 """How the API server says that an account lacks a right."""
 Verdict = tuple[Literal["True", "False"], str, str]
@@ -163,18 +158,15 @@ def _is_of_old(seen: Seen, job: Object) -> bool:
 
 
 def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> tuple[Verdict, Verdict]:
-    first = min(refusals, key=lambda refusal: (refusal.key, refusal.cause, refusal.message))
+    first = first_of(refusals)
+    assert first is not None
     fix = FIXES[first.cause]
     if first.key.kind in (CLUSTER_ROLE_BINDING.kind, ROLE_BINDING.kind) and first.cause == "rights":
         fix = "let the function's ServiceAccount `bind` that ClusterRole (see docs/helm-jobs.md)"
     if leaving:
         fix += f"; or give the HelmChart the annotation {CHART_UNMANAGED}, and it goes without uninstalling"
-    subject = f"{first.key} was refused:"
-    text = f"{subject} {first.message[:600]}. To fix it, {fix}"
-    told = find_condition(chart, "Failed") or {}
-    reason = _REASONS[first.cause]
-    if told.get("reason") == reason and str(told.get("message", "")).startswith(subject):
-        text = str(told["message"])  # the API server's words may differ each time
+    reason = REASONS[first.cause]
+    text = text_of(first, {first.cause: fix}, message_of(chart, "Failed", reason))
     return ("False", reason, "Helm is not run"), ("True", reason, text)
 
 

@@ -13,7 +13,8 @@ from release_provisioning.jobs import manifest, observe, plan, report, rights
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.model.config import DNS_LABEL, DNS_SUBDOMAIN, Config
+from tenantry.model.config import Config
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kept import SweptHelmCharts, digests_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -69,10 +70,10 @@ class Jobs:
         """Whether the owner is a HelmChart of the system namespace, or a binding for one."""
         kind, _, rest = owner.partition("/")
         namespace, _, name = rest.partition("/")
-        if DNS_SUBDOMAIN.fullmatch(name) is None:
+        if not is_dns_subdomain(name):
             return False
         if kind == "rights":
-            return namespace == _EVERYWHERE or DNS_LABEL.fullmatch(namespace) is not None
+            return namespace == _EVERYWHERE or is_dns_label(namespace)
         return kind == "chart" and namespace == self._namespace
 
     def pause_s(self, owner: str) -> float:

@@ -22,6 +22,7 @@ from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
 from tenantry.model.projects import RELEASE_MANAGER
+from tenantry.model.refusals import REASONS, Fixes, first_of, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, Dashboards, release_namespace, values_problem
 
 AWAITING_REDEPLOYMENT = "AwaitingOperatorRedeployment"
@@ -39,19 +40,12 @@ TOLD_IN_A_RUN = 64
 State = Literal["ready", "moving", "stalled"]
 _AT_WORK = ("Running", "Retrying", "NamespaceMissing")
 """Reasons of the condition ``Failed`` of a HelmChart while it is False, as our own controller gives them; and ``Complete``."""
-REASONS = {
-    "quota": "QuotaExceeded",
-    "admission": "AdmissionDenied",
-    "rights": "RightMissing",
-    "invalid": "InvalidConfiguration",
-}
-FIXES = {
-    "quota": "raise the ResourceQuota or delete what is not needed",
-    "admission": "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
+FIXES = fixes(
+    "release-provisioning",
+    admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
     "namespaceAnnotations",
-    "rights": "give the function's ServiceAccount this right (see knative/release-provisioning/rights.yaml)",
-    "invalid": "correct the values or the configuration that this object is made from",
-}
+    invalid="correct the values or the configuration that this object is made from",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +82,10 @@ def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -
     return Plan(tuple(tuple(writes[at : at + TOLD_AT_ONCE]) for at in range(0, len(writes), TOLD_AT_ONCE))) if writes else NOTHING
 
 
-def _unable(contender: Contender, seen: Release, config: Config, why: str) -> str:
+def _unable(contender: Contender, seen: Release, config: Config, why: str = "") -> str:
     """What is in the way of which release, and where."""
-    return f"release {seen.name} in namespace {release_namespace(contender.key, seen.name, config)}: {why}"
+    where = f"release {seen.name} in namespace {release_namespace(contender.key, seen.name, config)}"
+    return f"{where}: {why}" if why else where
 
 
 def _tell_leaving(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Told | None:
@@ -98,14 +93,15 @@ def _tell_leaving(contender: Contender, seen: Release, refusals: Sequence[Refusa
     if not refusals or RELEASE_FINALIZER not in (contender.object["metadata"].get("finalizers") or ()):
         return None
     further = f"; or give up the release: have an administrator remove the finalizer {RELEASE_FINALIZER}"
-    return _refused(contender, seen, config, refusals, further)
+    return _refused(contender, seen, config, refusals, {cause: f"{fix}{further}" for cause, fix in FIXES.items()})
 
 
-def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequence[Refusal], further: str = "") -> Told:
-    first = min(refusals, key=lambda refusal: (refusal.key, refusal.message))
+def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequence[Refusal], known: Fixes = FIXES) -> Told:
+    first = first_of(refusals)
+    assert first is not None
     reason = REASONS[first.cause]
-    why = f"{first.key} was refused: {first.message[:600]}. To fix it, {FIXES[first.cause]}{further}"
-    message = _as_told(contender.object, reason, _unable(contender, seen, config, why))
+    standing = message_of(contender.object, "Stalled", reason)
+    message = text_of(first, known, standing, place=_unable(contender, seen, config))
     return Told(UNABLE, message, reason, "stalled")
 
 
@@ -181,14 +177,6 @@ def _tell_holder(holder: Contender, seen: Release, refusals: Sequence[Refusal], 
         why = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
         return Told(UNABLE, _unable(holder, seen, config, why), "NamespaceTerminating", "moving")
     return _tell_release(holder, seen, targets, config)
-
-
-def _as_told(obj: Object, reason: str, message: str) -> str:
-    """What is told already of the same object: the server's words may differ each time, and would be written for ever."""
-    told = find_condition(obj, "Stalled") or {}
-    subject = message.partition(" was refused:")[0]
-    same = told.get("reason") == reason and str(told.get("message", "")).startswith(f"{subject} was refused:")
-    return str(told["message"]) if same else message
 
 
 def _tell_release(holder: Contender, seen: Release, targets: Sequence[str], config: Config) -> Told:

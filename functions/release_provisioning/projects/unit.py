@@ -18,8 +18,9 @@ from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.model import limits
-from tenantry.model.config import DNS_LABEL, DNS_SUBDOMAIN, Config
+from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kept import KeptDashboards, SweptCharts, digests_of, header_of
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -169,7 +170,7 @@ class Releases:
         kind, _, name = owner.partition("/")
         if kind == UNSERVED:
             namespace, _, name = name.partition("/")
-            return DNS_LABEL.fullmatch(namespace) is not None and DNS_SUBDOMAIN.fullmatch(name) is not None
+            return is_dns_label(namespace) and is_dns_subdomain(name)
         return kind == "release" and is_release_name(name)
 
     def pause_s(self, owner: str) -> float:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from scope_binding.namespace_scopes.names import HELM_LABEL, PROJECTION
 from tenantry.model import limits
-from tenantry.model.config import DNS_LABEL
+from tenantry.model.identifiers import is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 
 DEFAULT_CONFIG_MAP = "namespace-scope"
@@ -17,9 +16,6 @@ DEFAULT_RESTART_LABELS = {"intent": "projected"}
 
 Projection = Literal["managed", "own-roles"]
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _KNOWN = frozenset(
     {
         "namespaceMembers",
@@ -96,17 +92,7 @@ class Scope:
     @property
     def served_config_map(self) -> str:
         """The name of its ConfigMap; empty when no ConfigMap can have the declared one."""
-        return self.config_map if is_subdomain(self.config_map) else ""
-
-
-def is_namespace_name(name: str) -> bool:
-    """Whether a namespace can have this name."""
-    return DNS_LABEL.fullmatch(name) is not None
-
-
-def is_subdomain(name: str) -> bool:
-    """Whether a ConfigMap or a ServiceAccount can have this name."""
-    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
+        return self.config_map if is_dns_subdomain(self.config_map) else ""
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -122,20 +108,20 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
     """What a NamespaceScope says; ``default`` is the configured projection."""
     spec = _mapping(live.get("spec"))
     problems: list[str] = []
-    accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_subdomain(name))
+    accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
     if len(accounts) > limits.ACCOUNTS_OF_HOME:
         problems.append(
             f"spec.serviceAccountMembers has {len(accounts)} names, at most {limits.ACCOUNTS_OF_HOME} are looked at: "
             "split the NamespaceScope"
         )
     config_map = spec.get("configmapName") or DEFAULT_CONFIG_MAP
-    if not is_subdomain(config_map):
+    if not is_dns_subdomain(config_map):
         problems.append(
             f"spec.configmapName {config_map!r} cannot name a ConfigMap: use lower-case letters, digits, dashes and dots"
         )
     labels = {key: value for key, value in _mapping(spec.get("restartLabels")).items() if isinstance(value, str)}
     for key, value in sorted(labels.items()):
-        if not (_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
+        if not (is_label_key(key) and is_label_value(value)):
             problems.append(f"spec.restartLabels: no pod can have the label {key}={value}: correct or remove it")
     projection = annotations_of(live).get(PROJECTION) or default
     if projection not in ("managed", "own-roles"):

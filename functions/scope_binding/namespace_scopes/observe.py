@@ -17,7 +17,7 @@ from typing import TypeVar
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
 from scope_binding.namespace_scopes.config_map import abandoned, sharing, shortened
-from scope_binding.namespace_scopes.declared import declared, is_namespace_name
+from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING, own_role_name
 from scope_binding.namespace_scopes.others import growing, is_held, naming
 from scope_binding.namespace_scopes.others import kept as what_is_kept
@@ -40,6 +40,7 @@ from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.consent import consent_name
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_SERVICE_VERSION,
@@ -228,7 +229,7 @@ def _pending(config_map: Object | None) -> Hashable:
 
 
 async def _namespaces(seen: Seen, reader: Reader) -> Mapping[str, Object | None]:
-    names = sorted({name for scope in seen.live for name in scope.members if is_namespace_name(name)} - {seen.name})
+    names = sorted({name for scope in seen.live for name in scope.members if is_dns_label(name)} - {seen.name})
     if len(names) <= LIST_ABOVE:
         found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names))
         return dict(zip(names, found, strict=True))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import unnamed
-from scope_binding.namespace_scopes.declared import Scope, is_namespace_name
+from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.names import FINALIZER, LIST_LABEL
 from scope_binding.namespace_scopes.projection import Grant, Projection
 from scope_binding.namespace_scopes.restarts import KINDS as WORKLOADS
@@ -17,6 +17,7 @@ from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.consent import AGENT, consent_name
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -29,10 +30,11 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.plan import Apply, Notice, Refusal, Write
-from tenantry.model.refusals import as_told, told_of
+from tenantry.model.refusals import fixes, message_of, text_of
 
 READY = "Ready"
 _BETWEEN = ". "
+FIXES = fixes("scope-binding-namespace-scopes", invalid="correct the NamespaceScope")
 _RIGHTS = frozenset({ROLE.kind, ROLE_BINDING.kind})
 _RESTARTED = frozenset({*WORKLOADS, POD.kind})
 _INJECTED = frozenset({CLUSTER_SERVICE_VERSION.kind, VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind})
@@ -198,7 +200,7 @@ def _outdated(scope: Scope, seen: Seen, made: Projection) -> Iterator[str]:
 
 
 def _missing(name: str, seen: Seen) -> str:
-    if not is_namespace_name(name):
+    if not is_dns_label(name):
         return f"{name!r} (no namespace can have this name)"
     return f"{name} ({'is being deleted' if seen.namespaces.get(name) else 'does not exist'})"
 
@@ -256,7 +258,8 @@ def _refused(
 ) -> Iterator[Finding]:
     chosen = [refusal for refusal in refusals if refusal.key.kind in kinds and (names is None or refusal.key.name in names)]
     for refusal in sorted(chosen, key=lambda refusal: (refusal.key, refusal.message))[:1]:
-        yield Finding(reason, as_told(refusal, told_of(scope.live, READY), _BETWEEN))
+        standing = message_of(scope.live, READY, generation=scope.live["metadata"].get("generation"))
+        yield Finding(reason, text_of(refusal, FIXES, standing, separator=_BETWEEN))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scope_binding.namespace_scopes import kept, observe, plan
-from scope_binding.namespace_scopes.declared import is_namespace_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.projection import Observed
@@ -20,6 +19,7 @@ from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.consent import consent_name
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -94,7 +94,7 @@ class NamespaceScopes:
     def accepts(self, owner: str) -> bool:
         """Whether the owner is one of ours: ``namespace/<name>``."""
         kind, _, name = owner.partition("/")
-        return kind == "namespace" and is_namespace_name(name)
+        return kind == "namespace" and is_dns_label(name)
 
     def pause_s(self, owner: str) -> float:
         """A namespace pauses after a run: its own writes come back as events, two for each right in each member."""
@@ -168,5 +168,5 @@ def _by_right(key: Key, register: Register) -> list[str]:
 
 
 def _stage(names: Sequence[str]) -> list[list[str]]:
-    owners = [f"namespace/{name}" for name in dict.fromkeys(names) if is_namespace_name(name)]
+    owners = [f"namespace/{name}" for name in dict.fromkeys(names) if is_dns_label(name)]
     return [owners] if owners else []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tenantry.model.difference import difference
+from tenantry.model.identifiers import digest
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     SCOPE_INSTANCE,
@@ -24,7 +25,7 @@ from tenantry.model.kinds import (
 from tenantry.model.leftovers import Leftovers, report_leftovers
 from tenantry.model.names import SCOPE_GENERATED, field_manager
 from tenantry.model.plan import Apply, Delete, Plan, Refusal, Write
-from tenantry.model.standing import digest, warning, warning_name
+from tenantry.model.standing import warning, warning_name
 
 MANAGER = field_manager("scope-binding")
 OPT_IN = "scope-binding/olm-compat"

@@ -12,7 +12,7 @@ from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
 from scope_binding.olm.plan import GENERATED, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.model.config import DNS_LABEL
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     OPERATOR_GROUP,
@@ -52,7 +52,7 @@ class Olm:
         """Whether the owner is ``csv/<namespace>/<name>``."""
         type_, _, rest = owner.partition("/")
         namespace, _, name = rest.partition("/")
-        return type_ == "csv" and DNS_LABEL.fullmatch(namespace) is not None and bool(name)
+        return type_ == "csv" and is_dns_label(namespace) and bool(name)
 
     def pause_s(self, owner: str) -> float:
         """No pause: OLM changes a ClusterServiceVersion a few times and then leaves it."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from scope_binding.scopes.names import cluster_role_name
+from tenantry.model.identifiers import is_dns_subdomain
 from tenantry.model.kinds import Object
 from tenantry.model.selectors import BadSelector, LabelSelector, parse_labels, parse_selector
 
 GENERATE_NAME_FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-DNS_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 RESERVED = frozenset({"cluster-admin", "admin", "edit", "view"})
 """ClusterRoles that Kubernetes brings or that people expect to be its own: never a template's."""
 
@@ -105,7 +105,7 @@ def subject_problem(role: Role, *, cluster: bool) -> str:
             return f'{where}.kind: Unsupported value: "{kind}": supported values: "ServiceAccount", "User", "Group"'
         if not subject.get("name"):
             return f"{where}.name: Required value"
-        if kind == "ServiceAccount" and not DNS_SUBDOMAIN.fullmatch(subject["name"]):
+        if kind == "ServiceAccount" and not is_dns_subdomain(subject["name"]):
             return f'{where}.name: Invalid value: "{subject["name"]}": a lowercase RFC 1123 subdomain is needed'
         if group != ("" if kind == "ServiceAccount" else _RBAC):
             return f'{where}.apiGroup: Unsupported value: "{group}"'

@@ -8,11 +8,10 @@ event that comes twice, make one object (O-11).
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from tenantry.model.identifiers import digest
 from tenantry.model.kinds import (
     SCOPE_INSTANCE,
     SCOPE_INSTANCE_FRAMEWORK,
@@ -67,30 +66,29 @@ FRAMEWORK = Family(
 FAMILIES = {family.group: family for family in (MAIN, FRAMEWORK)}
 
 
-def digest(*parts: Any) -> str:
+def short_digest(*parts: Any) -> str:
     """Ten lower-case characters that depend on all parts."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+    return digest(*parts, length=HASH_LENGTH)
 
 
 def as_label(text: str) -> str:
     """A name as the value of a label; one that does not fit is cut and made unique again."""
     if len(text) > LABEL_LIMIT:
-        text = f"{text[:PREFIX_LIMIT]}-{digest(text)}"
+        text = f"{text[:PREFIX_LIMIT]}-{short_digest(text)}"
     return text.strip(PUNCTUATION)
 
 
 def cluster_role_name(generate_name: str, template_uid: str) -> str:
     """The name of a role's ClusterRole: as written, or begun with it when it ends in punctuation (O-3)."""
     if generate_name[-1:] in PUNCTUATION:
-        return generate_name + digest(template_uid, generate_name)
+        return generate_name + short_digest(template_uid, generate_name)
     return generate_name
 
 
 def binding_name(instance_uid: str, generate_name: str, namespace: str) -> str:
     """The name of the binding of a role in a namespace, or in the whole cluster when that is empty (O-11)."""
     prefix = generate_name[:PREFIX_LIMIT].rstrip(PUNCTUATION)
-    return f"{prefix}-{digest(instance_uid, generate_name, namespace)}"
+    return f"{prefix}-{short_digest(instance_uid, generate_name, namespace)}"
 
 
 def owner_reference(owner: Object) -> Object:

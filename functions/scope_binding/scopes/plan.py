@@ -24,9 +24,9 @@ from scope_binding.scopes.names import (
     Family,
     as_label,
     binding_name,
-    digest,
     is_of,
     owner_reference,
+    short_digest,
     was_of,
 )
 from tenantry.model import limits
@@ -43,10 +43,11 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.leftovers import Leftovers, report_leftovers
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
-from tenantry.model.refusals import as_told, told_of
+from tenantry.model.refusals import fixes, message_of, text_of
 
 TEMPLATED, SCOPED = "Templated", "Scoped"
 _BETWEEN = "; "
+FIXES = fixes("scope-binding", invalid="correct the ScopeTemplate or the ScopeInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def wanted_cluster_role(family: Family, role: Role, template: Object, live: Obje
             "name": role.name,
             "labels": {
                 TEMPLATE_UID: template["metadata"]["uid"],
-                TEMPLATE_HASH: digest(role.generate_name, role.rules),
+                TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
                 GENERATE_NAME: as_label(role.generate_name),
                 family.template_label: as_label(template["metadata"]["name"]),
             },
@@ -173,11 +174,16 @@ def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
     if template is None:
         return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
     problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
-    problems += sorted(as_told(refusal, told_of(template, TEMPLATED), _BETWEEN) for refusal in refusals)
+    problems += sorted(_refused(refusal, template, TEMPLATED) for refusal in refusals)
     name = template["metadata"]["name"]
     if problems:
         return _status(seen.family.template, template, TEMPLATED, "TemplatingFailed", _BETWEEN.join(problems))
     return _status(seen.family.template, template, TEMPLATED, "TemplatingSuccessful", _done("ScopeTemplate", name))
+
+
+def _refused(refusal: Refusal, on: Object, type_: str, place: str = "") -> str:
+    standing = message_of(on, type_, generation=on["metadata"].get("generation"))
+    return text_of(refusal, FIXES, standing, place=place, separator=_BETWEEN)
 
 
 def _done(kind: str, name: str) -> str:
@@ -285,7 +291,7 @@ def wanted_binding(family: Family, role: Role, namespace: str, instance: Object,
         "name": binding_name(uid, role.generate_name, namespace),
         "labels": {
             INSTANCE_UID: uid,
-            INSTANCE_HASH: digest(role.name, role.subjects),
+            INSTANCE_HASH: short_digest(role.name, role.subjects),
             GENERATE_NAME: as_label(role.generate_name),
             family.instance_label: as_label(instance["metadata"]["name"]),
             family.template_label: as_label(template["metadata"]["name"]),
@@ -406,7 +412,7 @@ def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: 
     places |= {name: f"{name}: the namespace is being terminated" for name in seen.terminating}
     for refusal in sorted(refusals, key=lambda each: each.key):
         namespace = refusal.key.namespace
-        places.setdefault(namespace, as_told(refusal, told_of(instance, SCOPED), _BETWEEN, place=namespace))
+        places.setdefault(namespace, _refused(refusal, instance, SCOPED, namespace))
     for _, text in sorted(places.items()):
         yield "ScopingFailed", text
 

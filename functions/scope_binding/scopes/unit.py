@@ -29,8 +29,8 @@ from scope_binding.scopes.names import (
 from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.model import limits
-from tenantry.model.config import DNS_LABEL
 from tenantry.model.difference import difference
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -198,7 +198,7 @@ class Scopes:
             _, _, name, part = _parse(owner)
         except LookupError:
             return False
-        return bool(name) and (not part or DNS_LABEL.fullmatch(part) is not None)
+        return bool(name) and (not part or is_dns_label(part))
 
     def pause_s(self, owner: str) -> float:
         """An instance pauses after a run: its own writes come back as an event each."""

@@ -14,9 +14,9 @@ from tenantry.api.connect import current_namespace
 from tenantry.api.errors import ApiError, RefusedError
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
-from tenantry.model.config import DNS_LABEL
 from tenantry.model.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects, given_to
 from tenantry.model.difference import difference
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import NAMESPACE, ROLE, ROLE_BINDING, Object, is_terminating, key_of
 
 MANAGER = "tenantry-cli"
@@ -86,7 +86,7 @@ def authorize_namespace(
     """
     target = namespace or current_namespace(kubeconfig)
     for name in (target, to):
-        if not DNS_LABEL.fullmatch(name):
+        if not is_dns_label(name):
             raise click.ClickException(f"Invalid namespace {name}: no namespace can have this name")
     role, binding = consent_objects(target, to, _rules(role_file), _subject(subject))
     if export:
@@ -109,7 +109,7 @@ def _subject(text: str) -> tuple[str, str] | None:
     if not text:
         return None
     namespace, _, name = text.partition("/")
-    if not DNS_LABEL.fullmatch(namespace) or not name or "/" in name:
+    if not is_dns_label(namespace) or not name or "/" in name:
         raise click.ClickException(f"--subject {text!r} is not a ServiceAccount as namespace/name")
     return namespace, name
 

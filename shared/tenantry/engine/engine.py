@@ -342,14 +342,6 @@ class Engine:
 
         return list(await asyncio.gather(*(one(owner) for owner in due)))
 
-    async def plan(self, unit_name: str, owner: Owner) -> str:
-        """What a run for this owner would write, as text, without writing it."""
-        unit = self._units[unit_name]
-        observed = await unit.observe(owner, Reader(self._api))
-        plans = (unit.plan(observed), unit.report(observed, ()))
-        lines = [str(change) for plan in plans for change in plan.changes(self._api.field_manager)]
-        return "\n".join(lines) or "no changes"
-
     async def _failed(self, error: ApiError) -> Verdict:
         if isinstance(error, KindNotServed | Unauthorized):
             log.error("%s: %s", type(error).__name__, error.message)

@@ -6,7 +6,6 @@ written beside it, and `tenantry config show` prints the values in force.
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
@@ -22,42 +21,37 @@ from pydantic import (
     model_validator,
 )
 
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.names import ADOPT, CLUSTER_ADMIN, HELM_JOB_ROLE, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
-DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_DOTTED = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_GROUP_VERSION = re.compile(rf"({_DOTTED})/[a-z0-9]([-a-z0-9]{{0,61}}[a-z0-9])?")
 _GROUP_LIMIT = 63
 _KUBERNETES_OWN = "kube-root-ca.crt"
 """A ConfigMap that Kubernetes keeps in every namespace."""
 _RELEASE_NAME_LIMIT = 48
 """Of the 50 characters of a release's name: one for a dash, and one at least for that of a ProjectHelmChart."""
-_LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_DOTTED}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def _dns_label(value: str) -> str:
-    if not DNS_LABEL.fullmatch(value):
+    if not is_dns_label(value):
         raise ValueError(f"{value!r} is not a DNS label (lower-case letters, digits and dashes)")
     return value
 
 
 def _label_key(value: str) -> str:
-    if not _LABEL_KEY.fullmatch(value):
+    if not is_label_key(value):
         raise ValueError(f"{value!r} is not a label key such as field.cattle.io/projectId")
     return value
 
 
 def _label_value(value: str) -> str:
-    if not _LABEL_VALUE.fullmatch(value):
+    if not is_label_value(value):
         raise ValueError(f"{value!r} is not a label value (letters, digits, dots, dashes, underscores; at most 63)")
     return value
 
 
 def _account(value: str) -> str:
     namespace, _, name = value.partition("/")
-    if not DNS_LABEL.fullmatch(namespace) or not name or "/" in name:
+    if not is_dns_label(namespace) or not name or "/" in name:
         raise ValueError(f"{value!r} is not a ServiceAccount as namespace/name")
     return value
 
@@ -137,9 +131,9 @@ class Chart(Section):
     @field_validator("helm_api_version")
     @classmethod
     def _group_version(cls, value: str) -> str:
-        if not _GROUP_VERSION.fullmatch(value):
+        group, _, version = value.partition("/")
+        if not is_dns_subdomain(group) or not is_dns_label(version):
             raise ValueError(f"{value!r} is not a group and version such as dummy.cattle.io/v1alpha1")
-        group = value.partition("/")[0]
         if len(group) > _GROUP_LIMIT:
             raise ValueError(
                 f"{value!r}: the part before the slash has {len(group)} characters, and at most {_GROUP_LIMIT} fit into the "

@@ -159,7 +159,7 @@ MESSAGE_CHARACTERS: Final = 1024
 """Characters of a condition's message."""
 NOTE_BYTES: Final = 1024
 """Bytes of an Event's note; an API server takes no more."""
-REFUSAL_CHARACTERS: Final = 400
+REFUSAL_CHARACTERS: Final = 600
 """Characters of an API server's refusal that are quoted."""
 PROBLEMS_SHOWN: Final = 10
 """Problems, objects or fields that a message lists."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.config import Config
 from tenantry.model.drift import pointer_problem
 from tenantry.model.helm import Mark
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CONFIG_MAP, SECRET, Kind, Object, annotations_of
 from tenantry.model.names import LOCK, LOCK_IGNORE, LOCK_PAUSED, RELEASE_MANAGED_BY
 from tenantry.model.releases import is_release_name
@@ -27,7 +28,7 @@ def release_named(helm_release: Object) -> Mark | None:
     """The Helm release that a HelmRelease names; None when it names none that can be."""
     release = (helm_release.get("spec") or {}).get("release") or {}
     name, namespace = release.get("name") or "", release.get("namespace") or ""
-    return Mark(name, namespace) if _is_helms(name) and DNS_LABEL.fullmatch(namespace) else None
+    return Mark(name, namespace) if _is_helms(name) and is_dns_label(namespace) else None
 
 
 def storage_of(helm_release: Object) -> Kind:

@@ -220,10 +220,6 @@ class Plan:
         """What would really be written under this field manager, in order."""
         return [change for write in self.writes() if (change := change_of(write, manager)) is not None]
 
-    def render(self, manager: str) -> str:
-        """The changes, a line each; ``no changes`` when there are none."""
-        return "\n".join(str(change) for change in self.changes(manager)) or "no changes"
-
 
 NOTHING = Plan()
 

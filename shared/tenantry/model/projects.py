@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tenantry.model.config import DNS_LABEL, Config
+from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import (
     ADOPT,
@@ -54,7 +55,7 @@ def project_id_problem(project: str) -> str:
             f"the project id has {len(project)} characters and at most {PROJECT_ID_LIMIT} fit into the name of a "
             "namespace: use a shorter project id"
         )
-    if not DNS_LABEL.fullmatch(project):
+    if not is_dns_label(project):
         return (
             f"the project id {project!r} cannot be part of a namespace name: use lower-case letters, digits and "
             "dashes, beginning and ending with a letter or digit"

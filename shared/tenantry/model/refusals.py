@@ -1,29 +1,72 @@
-"""How a refusal is told: in the words of the first time, for as long as it is the same refusal.
+"""How a refused write is told, in a condition and an Event: its reason, the API server's words, and the fix.
 
-The API server's own words may differ each time (a webhook's request id, a quota's use).  A condition that
-took them over would be written anew on every run, and where writing it is an event, for ever.
+The API server's own words may differ each time (a webhook's request id, a quota's use).  A condition that took them over would be
+written on every run, and where writing it is an event, for ever: a message about the same refusal stands as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
+from tenantry.model.duties import rights_file
 from tenantry.model.kinds import Object
-from tenantry.model.plan import Refusal
+from tenantry.model.plan import Cause, Refusal
+
+Fixes = Mapping[Cause, str]
+
+REASONS: Mapping[Cause, str] = {
+    "quota": "QuotaExceeded",
+    "admission": "AdmissionDenied",
+    "rights": "RightMissing",
+    "invalid": "InvalidConfiguration",
+}
+"""The reason of a condition that tells of nothing else."""
 
 
-def told_of(obj: Object, type_: str) -> str:
-    """The message of a condition, if it is about the object's current spec."""
+def fixes(
+    service: str,
+    *,
+    quota: str = "raise the ResourceQuota or delete what is not needed",
+    admission: str = "change the admission policy",
+    rights: str = "",
+    invalid: str = "correct the configuration that this object is made from",
+) -> Fixes:
+    """What mends a refusal, by its cause; ``service`` is the one whose rights are to be applied again."""
+    rights = rights or f"apply {rights_file(service)} again"
+    return {"quota": quota, "admission": admission, "rights": rights, "invalid": invalid}
+
+
+def first_of(refusals: Sequence[Refusal]) -> Refusal | None:
+    """The one that is told where only one is.  Writes of a stage end in any order, and what is told must not depend on it."""
+    return min(refusals, key=lambda each: (each.key, each.cause, each.message), default=None)
+
+
+def message_of(obj: Object, type_: str, reason: str = "", generation: int | None = None) -> str:
+    """The message of a condition; empty where it has another reason than the given one, or is of another generation."""
     found = find_condition(obj, type_) or {}
-    current = found.get("observedGeneration") == obj["metadata"].get("generation")
-    return str(found.get("message") or "") if current else ""
+    if reason and found.get("reason") != reason:
+        return ""
+    if generation is not None and found.get("observedGeneration") != generation:
+        return ""
+    return str(found.get("message") or "")
 
 
-def as_told(refusal: Refusal, told: str, separator: str, *, place: str = "") -> str:
-    """A refusal as one part of a message: as the message so far tells it, else in the server's words.
+def text_of(refusal: Refusal, known: Fixes, standing: str = "", *, place: str = "", separator: str = "") -> str:
+    """``<place>: <key> was refused: to fix it, <fix> (the API server says: <words>)``, as the message that stands has it.
 
-    The parts of a message are joined by the separator, which is taken out of the server's words.  ``place`` comes before it.
+    Args:
+        standing: the message of the condition as it is; it may be cut at its end.
+        place: what comes before.
+        separator: what joins the parts of a message that tells of several problems; it is taken out of the server's words.
     """
-    subject = (f"{place}: " if place else "") + f"{refusal.key} was refused ({refusal.cause}): "
-    words = " ".join(refusal.message.split()).replace(separator, ", ")[: limits.REFUSAL_CHARACTERS]
-    return next((part for part in told.split(separator) if part.startswith(subject)), subject + words)
+    begins = (
+        f"{place}: " if place else ""
+    ) + f"{refusal.key} was refused: to fix it, {known[refusal.cause]} (the API server says: "
+    for part in standing.split(separator) if separator else (standing,):
+        if part.startswith(begins):
+            return part
+    words = " ".join(refusal.message.split())
+    words = words.replace(separator, ", ") if separator else words
+    return f"{begins}{words[: limits.REFUSAL_CHARACTERS]})"

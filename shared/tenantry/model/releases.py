@@ -13,7 +13,6 @@ singleton     ``<namespace>-<releaseName>``   ``cattle-project-p-a-dummy``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +20,9 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from tenantry.model import limits
-from tenantry.model.config import DNS_LABEL, Chart, Config
+from tenantry.model.config import Chart, Config
 from tenantry.model.digest import Digest
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import OPERATED, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.model.projects import is_member
@@ -39,8 +39,6 @@ _LONGEST_ASKED = 253 + 1 + 48
 """Characters of the longest name of a ProjectHelmChart, a dash, and the longest releaseName of a configured chart."""
 
 _UPSTREAM_OWNER = ("objectset.rio.cattle.io/owner-namespace", "objectset.rio.cattle.io/owner-name")
-
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,8 +100,7 @@ def release_name_problem(name: str, config: Config) -> str:
             f"the release name {name} has {len(name)} characters and at most {RELEASE_NAME_LIMIT} fit into the name of the "
             "Job that runs Helm: choose a shorter name"
         )
-    pattern = DNS_LABEL if config.dedicated else _DNS_SUBDOMAIN
-    if not pattern.fullmatch(name):
+    if not (is_dns_label(name) if config.dedicated else is_dns_subdomain(name)):
         return f"the release name {name} cannot name a namespace: use lower-case letters, digits and dashes only"
     return ""
 
@@ -113,7 +110,7 @@ def is_release_name(name: str) -> bool:
 
     Who asks for one that is too long is told so (a-18).
     """
-    return len(name) <= _LONGEST_ASKED and _DNS_SUBDOMAIN.fullmatch(name) is not None
+    return is_dns_subdomain(name, _LONGEST_ASKED)
 
 
 def release_namespace(key: ChartKey, name: str, config: Config) -> str:

@@ -6,20 +6,11 @@ while it is still true the next sweep says it again.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import Any
-
 from tenantry.model import limits
+from tenantry.model.identifiers import digest
 from tenantry.model.kinds import EVENT, Object, key_of
 from tenantry.model.names import field_manager
 from tenantry.model.plan import Apply
-
-
-def digest(*parts: Any, length: int = 8) -> str:
-    """Lower-case characters that depend on all parts."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def warning_name(about: Object, reason: str, said: str) -> str:

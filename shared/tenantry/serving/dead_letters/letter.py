@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.identifiers import is_dns_label
 
 UNKNOWN = "unknown"
 """In place of a function that neither the address nor the event names."""
@@ -25,7 +25,6 @@ UNREADABLE = "unreadable"
 NO_REASON = "the broker passed no reason on"
 _REASON, _KEY, _ID = 200, 1024, 64
 _CUT, _REPLACED = "…", "\N{REPLACEMENT CHARACTER}"
-_FUNCTION = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SOURCE = "/tenantry/dead-letters"
 
 _OBJECT = {"apiversion": 317, "kind": 63, "namespace": 63, "name": 253}
@@ -89,7 +88,7 @@ class Letter:
             raise TypeError("not a dead letter")
         about = {name: clipped(document["about"][name], limit) for name, limit in _LIMITS.items() if name in document["about"]}
         function, key = document["function"], clipped(document["key"], _KEY)
-        if not isinstance(function, str) or not _FUNCTION.fullmatch(function) or not key:
+        if not isinstance(function, str) or not is_dns_label(function) or not key:
             raise ValueError("not a dead letter")
         return cls(
             function,
@@ -193,7 +192,7 @@ def _key(about: Mapping[str, str]) -> str:
 def _function(path: str, event: Event | None) -> str:
     extensions = event.extensions if event is not None else {}
     given = (path.strip("/"), *(extensions.get(name, "") for name in ("watch", "function", "resync")))
-    return next((name for name in given if _FUNCTION.fullmatch(name)), UNKNOWN)
+    return next((name for name in given if is_dns_label(name)), UNKNOWN)
 
 
 def _status(code: str) -> int:
