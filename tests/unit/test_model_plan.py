@@ -20,7 +20,6 @@ from tenantry.model.plan import (
     RemoveFinalizers,
     RemoveLabel,
     Write,
-    change_of,
 )
 
 US = field_manager("test")
@@ -62,7 +61,7 @@ def config_map(**data: str) -> Object:
 )
 def test_changes_are_what_would_be_written(write: Write, text: str | None) -> None:
     """A write over an object that is as it should be is no change; any other names verb, object and why."""
-    change = change_of(write, US)
+    change = write.change(US)
     assert (None if change is None else str(change)) == text
     assert change is None or change.key == write.key
 

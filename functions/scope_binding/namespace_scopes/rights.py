@@ -23,7 +23,7 @@ from scope_binding.namespace_scopes.projection import Grant, Projection, stale
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, labels_of
-from tenantry.model.plan import Apply, Delete, Notice, Plan, Write, change_of
+from tenantry.model.plan import Apply, Delete, Notice, Plan, Write
 
 
 def foreign(seen: Seen, made: Projection) -> dict[Place, Grant]:
@@ -75,7 +75,7 @@ def _member_plan(member: str, grants: list[Grant], blocked: list[Grant], leftove
     gone = [obj for obj in leftovers if obj not in replaced]
     granting = [*(_grant_plan(grant, seen) for grant in grants), *(_blocked_plan(grant, seen) for grant in blocked)]
     writes = [*(write for plan in granting for write in plan.writes()), *_deletions(leftovers)]
-    changed = next((write for write in writes if change_of(write, MANAGER) is not None), None)
+    changed = next((write for write in writes if write.change(MANAGER) is not None), None)
     if changed is None:
         return Plan()
     told = _told(member, [*grants, *blocked], {grant.place for grant in blocked}, seen)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import (
@@ -47,7 +48,7 @@ from tenantry.model.plan import (
     Refusal,
     RemoveFinalizers,
     RemoveLabel,
-    change_of,
+    Write,
 )
 from tenantry.model.pointer import pointer
 
@@ -85,6 +86,13 @@ class Writer:
         self._function = function
         self._on_write = on_write
         self._shared = Shared()
+        self._by: Mapping[type[Write], Callable[[Any], Awaitable[Object]]] = {
+            Delete: self._delete,
+            RemoveLabel: self._remove_label,
+            RemoveFinalizers: self._remove_finalizers,
+            Edit: self._edit,
+            PutBack: self._put_back,
+        }
 
     async def write(self, plan: Plan, gate: asyncio.Semaphore | None = None) -> Outcome:
         """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole.
@@ -95,7 +103,7 @@ class Writer:
         for stage in plan.stages:
             within = [item for item in stage if isinstance(item, Plan)]
             writes = [item for item in stage if not isinstance(item, Plan)]
-            changes = [change for item in writes if (change := change_of(item, self._api.field_manager)) is not None]
+            changes = [change for item in writes if (change := item.change(self._api.field_manager)) is not None]
             if len(changes) == 1 and not within:
                 await self._attempt(changes[0], outcome, gate)
             elif changes or within:
@@ -143,27 +151,7 @@ class Writer:
         early = isinstance(write, Apply) and bool(write.subresource)
         if early and write.notice is not None:
             await self._announce(write.notice)
-        if isinstance(write, Delete):
-            metadata = write.live["metadata"]
-            await self._api.delete(
-                write.kind,
-                metadata["name"],
-                metadata.get("namespace", ""),
-                uid=metadata["uid"],
-                resource_version=metadata["resourceVersion"],
-                propagation=write.propagation,
-            )
-            stored = write.live
-        elif isinstance(write, PutBack):
-            stored = await self._put_back(write)
-        elif isinstance(write, RemoveLabel):
-            stored = await self._remove_label(write)
-        elif isinstance(write, RemoveFinalizers):
-            stored = await self._remove_finalizers(write)
-        elif isinstance(write, Edit):
-            stored = await self._edit(write)
-        else:
-            stored = await self._apply(write, change)
+        stored = await (self._apply(write, change) if isinstance(write, Apply) else self._by[type(write)](write))
         telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
         log.info("%s", change)
         if self._on_write is not None:
@@ -189,6 +177,13 @@ class Writer:
             telemetry.futile_writes.add(1, {"function": self._function, "kind": change.key.kind})
             log.warning("the write changed nothing: %s", change)
         return stored
+
+    async def _delete(self, write: Delete) -> Object:
+        metadata = write.live["metadata"]
+        where = metadata["name"], metadata.get("namespace", "")
+        seen = {"uid": metadata["uid"], "resource_version": metadata["resourceVersion"]}
+        await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
+        return write.live
 
     async def _holds(self, guard: Guard) -> bool:
         """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""

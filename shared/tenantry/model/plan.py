@@ -69,74 +69,91 @@ class Apply:
         """The object's key."""
         return key_of(self.wanted)
 
+    def change(self, manager: str) -> Change | None:
+        """What of it is really needed, under this field manager where the write names none; None: nothing."""
+        why = difference(self.wanted, self.live, manager=self.manager or manager, subresource=self.subresource)
+        if why is None:
+            return None
+        return Change("status" if self.subresource else "create" if why.created else "update", self, why)
+
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class _OfLive:
+    """A write to an object that is there."""
+
+    kind: Kind
+    live: Object
+
+    @property
+    def key(self) -> Key:
+        """The object's key."""
+        return key_of(self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(_OfLive):
     """Delete exactly the object and state that was observed (uid and resourceVersion).
 
     With ``Foreground`` it stays, terminating, until what it owns is gone.
     """
 
-    kind: Kind
-    live: Object
     notice: Notice | None = None
     propagation: Propagation = "Background"
     guard: Guard | None = None
 
-    @property
-    def key(self) -> Key:
-        """The object's key."""
-        return key_of(self.live)
+    def change(self, manager: str) -> Change | None:
+        """A deletion, always."""
+        del manager
+        return Change("delete", self)
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveLabel:
+class RemoveLabel(_OfLive):
     """Take one label off somebody's object, whoever put it there; nothing when it is not there."""
 
-    kind: Kind
-    live: Object
     label: str
     notice: Notice | None = None
 
-    @property
-    def key(self) -> Key:
-        """The object's key."""
-        return key_of(self.live)
+    def change(self, manager: str) -> Change | None:
+        """An update, where the label is there."""
+        del manager
+        if self.label not in labels_of(self.live):
+            return None
+        return Change("update", self, Difference(given_up=(f"metadata.labels[{self.label}]",)))
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveFinalizers:
+class RemoveFinalizers(_OfLive):
     """Take finalizers off an object, whoever put them there; nothing when none of them is there.
 
     An apply only gives up a finalizer of ours; those of a system that is gone, or that came with a backup, need this.
     """
 
-    kind: Kind
-    live: Object
     finalizers: tuple[str, ...]
     notice: Notice | None = None
 
-    @property
-    def key(self) -> Key:
-        """The object's key."""
-        return key_of(self.live)
+    def change(self, manager: str) -> Change | None:
+        """An update, where one of them is there."""
+        del manager
+        found = [name for name in self.live["metadata"].get("finalizers") or () if name in self.finalizers]
+        lost = tuple(f"metadata.finalizers[{name}]" for name in found)
+        return Change("update", self, Difference(given_up=lost)) if lost else None
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(_OfLive):
     """Change places of somebody's object that an apply cannot own: JSON patch operations (RFC 6902) on exactly the
     object and state that was observed; nothing without operations.
     """
 
-    kind: Kind
-    live: Object
     operations: tuple[Mapping[str, Any], ...]
     notice: Notice | None = None
 
-    @property
-    def key(self) -> Key:
-        """The object's key."""
-        return key_of(self.live)
+    def change(self, manager: str) -> Change | None:
+        """An update of the places that the operations name."""
+        del manager
+        paths = dict.fromkeys(str(step["path"]) for step in self.operations if step["op"] != "test")
+        return Change("update", self, Difference(changed=tuple(paths))) if paths else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +176,14 @@ class PutBack:
     def key(self) -> Key:
         """The object's key."""
         return key_of(self.body)
+
+    def change(self, manager: str) -> Change | None:
+        """A creation, or an update where fields differ or are ours."""
+        if self.live is None:
+            return Change("create", self, Difference(created=True))
+        if not self.fields and not entries_of(self.live, manager):
+            return None
+        return Change("update", self, Difference(changed=self.fields))
 
 
 Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit | PutBack
@@ -218,36 +243,7 @@ class Plan:
 
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""
-        return [change for write in self.writes() if (change := change_of(write, manager)) is not None]
+        return [change for write in self.writes() if (change := write.change(manager)) is not None]
 
 
 NOTHING = Plan()
-
-
-def change_of(write: Write, manager: str) -> Change | None:
-    """The change that a write makes, or None when the object is as it should be."""
-    if isinstance(write, Delete):
-        return Change("delete", write)
-    if isinstance(write, RemoveLabel):
-        if write.label not in labels_of(write.live):
-            return None
-        return Change("update", write, Difference(given_up=(f"metadata.labels[{write.label}]",)))
-    if isinstance(write, Edit):
-        paths = dict.fromkeys(str(step["path"]) for step in write.operations if step["op"] != "test")
-        return Change("update", write, Difference(changed=tuple(paths))) if paths else None
-    if isinstance(write, RemoveFinalizers):
-        found = [name for name in write.live["metadata"].get("finalizers") or () if name in write.finalizers]
-        lost = tuple(f"metadata.finalizers[{name}]" for name in found)
-        return Change("update", write, Difference(given_up=lost)) if lost else None
-    if isinstance(write, PutBack):
-        if write.live is None:
-            return Change("create", write, Difference(created=True))
-        if not write.fields and not entries_of(write.live, manager):
-            return None
-        return Change("update", write, Difference(changed=write.fields))
-    why = difference(write.wanted, write.live, manager=write.manager or manager, subresource=write.subresource)
-    if why is None:
-        return None
-    if write.subresource:
-        return Change("status", write, why)
-    return Change("create" if why.created else "update", write, why)

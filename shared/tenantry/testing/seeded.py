@@ -180,17 +180,16 @@ def forget_the_old_project_early() -> None:
 @bug()
 def write_on_every_run() -> None:
     """The time of the last look is kept on the object."""
-    from tenantry.model import plan as module
+    from tenantry.model.plan import Apply
 
-    change_of = module.change_of
+    change = Apply.change
 
-    def stamped(write: Any, manager: str) -> Any:
-        if isinstance(write, module.Apply) and write.live is not None and "annotations" in write.wanted["metadata"]:
-            write.wanted["metadata"]["annotations"]["tenantry.dev/seen"] = str(time.time())
-        return change_of(write, manager)
+    def stamped(self: Apply, manager: str) -> Any:
+        if self.live is not None and "annotations" in self.wanted["metadata"]:
+            self.wanted["metadata"]["annotations"]["tenantry.dev/seen"] = str(time.time())
+        return change(self, manager)
 
-    import_all()
-    in_all("change_of", stamped)
+    Apply.change = stamped  # type: ignore[method-assign]
 
 
 @bug("namespace-registration")
