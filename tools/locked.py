@@ -18,7 +18,20 @@ IMAGE_LOCK = ROOT / "requirements-image.lock"
 BUILD_LOCK = ROOT / "requirements-build.lock"
 
 ALLOWED = frozenset(
-    {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib"}
+    {
+        "0BSD",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "ISC",
+        "MIT",
+        "MIT-0",
+        "MPL-2.0",
+        "PSF-2.0",
+        "Python-2.0",
+        "Unlicense",
+        "Zlib",
+    }
 )
 """Licences of packages that may be locked: free, and without conditions on what is linked or shipped with them."""
 

@@ -96,7 +96,9 @@ async def test_the_right_is_needed_and_its_want_is_told(scopes: Knative, scoping
     try:
         await scoping.template(test, role(test))
         await scoping.instance(test, test, namespaces=["default"])
-        told = await scoping.says(SCOPE_TEMPLATE, test, "Templated", "TemplatingFailed", "was refused (rights)")
+        told = await scoping.says(
+            SCOPE_TEMPLATE, test, "Templated", "TemplatingFailed", "apply knative/scope-binding/rights.yaml again"
+        )
         assert "blockOwnerDeletion" in told["message"]
         assert await scoping.bound(test) == {}
     finally:
