@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from scope_binding.namespace_scopes import NamespaceScopes
 from scope_binding.olm import Olm
 from scope_binding.scopes import Scopes
-from tenantry.engine import Units
-from tenantry.engine.unit import Unit
+from tenantry.engine import Unit, Units
 from tenantry.serving import Function, Settings
 
 
 def _units(settings: Settings) -> Units:
-    units: dict[str, Unit[Any]] = {
+    units: dict[str, Unit] = {
         "scopes": Scopes(),
         "namespace-scopes": NamespaceScopes(settings.config),
         "olm": Olm(enabled=settings.config.scope_binding.olm.enabled),

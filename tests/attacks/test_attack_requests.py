@@ -33,7 +33,7 @@ UNITS = {
     },
     AGGREGATION: {"projects": ["release/{home}/{release}", "release/{release}/{release}", "release/kube-system/{release}"]},
     SCOPES: {
-        "scopes": ["ScopeTemplate.operators.coreos.com/{release}", "ScopeInstance.operators.coreos.com/{release}@{home}"],
+        "scopes": ["ScopeTemplate.operators.coreos.com/{release}", "ScopeInNamespace.operators.coreos.com/{home}/{release}"],
         "namespace-scopes": ["namespace/{home}", "namespace/kube-system"],
         "olm": ["csv/{home}/x", "csv/kube-system/x"],
     },

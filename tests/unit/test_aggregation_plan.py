@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, place_of_owner, places_of, winner
+from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, places_of, winner
 from rbac_aggregation.projects.plan import (
     MANAGER,
     Release,
@@ -218,14 +218,12 @@ def test_a_condition_is_taken_back() -> None:
 
 
 def test_names_tell_places() -> None:
-    """A ProjectHelmChart's key tells its place, a release's name who may ask for it, an owner its place."""
+    """A ProjectHelmChart's key tells its place, a release's name who may ask for it."""
     assert places_of(HOME, "demo", CONFIG) == [PLACE]
     assert places_of("default", "demo", CONFIG) == []
     assert places_of(HOME, "x" * 60, CONFIG) == []
     assert askers(PLACE, CONFIG) == [("", "demo")]
     assert askers(Place("x", "x"), CONFIG) == []
-    assert place_of_owner("release/demo-dummy/demo-dummy") == PLACE
-    assert [place_of_owner(text) for text in ("release/x", "release/../x", "project/a", "release/a/B")] == [None] * 4
 
 
 def home(project: str) -> Object:

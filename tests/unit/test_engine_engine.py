@@ -19,7 +19,7 @@ from tenantry.api.errors import KindNotServed, TransientError
 from tenantry.engine import Engine, Verdict, engine
 from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot
 from tenantry.engine.request import MalformedRequest
-from tenantry.engine.unit import EVERY
+from tenantry.engine.unit import EVERY, Handler, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object
@@ -40,7 +40,7 @@ class Stub:
 class Still:
     """A unit that writes nothing: owners by key, and what happens when one is observed live."""
 
-    stages: Sequence[Sequence[str]] = (("o/1",),)
+    stages: Sequence[Sequence[Any]] = (("o/1",),)
     act: Callable[[str, Reader], Awaitable[None]] | None = None
     due: frozenset[str] = frozenset()
     name: str = "still"
@@ -53,22 +53,19 @@ class Still:
     active: int = 0
     most: int = 0
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    @property
+    def handlers(self) -> Mapping[str, Handler[Any]]:
+        """Return the one handler, which hands everything on to here."""
+        return dict.fromkeys("op", Ran(self))
+
+    def accepts(self, owner: Owner) -> bool:
+        """Return whether the owner is of our form."""
+        return owner.type == "o"
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """Return the stages; the object that woke us counts as read."""
         reader.known[key] = OBJECT
-        return self.stages
-
-    def accepts(self, owner: str) -> bool:
-        """Return whether the owner is of our form."""
-        return owner.startswith("o/")
-
-    def pause_s(self, owner: str) -> float:
-        """Return the pause."""
-        return self.pause
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Note how the run ended."""
-        self.endings.append((owner, succeeded))
+        return EVERY if self.stages is EVERY else [[owned(text) for text in stage] for stage in self.stages]
 
     async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
         """Note the run; a snapshot only says who is due."""
@@ -99,9 +96,40 @@ class Still:
         """Return no lists."""
         return []
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Return every owner of every stage."""
-        return [owner for stage in self.stages for owner in stage]
+        return [owned(text) for stage in self.stages for text in stage]
+
+
+def owned(text: str) -> Owner:
+    """Return the owner of a text."""
+    found = Owner.parse(text)
+    assert found is not None
+    return found
+
+
+class Ran(Handler[tuple[str, bool]]):
+    """The handler of a unit that looks after its owners itself."""
+
+    def __init__(self, unit: Still) -> None:
+        self._unit = unit
+        self.pause_s = unit.pause
+
+    async def observe(self, owner: Owner, reader: Reader) -> tuple[str, bool]:
+        """Hand it on."""
+        return await self._unit.observe(str(owner), reader)
+
+    def plan(self, observed: tuple[str, bool]) -> Plan:
+        """Hand it on."""
+        return self._unit.plan(observed)
+
+    def report(self, observed: tuple[str, bool], refusals: Sequence[Refusal]) -> Plan:
+        """Hand it on."""
+        return self._unit.report(observed, refusals)
+
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """Note how the run ended."""
+        self._unit.endings.append((str(owner), succeeded))
 
 
 def make(*units: Still, **options: Any) -> Engine:
@@ -274,7 +302,7 @@ async def test_a_unit_that_cannot_look_keeps_no_other_back(error: Exception, sta
     """The event's verdict is the worst, and the other units have looked, whether they come before or after."""
 
     class Broken(Still):
-        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
             raise error
 
     others = Still(name="before"), Still(name="after")
@@ -286,7 +314,7 @@ async def test_failures_to_find_owners() -> None:
     """When the API server cannot say whom an event concerns, the event is tried again."""
 
     class Deaf(Still):
-        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
             raise TransientError("away")
 
     assert await make(Deaf()).handle(look()) == Verdict(503, "TransientError")
@@ -452,13 +480,13 @@ class Wide(Still):
     sweeps: int = 0
     all_owners: tuple[str, ...] = MANY
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """``all`` concerns everybody, else the owner of that name."""
-        return EVERY if key.name == "all" else ((f"o/{key.name}",),)
+        return EVERY if key.name == "all" else ((Owner("o", key.name),),)
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         self.sweeps += 1
-        return self.all_owners
+        return [owned(text) for text in self.all_owners]
 
 
 async def test_a_key_that_concerns_everybody_is_planned_from_a_snapshot() -> None:
@@ -597,7 +625,7 @@ async def test_everybody_is_tried_again_when_the_lists_cannot_be_read() -> None:
     """A snapshot that cannot be taken is a transient failure of the event."""
 
     class Deaf(Wide):
-        async def sweep(self, reader: Reader) -> Sequence[str]:
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
             raise TransientError("away")
 
     assert await make(Deaf()).handle(look("all")) == Verdict(503, "TransientError")
@@ -709,7 +737,7 @@ async def test_a_sweep_that_cannot_read() -> None:
     """A snapshot that cannot be taken fails the sweep, which is tried again."""
 
     class Deaf(Still):
-        async def sweep(self, reader: Reader) -> Sequence[str]:
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
             raise TransientError("away")
 
     assert await make(Deaf()).handle(sweep()) == Verdict(503, "TransientError")
@@ -721,7 +749,7 @@ async def test_one_unit_that_cannot_be_swept_stops_no_other(error: Exception, st
     go = asyncio.Event()
 
     class Broken(Still):
-        async def sweep(self, reader: Reader) -> Sequence[str]:
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
             raise error
 
     async def act(owner: str, reader: Reader) -> None:
@@ -742,7 +770,7 @@ async def test_sweeps_are_joined() -> None:
     go = asyncio.Event()
 
     class Slow(Wide):
-        async def sweep(self, reader: Reader) -> Sequence[str]:
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
             found = await super().sweep(reader)
             await go.wait()
             return found
@@ -765,7 +793,7 @@ async def test_a_sweep_ends_with_its_deadline() -> None:
     ended: list[str] = []
 
     class Slow(Still):
-        async def sweep(self, reader: Reader) -> Sequence[str]:
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
             try:
                 await go.wait()
             finally:
@@ -832,7 +860,7 @@ class Few(Stub):
 class WholeKind(Still):
     """Finds its owners by all ConfigMaps that there are; its run asks for some of them."""
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         await reader.all_shared(CONFIG_MAP, 3)
         return await super().owners(key, hint, reader)
 

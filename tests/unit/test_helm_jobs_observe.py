@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import owning
 import pytest
 
 from release_provisioning.jobs import manifest
@@ -148,8 +149,8 @@ async def test_a_first_installation_and_a_sweep_wait_for_nothing() -> None:
 )
 async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
     """By the label, where the name is the one that we give."""
-    assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, name))))) == [f"chart/{SYSTEM}/demo"]
-    assert await Jobs(CONFIG).sweep(Reader(cast(Api, Objects(made(kind, "another"))))) == []
+    assert await owning.sweep(Jobs(CONFIG), Reader(cast(Api, Objects(made(kind, name))))) == [f"chart/{SYSTEM}/demo"]
+    assert await owning.sweep(Jobs(CONFIG), Reader(cast(Api, Objects(made(kind, "another"))))) == []
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,8 @@ async def test_a_sweep_finds_every_binding(enabled: bool, chart: Object | None, 
     there = [binding] if chart is None else [binding, {**chart_with(0), "spec": {"chart": "tiny", **chart}}]
     jobs = Jobs(config)
 
-    assert await jobs.sweep(Reader(cast(Api, Objects(*there)))) == owners
-    assert all(jobs.accepts(owner) for owner in owners)
+    assert await owning.sweep(jobs, Reader(cast(Api, Objects(*there)))) == owners
+    assert all(owning.accepts(jobs, owner) for owner in owners)
 
 
 async def test_rights_are_read_before_the_jobs_that_need_them() -> None:
@@ -260,11 +261,11 @@ async def test_a_sweep_over_large_helm_charts_keeps_few_and_finds_them_as_they_a
     api = Sized(*charts, *secrets[1:], other)
     jobs = Jobs(CONFIG)
     snapshot = await Snapshot.take(cast(Api, api), jobs.prefetch())
-    assert list(await jobs.sweep(snapshot)) == [f"chart/{SYSTEM}/{name}" for name in names]
+    assert list(await owning.sweep(jobs, snapshot)) == [f"chart/{SYSTEM}/{name}" for name in names]
     kept = await snapshot.list(HELM_CHART, SYSTEM)
     assert [isinstance(each, LeftOut) for each in kept] == [False, False, True, True]
     for name, is_as_wanted in zip(names, (False, True, True, True), strict=True):
-        seen = await jobs.observe(f"chart/{SYSTEM}/{name}", snapshot)
+        seen = await owning.observe(jobs, f"chart/{SYSTEM}/{name}", snapshot)
         assert isinstance(seen, Seen)
         assert seen.chart is not None
         assert seen.chart["spec"]["valuesContent"] == text

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
+import owning
 import pytest
 from chart_objects import (
     ARCHIVE,
@@ -659,9 +660,9 @@ async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatc
     jobs, shelf = Jobs(config(quietSeconds=0)), Shelf(of, install_of(chart() if changed else of))
     for module, name in ((manifest, "install_job"), (plan, "_bad_archive"), (plan, "load_yaml")):
         counted(module, name)
-    observed = await jobs.observe(f"chart/{SYSTEM}/demo", shelf)
-    jobs.plan(observed)
-    jobs.report(observed, ())
+    observed = await owning.observe(jobs, f"chart/{SYSTEM}/demo", shelf)
+    owning.handler(jobs, "chart/x/y").plan(observed)
+    owning.handler(jobs, "chart/x/y").report(observed, ())
 
     assert calls == ({"install_job": 1, "_bad_archive": 1, "load_yaml": 1} if changed else {"install_job": 1})
 
@@ -678,7 +679,7 @@ async def test_what_takes_long_is_worked_out_once_for_plan_and_report(monkeypatc
 )
 def test_owners_are_charts_of_the_system_namespace(owner: str, ours: bool) -> None:
     """A request may name only HelmCharts of the system namespace."""
-    assert Jobs(config()).accepts(owner) is ours
+    assert owning.accepts(Jobs(config()), owner) is ours
 
 
 async def test_secrets_with_values_are_read_together() -> None:
@@ -689,7 +690,7 @@ async def test_secrets_with_values_are_read_together() -> None:
         stored({"kind": "Secret", "metadata": {"name": names[1]}}),
     )
     shelf.objects["HelmChartConfig", "demo"] = further(valuesSecrets=[{"name": name, "keys": ["a"]} for name in names[:2]])
-    observed = await Jobs(config()).observe(f"chart/{SYSTEM}/demo", shelf)
+    observed = await owning.observe(Jobs(config()), f"chart/{SYSTEM}/demo", shelf)
 
     assert list(observed.secrets) == names
     assert [name for name, found in observed.secrets.items() if found is not None] == [names[1]]
@@ -707,13 +708,13 @@ async def test_crd_is_read_once_per_sweep() -> None:
     }
     jobs, owner = Jobs(config()), f"chart/{SYSTEM}/demo"
     before, during, after = (Shelf(chart(), crd) for _ in range(3))
-    assert (await jobs.observe(owner, before)).plain is True
-    met, owners = await asyncio.gather(jobs.observe(owner, before), jobs.sweep(during))
-    seen_after = await asyncio.gather(*(jobs.observe(owner, after) for _ in range(3)))
+    assert (await owning.observe(jobs, owner, before)).plain is True
+    met, owners = await asyncio.gather(owning.observe(jobs, owner, before), owning.sweep(jobs, during))
+    seen_after = await asyncio.gather(*(owning.observe(jobs, owner, after) for _ in range(3)))
 
     assert owners == [owner]
     assert [found.plain for found in (met, *seen_after)] == [True] * 4
     reads = [shelf.reads["CustomResourceDefinition helmcharts.helm.cattle.io"] for shelf in (before, during, after)]
     assert reads == [1, 1, 0]
     del before.objects["HelmChart", "demo"]
-    assert await jobs.sweep(before) == []
+    assert await owning.sweep(jobs, before) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import owning
 import pytest
 from scope_objects import ROLES, declared, stored
 
@@ -64,7 +65,7 @@ async def test_the_last_binding_of_an_instance_that_is_gone_has_its_template_loo
 ) -> None:
     """The garbage collector took a binding: the ClusterRole that waited for it may go, unless an instance names the template."""
     server = Server(TEMPLATE, CLUSTER, *others)
-    assert [*await Scopes().owners(key_of(BINDING), labels_of(BINDING), server.reader())] == owners
+    assert [*await owning.owners(Scopes(), key_of(BINDING), labels_of(BINDING), server.reader())] == owners
 
 
 @pytest.mark.parametrize(
@@ -78,9 +79,9 @@ async def test_the_last_binding_of_an_instance_that_is_gone_has_its_template_loo
 async def test_what_is_left_and_may_not_be_deleted_is_told_where_it_stands(owner: str, left: Object, namespace: str) -> None:
     """Nobody declares it and its deletion is refused: it has a Warning, once, whatever the words."""
     unit, server = Scopes(), Server(left)
-    seen = await unit.observe(owner, server.reader())
-    assert [write.key for write in unit.plan(seen).writes()] == [key_of(left)]
-    (warning,) = unit.report(seen, [Refusal(key_of(left), "rights", "forbidden 1")]).writes()
+    seen = await owning.observe(unit, owner, server.reader())
+    assert [write.key for write in owning.handler(unit, owner).plan(seen).writes()] == [key_of(left)]
+    (warning,) = owning.handler(unit, owner).report(seen, [Refusal(key_of(left), "rights", "forbidden 1")]).writes()
     assert isinstance(warning, Apply)
     told = warning.wanted
     assert (told["reason"], told["metadata"]["namespace"], told["regarding"]["name"]) == (
@@ -89,10 +90,10 @@ async def test_what_is_left_and_may_not_be_deleted_is_told_where_it_stands(owner
         left["metadata"]["name"],
     )
     assert "deleted: forbidden 1. To fix it, apply knative/scope-binding/rights.yaml again" in told["note"]
-    assert list(unit.report(seen, []).writes()) == []
+    assert list(owning.handler(unit, owner).report(seen, []).writes()) == []
     server.objects[key_of(told)] = stored(told)
-    seen = await unit.observe(owner, server.reader())
-    assert list(unit.report(seen, [Refusal(key_of(left), "rights", "forbidden 2")]).writes()) == []
+    seen = await owning.observe(unit, owner, server.reader())
+    assert list(owning.handler(unit, owner).report(seen, [Refusal(key_of(left), "rights", "forbidden 2")]).writes()) == []
 
 
 async def test_of_many_the_first_few_are_told() -> None:

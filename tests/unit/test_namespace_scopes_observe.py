@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import owning
 import pytest
 
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels
@@ -147,4 +148,4 @@ async def test_who_may_want_a_right_looks_before_who_its_label_names() -> None:
     server = Server(f"{NAMESPACE.kind} t1", there=True, read=0)
     key = key_of(given(ROLE_BINDING))
     for said, stages in (("drifted", [["namespace/ops"], ["namespace/drifted"]]), ("ops", [["namespace/ops"]])):
-        assert await NamespaceScopes(Config()).owners(key, {FROM_LABEL: said}, Reader(cast(Api, server))) == stages
+        assert await owning.owners(NamespaceScopes(Config()), key, {FROM_LABEL: said}, Reader(cast(Api, server))) == stages

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+import owning
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -255,10 +256,10 @@ async def test_a_filling_is_looked_at_again() -> None:
     api, rules = cast(Api, server), [rule("secrets", "get")]
 
     async def looked(reader: Reader | None = None) -> Seen:
-        return (await unit.observe("namespace/ops", reader or Reader(api))).seen
+        return (await owning.observe(unit, "namespace/ops", reader or Reader(api))).seen
 
     def known() -> dict[Place, Any]:
-        return unit._filled.get("namespace/ops", {})
+        return unit._homes._filled.get("ops", {})
 
     summary: Place = ("t1", SUMMARY)
     first = await looked()
@@ -293,14 +294,14 @@ async def test_bindings_of_any_name_are_looked_at_where_something_is_held_up() -
         ([f"t2/{NAME}: failed to update from namespace ops", "t1/r: insufficient permissions", "t1: not authorized"], []),
     ):
         server.put(scope(unprojectedRoles=told))
-        assert await unit.owners(key, {}, Reader(cast(Api, server))) == owners
+        assert await owning.owners(unit, key, {}, Reader(cast(Api, server))) == owners
 
 
 async def test_a_home_that_is_replaced_meanwhile_is_noticed() -> None:
     """The uid of home is an input of the decision: a run that gave to another one looks again."""
     server = Server()
     reader = Reader(cast(Api, server))
-    await NamespaceScopes(Config()).observe("namespace/ops", reader)
+    await owning.observe(NamespaceScopes(Config()), "namespace/ops", reader)
     assert await reader.unchanged()
     server.objects[Key(NAMESPACE.api_version, "Namespace", "", "ops")]["metadata"]["uid"] = "another"
     assert not await reader.unchanged()

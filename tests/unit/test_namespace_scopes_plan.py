@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import owning
 import pytest
 
 from scope_binding.namespace_scopes import plan
@@ -253,7 +254,7 @@ def test_configuration_chooses_the_projection() -> None:
 def test_only_namespaces_are_owners() -> None:
     """A request by event can name only well-formed owners."""
     unit = NamespaceScopes(Config())
-    assert [unit.accepts(owner) for owner in ("namespace/ops", "namespace/", "namespace/A b", "role/ops")] == [
+    assert [owning.accepts(unit, owner) for owner in ("namespace/ops", "namespace/", "namespace/A b", "role/ops")] == [
         True,
         False,
         False,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import owning
 import pytest
 from scope_objects import stored
 
@@ -189,7 +190,10 @@ async def test_switched_off_everything_is_taken_back() -> None:
     seen = made(version())
     assert taken_back(seen, enabled=False) == ALL_OF_IT
     assert reasons(replace(seen, groups=(group(), group("second"))), enabled=False) == []
-    assert [write.kind for write in Olm(enabled=False).plan(seen).writes()] == [SCOPE_INSTANCE, SCOPE_TEMPLATE] * 2
+    assert [write.kind for write in owning.handler(Olm(enabled=False), "csv/x/y").plan(seen).writes()] == [
+        SCOPE_INSTANCE,
+        SCOPE_TEMPLATE,
+    ] * 2
 
 
 class Left:
@@ -213,8 +217,8 @@ async def test_a_sweep_finds_what_a_lost_event_left(name: str) -> None:
     unit, server = Olm(enabled=True), cast(Api, Left(version(name)))
     gone = [
         write.kind.kind
-        for owner in await unit.sweep(Reader(server))
-        for write in unit.plan(await unit.observe(owner, Reader(server))).writes()
+        for owner in await owning.sweep(unit, Reader(server))
+        for write in owning.handler(unit, "csv/x/y").plan(await owning.observe(unit, owner, Reader(server))).writes()
     ]
     assert sorted(gone) == ALL_OF_IT
 
@@ -244,7 +248,7 @@ class Behind(Left):
 async def test_one_read_of_before_takes_nothing_away(stale: Kind) -> None:
     """Where the declarations seem to be gone they are read once more, and what stands stays."""
     seen = version()
-    observed = await Olm(enabled=True).observe("csv/ops/my-op.v1", Reader(cast(Api, Behind(seen, {stale: []}))))
+    observed = await owning.observe(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, Behind(seen, {stale: []}))))
     assert plan_csv(observed, enabled=True).changes(MANAGER) == []
 
 
@@ -255,7 +259,7 @@ async def test_one_read_of_before_gives_nothing() -> None:
     before["metadata"] |= {"uid": "g", "resourceVersion": "1"}
     server = Behind(out, {OPERATOR_GROUP: [before]})
     server._found |= {SCOPE_TEMPLATE: [], SCOPE_INSTANCE: []}
-    observed = await Olm(enabled=True).observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
+    observed = await owning.observe(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, server)))
     assert plan_csv(observed, enabled=True).changes(MANAGER) == []
 
 
@@ -287,9 +291,9 @@ async def test_that_olm_is_gone_is_believed_when_discovery_says_so(kind: Kind) -
     """One answer that a kind is not served takes nothing away while discovery knows it: the run fails and is tried again."""
     unit, owner = Olm(enabled=True), "csv/ops/my-op.v1"
     with pytest.raises(KindNotServed):
-        await unit.observe(owner, Reader(cast(Api, Unserved(version(), kind, known=True))))
-    gone = await unit.observe(owner, Reader(cast(Api, Unserved(version(), kind, known=False))))
-    assert sorted(write.kind.kind for write in unit.plan(gone).writes()) == ALL_OF_IT
+        await owning.observe(unit, owner, Reader(cast(Api, Unserved(version(), kind, known=True))))
+    gone = await owning.observe(unit, owner, Reader(cast(Api, Unserved(version(), kind, known=False))))
+    assert sorted(write.kind.kind for write in owning.handler(unit, "csv/x/y").plan(gone).writes()) == ALL_OF_IT
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -304,15 +308,17 @@ async def test_a_sweep_believes_discovery_too(known: bool) -> None:
 async def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
     """Without its ClusterServiceVersion, what could not be deleted has a Warning of its own, once, whatever the words."""
     unit, server = Olm(enabled=True), Left(version())
-    seen = await unit.observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
+    seen = await owning.observe(unit, "csv/ops/my-op.v1", Reader(cast(Api, server)))
     assert len(seen.leftovers.objects) == 4
-    about = key_of(next(iter(unit.plan(seen).writes())).live or {})
+    about = key_of(next(iter(owning.handler(unit, "csv/x/y").plan(seen).writes())).live or {})
     refusals = [Refusal(about, "rights", words) for words in ("forbidden 1", "forbidden 2")]
-    (event,) = (write.wanted for write in unit.report(seen, refusals[:1]).writes() if isinstance(write, Apply))
+    (event,) = (
+        write.wanted for write in owning.handler(unit, "csv/x/y").report(seen, refusals[:1]).writes() if isinstance(write, Apply)
+    )
     assert (event["metadata"]["namespace"], event["regarding"]["name"]) == ("default", about.name)
     server._found[EVENT] = [stored(event)]
-    told = await unit.observe("csv/ops/my-op.v1", Reader(cast(Api, server)))
-    assert list(unit.report(told, refusals[1:]).writes()) == []
+    told = await owning.observe(unit, "csv/ops/my-op.v1", Reader(cast(Api, server)))
+    assert list(owning.handler(unit, "csv/x/y").report(told, refusals[1:]).writes()) == []
 
 
 def test_an_owner_label_that_drifted_is_put_back() -> None:

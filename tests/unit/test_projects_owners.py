@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import owning
 import pytest
 
 from namespace_registration.projects import Projects
@@ -78,7 +79,7 @@ async def owners(found: Object | None, hint: dict[str, str] | None = None, name:
     """Return the owners that an event about a namespace touches."""
     reader = Fixed() if found is None else Fixed(found)
     name = name if found is None else found["metadata"]["name"]
-    return await UNIT.owners(key(NAMESPACE, name), hint or {}, reader)
+    return await owning.owners(UNIT, key(NAMESPACE, name), hint or {}, reader)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ async def test_live_labels_come_before_the_hint() -> None:
 async def test_whom_an_object_inside_touches(touched: Key, stages: Sequence[Sequence[str]]) -> None:
     """Our objects in registration namespaces touch their project, without a single read."""
     reader = Fixed()
-    assert [list(stage) for stage in await UNIT.owners(touched, {}, reader)] == stages
+    assert [list(stage) for stage in await owning.owners(UNIT, touched, {}, reader)] == stages
     assert reader.asked == []
 
 
@@ -185,7 +186,7 @@ async def test_whom_an_object_inside_touches(touched: Key, stages: Sequence[Sequ
 )
 async def test_whom_an_event_touches_in_single_namespace_mode(touched: Key, concerned: bool) -> None:
     """Only the system namespace and the charts' ConfigMaps in it."""
-    found = await SINGLE.owners(touched, {LABEL: "p-a", PROJECT_ID: "p-b"}, Fixed())
+    found = await owning.owners(SINGLE, touched, {LABEL: "p-a", PROJECT_ID: "p-b"}, Fixed())
     assert [list(stage) for stage in found] == ([["system/cattle-helm-system"]] if concerned else [])
 
 
@@ -214,19 +215,19 @@ async def test_whom_an_event_touches_in_single_namespace_mode(touched: Key, conc
 )
 def test_owners_that_a_request_may_name(owner: str, with_projects: bool, single: bool) -> None:
     """Only well-formed owners of the mode in force; a forged name reaches no path."""
-    assert (UNIT.accepts(owner), SINGLE.accepts(owner)) == (with_projects, single)
+    assert (owning.accepts(UNIT, owner), owning.accepts(SINGLE, owner)) == (with_projects, single)
 
 
 async def test_every_owner_of_an_event_is_acceptable() -> None:
     """What a fan-out would send as a request is taken by the same unit."""
     for found in (namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}), namespace("cattle-project-p-x", {LABEL: "p-x"})):
-        assert all(UNIT.accepts(owner) for stage in await owners(found) for owner in stage)
+        assert all(owning.accepts(UNIT, owner) for stage in await owners(found) for owner in stage)
 
 
 def test_pauses() -> None:
     """Projects pause after a run, since their own writes come back as events; a single namespace does not."""
-    assert UNIT.pause_s("project/p-a") > 0
-    assert UNIT.pause_s("namespace/a1") == 0
+    assert owning.handler(UNIT, "project/p-a").pause_s > 0
+    assert owning.handler(UNIT, "namespace/a1").pause_s == 0
 
 
 async def test_a_sweep_looks_at_everything_once_projects_first() -> None:
@@ -240,13 +241,13 @@ async def test_a_sweep_looks_at_everything_once_projects_first() -> None:
         registration("p-orphan"),
         registration("p-denied"),
     )
-    found = list(await UNIT.sweep(reader))
+    found = list(await owning.sweep(UNIT, reader))
     assert len(set(found)) == len(found)
     cut = found.index("namespace/a1")
     assert set(found[:cut]) == {f"project/{name}" for name in ("p-a", "p-b", "p-c", "p-orphan", "p-denied")}
     assert found[cut:] == ["namespace/a1", "namespace/a2", "namespace/kube-system", "namespace/bad"]
-    assert all(UNIT.accepts(owner) for owner in found)
-    assert list(await SINGLE.sweep(Fixed())) == ["system/cattle-helm-system"]
+    assert all(owning.accepts(UNIT, owner) for owner in found)
+    assert list(await owning.sweep(SINGLE, Fixed())) == ["system/cattle-helm-system"]
 
 
 def test_what_a_sweep_reads_once() -> None:
@@ -286,21 +287,21 @@ def a(name: str, project: str = "p-a", **metadata: Any) -> Object:
 )
 async def test_whether_a_project_is_alive(causes: list[Key], there: list[Object], alive: bool | None, members: list[str]) -> None:
     """Who woke the run is asked first, else all are listed; what lives inside the registration namespace does not ask."""
-    seen = await UNIT.observe("project/p-a", Fixed(*there, registration("p-a"), causes=causes))
+    seen = await owning.observe(UNIT, "project/p-a", Fixed(*there, registration("p-a"), causes=causes))
     assert isinstance(seen, Project)
     assert (seen.alive, [member["metadata"]["name"] for member in seen.members], seen.ours) == (alive, members, True)
 
 
 async def test_an_object_inside_without_its_namespace_asks() -> None:
     """When the registration namespace is gone, its objects' events do ask, so that a living project gets it back."""
-    seen = await UNIT.observe("project/p-a", Fixed(a("a1"), causes=[key(CONFIG_MAP, "c", "cattle-project-p-a")]))
+    seen = await owning.observe(UNIT, "project/p-a", Fixed(a("a1"), causes=[key(CONFIG_MAP, "c", "cattle-project-p-a")]))
     assert isinstance(seen, Project)
     assert (seen.alive, seen.registration) == (True, None)
 
 
 async def test_a_denied_project_is_not_alive() -> None:
     """A project on the deny list has no members, whatever namespaces say."""
-    seen = await UNIT.observe("project/p-denied", Fixed(a("a1", "p-denied"), registration("p-denied")))
+    seen = await owning.observe(UNIT, "project/p-denied", Fixed(a("a1", "p-denied"), registration("p-denied")))
     assert isinstance(seen, Project)
     assert (seen.alive, seen.members, seen.ours) == (False, (), True)
 
@@ -316,7 +317,7 @@ async def test_a_denied_project_is_not_alive() -> None:
 async def test_contents_are_read_only_where_they_are_ours(found: Object | None, ours: bool) -> None:
     """Nothing inside a missing, foreign or terminating namespace is read."""
     reader = Fixed(*([] if found is None else [found]))
-    seen = await UNIT.observe("project/p-a", reader)
+    seen = await owning.observe(UNIT, "project/p-a", reader)
     assert isinstance(seen, Project)
     assert (seen.ours, seen.config_maps, {kind for kind, _ in reader.asked} - {NAMESPACE}) == (ours, {}, set())
 
@@ -324,8 +325,8 @@ async def test_contents_are_read_only_where_they_are_ours(found: Object | None, 
 async def test_hardening_objects_are_read_only_when_they_are_wanted() -> None:
     """With hardening off neither ServiceAccount nor NetworkPolicy is read."""
     on, off = Fixed(registration("p-a")), Fixed(registration("p-a"))
-    await UNIT.observe("project/p-a", on)
-    await projects(hardenedNamespaces={"enabled": False}).observe("project/p-a", off)
+    await owning.observe(UNIT, "project/p-a", on)
+    await owning.observe(projects(hardenedNamespaces={"enabled": False}), "project/p-a", off)
     assert {kind for kind, _ in on.asked} == {CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY}
     assert {kind for kind, _ in off.asked} == {CONFIG_MAP}
 
@@ -333,7 +334,7 @@ async def test_hardening_objects_are_read_only_when_they_are_wanted() -> None:
 async def test_a_witness_must_still_be_there_after_the_writes() -> None:
     """The member that carries the decision is an input: when it leaves, the run starts over."""
     reader = Fixed(a("a1"), registration("p-a"), causes=[key(NAMESPACE, "a1")])
-    await UNIT.observe("project/p-a", reader)
+    await owning.observe(UNIT, "project/p-a", reader)
     ((compute, before),) = reader._inputs
     assert before is True
     assert await compute(Fixed(a("a1"))) is True
@@ -344,7 +345,7 @@ async def test_a_witness_must_still_be_there_after_the_writes() -> None:
 async def test_that_nobody_is_left_must_still_hold_after_the_writes() -> None:
     """An orphaned project is an input too: when somebody joins, the run starts over."""
     reader = Fixed(registration("p-a"))
-    await UNIT.observe("project/p-a", reader)
+    await owning.observe(UNIT, "project/p-a", reader)
     ((compute, before),) = reader._inputs
     assert before is False
     assert await compute(Fixed(a("a1"))) is True
@@ -352,19 +353,21 @@ async def test_that_nobody_is_left_must_still_hold_after_the_writes() -> None:
 
 async def test_each_kind_of_owner_is_observed_planned_and_reported() -> None:
     """The wiring gives every observed value to its own plan and report."""
-    member = await UNIT.observe("namespace/a1", Fixed(a("a1")))
+    member = await owning.observe(UNIT, "namespace/a1", Fixed(a("a1")))
     assert member == Member("a1", a("a1"))
-    assert [write.key.name for write in UNIT.plan(member).writes()] == ["a1"]
-    assert UNIT.report(member, ()) == NOTHING
-    system = await SINGLE.observe("system/cattle-helm-system", Fixed(namespace("cattle-helm-system")))
+    assert [write.key.name for write in owning.handler(UNIT, "namespace/a1").plan(member).writes()] == ["a1"]
+    assert owning.handler(UNIT, "namespace/a1").report(member, ()) == NOTHING
+    system = await owning.observe(SINGLE, "system/cattle-helm-system", Fixed(namespace("cattle-helm-system")))
     assert isinstance(system, SystemNamespace)
-    assert [write.key.name for write in SINGLE.plan(system).writes()] == [chart.config_map_name for chart in CHARTS]
-    assert SINGLE.report(system, ()) == NOTHING
-    nowhere = await SINGLE.observe("system/cattle-helm-system", Fixed())
+    assert [write.key.name for write in owning.handler(SINGLE, "system/x").plan(system).writes()] == [
+        chart.config_map_name for chart in CHARTS
+    ]
+    assert owning.handler(SINGLE, "system/x").report(system, ()) == NOTHING
+    nowhere = await owning.observe(SINGLE, "system/cattle-helm-system", Fixed())
     assert nowhere == SystemNamespace("cattle-helm-system", None)
-    project = await UNIT.observe("project/p-a", Fixed(a("a1")))
-    assert next(UNIT.plan(project).writes()).key.kind == "Namespace"
-    assert UNIT.report(project, ()) == NOTHING
+    project = await owning.observe(UNIT, "project/p-a", Fixed(a("a1")))
+    assert next(owning.handler(UNIT, "project/p").plan(project).writes()).key.kind == "Namespace"
+    assert owning.handler(UNIT, "project/p").report(project, ()) == NOTHING
 
 
 def managed(found: Object) -> Object:
@@ -376,10 +379,10 @@ def managed(found: Object) -> Object:
 async def test_a_member_of_before_saves_the_list() -> None:
     """A namespace that was a member last time is looked at before all are listed, while the project is served."""
     unit, reg = projects(), managed(registration("p-a"))
-    await unit.observe("project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
+    await owning.observe(unit, "project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
     reader = Fixed(a("a1"), reg, causes=[key(NAMESPACE, "cattle-project-p-a")])
     reader.list = None  # type: ignore[assignment,method-assign]
-    seen = await unit.observe("project/p-a", reader)
+    seen = await owning.observe(unit, "project/p-a", reader)
     assert isinstance(seen, Project)
     assert seen.alive is True
 
@@ -388,8 +391,8 @@ async def test_a_member_of_before_saves_the_list() -> None:
 async def test_a_member_of_before_is_only_a_hint(there: list[Object]) -> None:
     """When it is no member any more all namespaces are listed."""
     unit, reg = projects(), managed(registration("p-a"))
-    await unit.observe("project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
-    seen = await unit.observe("project/p-a", Fixed(*there, reg, causes=[key(NAMESPACE, "cattle-project-p-a")]))
+    await owning.observe(unit, "project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
+    seen = await owning.observe(unit, "project/p-a", Fixed(*there, reg, causes=[key(NAMESPACE, "cattle-project-p-a")]))
     assert isinstance(seen, Project)
     assert (seen.alive, [member["metadata"]["name"] for member in seen.members]) == (True, ["a2"])
 
@@ -404,15 +407,15 @@ async def test_a_remembered_project_is_not_looked_at_again() -> None:
     unit = projects()
 
     async def stages(found: Object) -> list[list[str]]:
-        return [list(stage) for stage in await unit.owners(key(NAMESPACE, "a1"), {}, Fixed(found))]
+        return [list(stage) for stage in await owning.owners(unit, key(NAMESPACE, "a1"), {}, Fixed(found))]
 
     assert await stages(ours) == [["project/p-a", "namespace/a1"]]
-    unit.ended("project/p-a", succeeded=True)
-    unit.ended("namespace/a1", succeeded=True)
+    owning.ended(unit, "project/p-a", succeeded=True)
+    owning.ended(unit, "namespace/a1", succeeded=True)
     assert await stages(ours) == [["namespace/a1"]]
     assert await stages(theirs) == [["project/p-a", "namespace/a1"]]
     assert await stages(leaving) == [["project/p-a"]]
-    unit.ended("project/p-a", succeeded=False)
+    owning.ended(unit, "project/p-a", succeeded=False)
     assert await stages(ours) == [["project/p-a", "namespace/a1"]]
 
 
@@ -436,10 +439,10 @@ async def test_a_sweep_looks_at_every_project() -> None:
     entry = {"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": fields}
     ours = namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, managedFields=[entry])
     unit = projects()
-    unit.ended("project/p-a", succeeded=True)
+    owning.ended(unit, "project/p-a", succeeded=True)
 
     class Listed(Fixed):
         async def list(self, *_: Any, **__: Any) -> builtins.list[Object]:
             return [ours]
 
-    assert await unit.sweep(Listed(ours)) == ["project/p-a", "namespace/a1"]
+    assert await owning.sweep(unit, Listed(ours)) == ["project/p-a", "namespace/a1"]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, cast
 
+import owning
 import pytest
 
 from release_provisioning.projects import observe
@@ -206,7 +207,9 @@ async def test_who_can_have_no_release_concerns_none() -> None:
     unit = Releases(Config.model_validate({"helmProjectOperator": {"charts": WITHOUT_PROJECTS.helm_project_operator.charts}}), {})
 
     async def concerned(namespace: str, found: Object | None) -> Sequence[Sequence[str]]:
-        return await unit.owners(Key(PROJECT_HELM_CHART.api_version, PROJECT_HELM_CHART.kind, namespace, "demo"), {}, One(found))
+        return await owning.owners(
+            unit, Key(PROJECT_HELM_CHART.api_version, PROJECT_HELM_CHART.kind, namespace, "demo"), {}, One(found)
+        )
 
     there = asked("1")
     held = {**there, "metadata": {**there["metadata"], "finalizers": [RELEASE_FINALIZER]}}

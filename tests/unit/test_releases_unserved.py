@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import owning
 import pytest
 
 from release_provisioning.projects import Releases
@@ -90,4 +91,4 @@ def test_outside_of_projects_nothing_is_told() -> None:
 )
 def test_owners_are_well_formed(owner: str, accepted: bool) -> None:
     """Requests by event may name any owner."""
-    assert Releases(CONFIG, {}).accepts(owner) == accepted
+    assert owning.accepts(Releases(CONFIG, {}), owner) == accepted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import owning
 from scope_objects import declared
 
 from scope_binding.scopes.unit import Scopes
@@ -33,11 +34,11 @@ async def test_an_event_that_comes_again_goes_to_the_instances_again() -> None:
     key = Key(SCOPE_TEMPLATE.api_version, "ScopeTemplate", "", "st")
     template, instance = f"ScopeTemplate.{GROUP}/st", f"ScopeInstance.{GROUP}/si"
     for _ in range(2):
-        assert await unit.owners(key, {}, Reader(cast(Api, Declared()))) == [[template], [instance], [template]]
-        await unit.observe(template, Reader(cast(Api, Declared())))
-        unit.ended(template, True)
-        await unit.observe(instance, Reader(cast(Api, Declared())))
-        unit.ended(instance, False)
+        assert await owning.owners(unit, key, {}, Reader(cast(Api, Declared()))) == [[template], [instance], [template]]
+        await owning.observe(unit, template, Reader(cast(Api, Declared())))
+        owning.ended(unit, template, True)
+        await owning.observe(unit, instance, Reader(cast(Api, Declared())))
+        owning.ended(unit, instance, False)
 
 
 async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
@@ -45,7 +46,7 @@ async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
     unit = Scopes()
     key = Key(SCOPE_INSTANCE.api_version, "ScopeInstance", "", "si")
     for _ in range(2):
-        stages = await unit.owners(key, {}, Reader(cast(Api, Declared())))
+        stages = await owning.owners(unit, key, {}, Reader(cast(Api, Declared())))
         assert stages == [[f"ScopeTemplate.{GROUP}/st"], [f"ScopeInstance.{GROUP}/si"]]
-        await unit.observe(f"ScopeInstance.{GROUP}/si", Reader(cast(Api, Declared())))
-        unit.ended(f"ScopeInstance.{GROUP}/si", True)
+        await owning.observe(unit, f"ScopeInstance.{GROUP}/si", Reader(cast(Api, Declared())))
+        owning.ended(unit, f"ScopeInstance.{GROUP}/si", True)

@@ -13,7 +13,7 @@ from lock_enforcement.releases.observe import Memory, Observer
 from lock_enforcement.releases.plan import Lock, drift_told, plan_lock, report_lock
 from lock_enforcement.started import is_locked_source, watches
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.engine.unit import ANY_KIND, EVERY
+from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.helm import Mark, is_record_name, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
@@ -21,11 +21,44 @@ from tenantry.model.locks import is_ours, release_named, storage_of
 from tenantry.model.plan import Delete, Plan, Refusal
 from tenantry.model.releases import is_release_name
 
+RELEASE = "release"
 PAUSE_S = 0.1
 """What comes during a run, and right after it, shares the next one: twenty objects that change at once are two runs."""
 
 
-class Releases:
+class ReleaseHandler(Handler[Lock]):
+    """HelmReleases; one pauses after a run, since its own writes come back as events."""
+
+    pause_s = PAUSE_S
+
+    def __init__(self, config: Config, index: Index) -> None:
+        self._config = config
+        self._memory = Memory()
+        self._observer = Observer(config, index, self._memory)
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``release/<name>``."""
+        return not owner.namespace and is_release_name(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Lock:
+        """Read the HelmRelease, its release and what that locks."""
+        return await self._observer.lock(owner.name, reader)
+
+    def plan(self, observed: Lock) -> Plan:
+        """The writes that make it as Helm left it."""
+        made = plan_lock(observed, self._config)
+        anew = {write.key for write in made.writes() if isinstance(write, Delete)}
+        for each in observed.objects:
+            if each.key in anew:
+                self._memory.again[each.key] = drift_told(each)  # so that making it anew is not told twice
+        return made
+
+    def report(self, observed: Lock, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the HelmRelease."""
+        return report_lock(observed, refusals, self._config)
+
+
+class Releases(Unit):
     """The unit ``releases`` of lock-enforcement."""
 
     name = "releases"
@@ -34,10 +67,9 @@ class Releases:
     def __init__(self, config: Config, index: Index) -> None:
         self._config = config
         self._index = index
-        self._memory = Memory()
-        self._observer = Observer(config, index, self._memory)
+        self.handlers = {RELEASE: ReleaseHandler(config, index)}
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object.
 
         A source of ours that begins to watch concerns them all: what changed before, nobody told.
@@ -61,7 +93,7 @@ class Releases:
             raise locked.failed  # it may be that release's
         return []
 
-    async def _with_same_release(self, key: Key, reader: Reader) -> list[str]:
+    async def _with_same_release(self, key: Key, reader: Reader) -> list[Owner]:
         """A HelmRelease, and those that claim the same release or the same objects: who keeps them may have changed."""
         everyone = await self._everyone(reader)
         live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
@@ -75,70 +107,36 @@ class Releases:
                 names.add(found["metadata"]["name"])
         for name in claim.objects if claim and claim.release != release else ():
             names.update(self._index.locked.by_object.get(name, ()))
-        return [f"release/{name}" for name in sorted(names)]
+        return [Owner(RELEASE, name) for name in sorted(names)]
 
     async def _everyone(self, reader: Reader) -> list[Object]:
         return await reader.list_shared(HELM_RELEASE, self._config.helm_project_operator.system_namespace)
 
-    async def _of_release(self, record: Key, reader: Reader) -> list[str]:
+    async def _of_release(self, record: Key, reader: Reader) -> list[Owner]:
         """Those whose release a record is of, where Helm keeps it."""
         release = Mark(release_in_name(record.name), record.namespace)
         return [
-            f"release/{found['metadata']['name']}"
+            Owner(RELEASE, found["metadata"]["name"])
             for found in await self._everyone(reader)
             if release_named(found) == release and storage_of(found).kind == record.kind
         ]
 
-    async def _in_namespace(self, key: Key, reader: Reader) -> list[str]:
+    async def _in_namespace(self, key: Key, reader: Reader) -> list[Owner]:
         """A namespace may be a locked object itself; one that appears lets objects be made that wait for it."""
         locked = await self._index.fresh(reader)
-        names = set(_holders(locked, key))
-        for claim in locked.claims.values():
-            if key.name in claim.namespaces:
-                names.add(f"release/{claim.name}")
-        return sorted(names)
-
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is one of ours: ``release/<name>``."""
-        kind, _, name = owner.partition("/")
-        return kind == "release" and is_release_name(name)
-
-    def pause_s(self, owner: str) -> float:
-        """A release pauses after a run: its own writes come back as events."""
-        del owner
-        return PAUSE_S
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Nothing is kept."""
-        del owner, succeeded
-
-    async def observe(self, owner: str, reader: Reader) -> Lock:
-        """Read what the owner's plan needs."""
-        return await self._observer.lock(owner.partition("/")[2], reader)
-
-    def plan(self, observed: Lock) -> Plan:
-        """The writes that make it as Helm left it."""
-        made = plan_lock(observed, self._config)
-        anew = {write.key for write in made.writes() if isinstance(write, Delete)}
-        for each in observed.objects:
-            if each.key in anew:
-                self._memory.again[each.key] = drift_told(each)  # so that making it anew is not told twice
-        return made
-
-    def report(self, observed: Lock, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the HelmRelease."""
-        return report_lock(observed, refusals, self._config)
+        waiting = {Owner(RELEASE, claim.name) for claim in locked.claims.values() if key.name in claim.namespaces}
+        return sorted({*_holders(locked, key), *waiting})
 
     def prefetch(self) -> Sequence[Prefetch]:
         """All HelmReleases, and the metadata of all records."""
         return self._index.lists()
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every HelmRelease of the system namespace."""
         await self._index.fresh(reader)
         system = self._config.helm_project_operator.system_namespace
-        return [f"release/{found['metadata']['name']}" for found in await reader.list(HELM_RELEASE, system)]
+        return [Owner(RELEASE, found["metadata"]["name"]) for found in await reader.list(HELM_RELEASE, system)]
 
 
-def _holders(locked: Locked, key: Key) -> list[str]:
-    return [f"release/{claim.name}" for claim in locked.holders(name_of(key))]
+def _holders(locked: Locked, key: Key) -> list[Owner]:
+    return [Owner(RELEASE, claim.name) for claim in locked.holders(name_of(key))]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tenantry.model.helm import RECORD_LABELS, STORAGES
 from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, NAMESPACE_NAME, SYSTEM_NAMESPACE
-from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Write
 
 MARK = {"locked": "true"}
 """Extension attribute on every event of these sources: what the Trigger of lock-enforcement asks for."""
@@ -52,12 +52,6 @@ def plan_sources(seen: Watched) -> Plan:
         *_source(LOCKED_CLUSTER_SOURCE, [kind for kind in kinds if not kind.namespaced], {}, seen.cluster_wide),
     ]
     return Plan((tuple(writes),)) if writes else NOTHING
-
-
-def report_sources(seen: Watched, refusals: Sequence[Refusal]) -> Plan:
-    """Nothing: what is refused is logged, and the sweep goes on without a source."""
-    del seen, refusals
-    return NOTHING
 
 
 def _resource(kind: Kind) -> Object:

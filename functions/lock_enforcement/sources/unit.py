@@ -6,19 +6,54 @@ from collections.abc import Mapping, Sequence
 
 from lock_enforcement.index import Index, Locked, declaration_of
 from lock_enforcement.sources.observe import observe_sources
-from lock_enforcement.sources.plan import Watched, plan_sources, report_sources
+from lock_enforcement.sources.plan import Watched, plan_sources
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.helm import Mark, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
 from tenantry.model.locks import release_named, storage_of
-from tenantry.model.plan import Plan, Refusal
+from tenantry.model.plan import Plan
 
-OWNER = "sources/locked"
+OWNER = Owner("sources", "locked")
 PAUSE_S = 0.5
 
 
-class Sources:
+class SourcesHandler(Handler[Watched]):
+    """The sources; many releases that come at once are few changes of what is watched."""
+
+    pause_s = PAUSE_S
+
+    def __init__(self, index: Index) -> None:
+        self.watched = Locked()
+        """What the last run that succeeded had watched: a hint."""
+        self._index = index
+        self._observed = Locked()
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is the one owner."""
+        return owner == OWNER
+
+    async def observe(self, owner: Owner, reader: Reader) -> Watched:
+        """Read what is locked and watched."""
+        del owner
+        seen, locked = await observe_sources(self._index, reader)
+        if not isinstance(reader, Snapshot):
+            self._observed = locked
+        return seen
+
+    def plan(self, observed: Watched) -> Plan:
+        """The sources that watch what is locked."""
+        return plan_sources(observed)
+
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """What a run has seen to needs no further one."""
+        del owner
+        if succeeded:
+            self.watched = self._observed
+
+
+class Sources(Unit):
     """The unit ``sources`` of lock-enforcement."""
 
     name = "sources"
@@ -27,9 +62,10 @@ class Sources:
     def __init__(self, config: Config, index: Index) -> None:
         self._config = config
         self._index = index
-        self._observed, self._played = Locked(), Locked()
+        self._handler = SourcesHandler(index)
+        self.handlers = {OWNER.type: self._handler}
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The one owner, for what may change what is watched; a HelmRelease whose declaration was seen to it does not."""
         del hint
         system = self._config.helm_project_operator.system_namespace
@@ -42,44 +78,13 @@ class Sources:
         if key.namespace != system:
             return []
         live = await reader.get(HELM_RELEASE, key.name, key.namespace)
-        return [[OWNER]] if declaration_of(live) != self._played.declared.get(key.name) else []
-
-    def accepts(self, owner: str) -> bool:
-        """Whether it is the one owner."""
-        return owner == OWNER
-
-    def pause_s(self, owner: str) -> float:
-        """Many releases that come at once are few changes of what is watched."""
-        del owner
-        return PAUSE_S
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """What a run has seen to needs no further one."""
-        del owner
-        if succeeded:
-            self._played = self._observed
-
-    async def observe(self, owner: str, reader: Reader) -> Watched:
-        """Read what is locked and watched."""
-        del owner
-        seen, locked = await observe_sources(self._index, reader)
-        if not isinstance(reader, Snapshot):
-            self._observed = locked
-        return seen
-
-    def plan(self, observed: Watched) -> Plan:
-        """The sources that watch what is locked."""
-        return plan_sources(observed)
-
-    def report(self, observed: Watched, refusals: Sequence[Refusal]) -> Plan:
-        """Nothing."""
-        return report_sources(observed, refusals)
+        return [[OWNER]] if declaration_of(live) != self._handler.watched.declared.get(key.name) else []
 
     def prefetch(self) -> Sequence[Prefetch]:
         """What the index is made from."""
         return self._index.lists()
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """The one owner."""
         del reader
         return [OWNER]

@@ -14,6 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
@@ -41,10 +42,104 @@ from tenantry.model.projects import (
 
 PROJECT_PAUSE_S = 0.25
 
-Seen = Project | Member | SystemNamespace
+PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
+"""Types of owners: a project with its registration namespace, the project label of one ordinary namespace, and the registration
+namespace of single-namespace mode."""
 
 
-class Projects:
+class ProjectHandler(Handler[Project]):
+    """Projects; one pauses after a run, since its own writes come back as half a dozen events."""
+
+    pause_s = PROJECT_PAUSE_S
+
+    def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
+        self.served: set[str] = set()
+        """The projects that this process has put right: a hint."""
+        self._config = config
+        self._charts = charts
+        self._witness: dict[str, str] = {}
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``project/<id>``."""
+        return bool(self._config.project_label) and not owner.namespace and not project_id_problem(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Project:
+        """Read the project; the name of one member is remembered, as a hint where to look next time."""
+        witness = self._witness.get(owner.name, "")
+        seen = await observe.observe_project(owner.name, self._charts, witness, self._config, reader)
+        if len(self._witness) > limits.REMEMBERED:
+            self._witness.clear()
+        if seen.members:
+            self._witness[seen.id] = seen.members[0]["metadata"]["name"]
+        return seen
+
+    def plan(self, observed: Project) -> Plan:
+        """Its registration namespace."""
+        return plan.plan_project(observed, self._charts, self._config)
+
+    def report(self, observed: Project, refusals: Sequence[Refusal]) -> Plan:
+        """Conditions on the registration namespace, or on the members."""
+        return plan.report_project(observed, refusals, self._config)
+
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """Remember that this process has put it right."""
+        if not succeeded:
+            self.served.discard(owner.name)
+            return
+        if len(self.served) > limits.REMEMBERED:
+            self.served.clear()
+        self.served.add(owner.name)
+
+
+class MemberHandler(Handler[Member]):
+    """Ordinary namespaces."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``namespace/<name>``."""
+        return bool(self._config.project_label) and not owner.namespace and is_dns_label(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Member:
+        """Read the namespace."""
+        return await observe.observe_member(owner.name, reader)
+
+    def plan(self, observed: Member) -> Plan:
+        """The memory of its project."""
+        return plan.plan_member(observed, self._config)
+
+    def report(self, observed: Member, refusals: Sequence[Refusal]) -> Plan:
+        """Its condition."""
+        return plan.report_member(observed, refusals, self._config)
+
+
+class SystemHandler(Handler[SystemNamespace]):
+    """The system namespace in single-namespace mode."""
+
+    def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
+        self._config = config
+        self._charts = charts
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is the one."""
+        system = self._config.helm_project_operator.system_namespace
+        return not self._config.project_label and owner == Owner(SYSTEM, system)
+
+    async def observe(self, owner: Owner, reader: Reader) -> SystemNamespace:
+        """Read it and its ConfigMaps."""
+        return await observe.observe_system(owner.name, self._charts, reader)
+
+    def plan(self, observed: SystemNamespace) -> Plan:
+        """Its ConfigMaps."""
+        return plan.plan_system(observed, self._charts)
+
+    def report(self, observed: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
+        """Its condition."""
+        return plan.report_system(observed, refusals)
+
+
+class Projects(Unit):
     """The unit ``projects`` of namespace-registration."""
 
     name = "projects"
@@ -53,116 +148,50 @@ class Projects:
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
         self._charts = charts
-        self._witness: dict[str, str] = {}
-        self._served: set[str] = set()
+        self._projects = ProjectHandler(config, charts)
+        self.handlers = {PROJECT: self._projects, MEMBER: MemberHandler(config), SYSTEM: SystemHandler(config, charts)}
         self._inside = {
             CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
             SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
             NETWORK_POLICY.kind: frozenset({HARDENING_POLICY}),
         }
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The projects and the namespace that a key concerns; the project that was left comes first."""
         if not self._config.project_label:
             return self._single_namespace_owners(key)
         if key.kind == NAMESPACE.kind:
-            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._served)
+            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._projects.served)
         project = project_of_registration_name(key.namespace)
-        return [[f"project/{project}"]] if project and key.name in self._inside[key.kind] else []
+        return [[Owner(PROJECT, project)]] if project and key.name in self._inside[key.kind] else []
 
-    def _single_namespace_owners(self, key: Key) -> Sequence[Sequence[str]]:
+    def _single_namespace_owners(self, key: Key) -> Stages:
         system = self._config.helm_project_operator.system_namespace
         if key.kind == NAMESPACE.kind:
             concerned = key.name == system
         else:
             concerned = key.namespace == system and key.name in self._inside[CONFIG_MAP.kind]
-        return [[f"system/{system}"]] if concerned else []
+        return [[Owner(SYSTEM, system)]] if concerned else []
 
-    def _namespace_owners(
-        self, name: str, namespace: Object | None, hint: Mapping[str, str], served: Container[str]
-    ) -> Sequence[Sequence[str]]:
+    def _namespace_owners(self, name: str, namespace: Object | None, hint: Mapping[str, str], served: Container[str]) -> Stages:
         labels = hint if namespace is None else labels_of(namespace)
         named = project_of_registration_name(name)
         remembered, current = labels.get(PROJECT_ID, ""), labels.get(self._config.project_label, "")
         if namespace is not None:
             place = place_of(namespace, self._config)
             if place.is_a == "registration":
-                return [[f"project/{named}"]]
+                return [[Owner(PROJECT, named)]]
             current = place.project if place.is_a == "ordinary" else ""
             if is_made_for_release(namespace) and not _we_remembered(namespace):
                 remembered = ""  # whose release it is, and no memory
         left = [remembered] if remembered != current else []
         joined = [current, named]
-        stages = [self._projects(left), self._projects(joined)]
+        stages = [_projects(left), _projects(joined)]
         if namespace is not None and not is_terminating(namespace):
             if current in served and remembered == current and not named and _we_remembered(namespace):
                 stages[1] = []  # nothing of the project changed with it
-            stages[1] = [*stages[1], f"namespace/{name}"]
-        return [stage for stage in stages if stage]
-
-    def _projects(self, ids: Sequence[str]) -> list[str]:
-        return [f"project/{project}" for project in dict.fromkeys(ids) if project and not project_id_problem(project)]
-
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is one of ours: ``project/<id>``, ``namespace/<name>`` or ``system/<name>``."""
-        kind, _, name = owner.partition("/")
-        if not self._config.project_label:
-            return owner == f"system/{self._config.helm_project_operator.system_namespace}"
-        if kind == "project":
-            return not project_id_problem(name)
-        return kind == "namespace" and is_dns_label(name)
-
-    def pause_s(self, owner: str) -> float:
-        """A project pauses after a run: its own writes come back as half a dozen events."""
-        return PROJECT_PAUSE_S if owner.startswith("project/") else 0.0
-
-    async def observe(self, owner: str, reader: Reader) -> Seen:
-        """Read what the owner's plan needs."""
-        kind, _, name = owner.partition("/")
-        if kind == "project":
-            seen = await observe.observe_project(name, self._charts, self._witness.get(name, ""), self._config, reader)
-            self._remember_witness(seen)
-            return seen
-        if kind == "system":
-            return await observe.observe_system(name, self._charts, reader)
-        return await observe.observe_member(name, reader)
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Keep in mind which projects this process has put right."""
-        kind, _, name = owner.partition("/")
-        if kind == "project" and succeeded:
-            if len(self._served) > limits.REMEMBERED:
-                self._served.clear()
-            self._served.add(name)
-        elif kind == "project":
-            self._served.discard(name)
-
-    def _remember_witness(self, seen: Project) -> None:
-        """Keep the name of one member: a hint where to look next time, and nothing that decides."""
-        if len(self._witness) > limits.REMEMBERED:
-            self._witness.clear()
-        if seen.members:
-            self._witness[seen.id] = seen.members[0]["metadata"]["name"]
-
-    def plan(self, observed: Seen) -> Plan:
-        """The writes that make it as declared."""
-        match observed:
-            case Project():
-                return plan.plan_project(observed, self._charts, self._config)
-            case SystemNamespace():
-                return plan.plan_system(observed, self._charts)
-            case Member():
-                return plan.plan_member(observed, self._config)
-
-    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
-        """Conditions and Events for what could not be done."""
-        match observed:
-            case Project():
-                return plan.report_project(observed, refusals, self._config)
-            case SystemNamespace():
-                return plan.report_system(observed, refusals)
-            case Member():
-                return plan.report_member(observed, refusals, self._config)
+            stages[1] = [*stages[1], Owner(MEMBER, name)]
+        return [each for each in stages if each]
 
     def prefetch(self) -> Sequence[Prefetch]:
         """All namespaces, and our objects in registration namespaces by name."""
@@ -176,18 +205,19 @@ class Projects:
             lists.append(Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY))
         return lists
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every project that has, had or remembers a namespace, then every namespace."""
         if not self._config.project_label:
-            return [f"system/{self._config.helm_project_operator.system_namespace}"]
-        owners: dict[str, None] = {}
-        members: dict[str, None] = {}
+            return [Owner(SYSTEM, self._config.helm_project_operator.system_namespace)]
+        found: dict[Owner, None] = {}
         for namespace in await reader.list(NAMESPACE):
-            name = namespace["metadata"]["name"]
-            for stage in self._namespace_owners(name, namespace, {}, served=()):
-                for owner in stage:
-                    (owners if owner.startswith("project/") else members)[owner] = None
-        return [*owners, *members]
+            for owners in self._namespace_owners(namespace["metadata"]["name"], namespace, {}, served=()):
+                found |= dict.fromkeys(owners)
+        return sorted(found, key=lambda owner: owner.type != PROJECT)
+
+
+def _projects(ids: Sequence[str]) -> list[Owner]:
+    return [Owner(PROJECT, project) for project in dict.fromkeys(ids) if project and not project_id_problem(project)]
 
 
 def _we_remembered(namespace: Object) -> bool:

@@ -6,7 +6,6 @@ claim one release name one has it, by the rule of release-provisioning: see `hol
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -145,17 +144,3 @@ def has_given_up(chart: Object | None, home: Object | None, place: Place, config
         return True
     claim = claim_of(chart, home, config)
     return claim is not None and claim.place != place
-
-
-OWNER = re.compile(r"release/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
-
-
-def owner_of(place: Place) -> str:
-    """The owner of a place's bindings: ``release/<namespace>/<name>``."""
-    return f"release/{place.namespace}/{place.release}"
-
-
-def place_of_owner(owner: str) -> Place | None:
-    """The place that an owner names; None when it is not well-formed."""
-    found = OWNER.fullmatch(owner)
-    return Place(found[1], found[2]) if found else None

@@ -15,14 +15,13 @@ from rbac_aggregation.projects.claims import (
     askers,
     configured_place,
     may_be_home,
-    owner_of,
-    place_of_owner,
     places_of,
 )
 from rbac_aggregation.projects.plan import Release
 from tenantry.engine.reader import Prefetch, Reader
-from tenantry.engine.unit import EVERY
+from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model.config import Config
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -35,9 +34,35 @@ from tenantry.model.names import ROLE_OF
 from tenantry.model.plan import Plan, Refusal
 
 PAUSE_S = 0.25
+RELEASE = "release"
 
 
-class Releases:
+class ReleaseHandler(Handler[Release]):
+    """Releases; one pauses after a run, since an installation makes several Roles, and status changes of its chart."""
+
+    pause_s = PAUSE_S
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``release/<namespace>/<name>``."""
+        return is_dns_label(owner.namespace) and is_dns_subdomain(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Release:
+        """Read the release, its Roles and who has rights."""
+        return await observe.observe_release(Place(owner.namespace, owner.name), self._config, reader)
+
+    def plan(self, observed: Release) -> Plan:
+        """The RoleBindings of the release."""
+        return plan.plan_release(observed, self._config)
+
+    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
+        """The condition on the ProjectHelmChart."""
+        return plan.report_release(observed, refusals, self._config)
+
+
+class Releases(Unit):
     """The unit ``projects`` of rbac-aggregation."""
 
     name = "projects"
@@ -45,8 +70,9 @@ class Releases:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self.handlers = {RELEASE: ReleaseHandler(config)}
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The releases that a key concerns; our own RoleBindings only when somebody else has touched them."""
         del hint
         if key.kind == CLUSTER_ROLE_BINDING.kind:
@@ -55,7 +81,7 @@ class Releases:
             places = await self._asked_for_by(key, reader)
         else:
             places = [*await self._installed_in(key, reader), *await self._asked_for_in(key.namespace, reader)]
-        return [[owner_of(place) for place in dict.fromkeys(places)]] if places else []
+        return stage(map(_owner, places))
 
     async def _asked_for_by(self, key: Key, reader: Reader) -> list[Place]:
         """The releases that a ProjectHelmChart asks for, or asked for before it was changed."""
@@ -85,32 +111,6 @@ class Releases:
         charts = await reader.list_shared(PROJECT_HELM_CHART, namespace)
         return [place for chart in charts for place in places_of(namespace, chart["metadata"]["name"], self._config)]
 
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is one of ours: ``release/<namespace>/<name>``."""
-        return place_of_owner(owner) is not None
-
-    def pause_s(self, owner: str) -> float:
-        """A release pauses after a run: an installation makes several Roles, and status changes of its chart."""
-        del owner
-        return PAUSE_S
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Nothing is remembered."""
-
-    async def observe(self, owner: str, reader: Reader) -> Release:
-        """Read what the owner's plan needs."""
-        place = place_of_owner(owner)
-        assert place is not None
-        return await observe.observe_release(place, self._config, reader)
-
-    def plan(self, observed: Release) -> Plan:
-        """The RoleBindings of the release."""
-        return plan.plan_release(observed, self._config)
-
-    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
-        """The condition on the ProjectHelmChart."""
-        return plan.report_release(observed, refusals, self._config)
-
     def prefetch(self) -> Sequence[Prefetch]:
         """Everything that names people, asks for a release, or is in its namespace."""
         return [
@@ -121,17 +121,21 @@ class Releases:
             Prefetch(CLUSTER_ROLE_BINDING),
         ]
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every release that is asked for, and every one that has a binding of ours."""
-        owners: dict[str, None] = {}
+        owners: dict[Owner, None] = {}
         for chart in await reader.list(PROJECT_HELM_CHART):
             metadata, place = chart["metadata"], configured_place(chart, self._config)
             for found in [place] if place else places_of(metadata["namespace"], metadata["name"], self._config):
                 if may_be_home(metadata["namespace"], self._config):
-                    owners[owner_of(found)] = None
+                    owners[_owner(found)] = None
         for binding in await reader.list(ROLE_BINDING):
             release = plan.release_of(binding, self._config) if plan.is_ours(binding) else ""
-            owner = owner_of(Place(binding["metadata"]["namespace"], release))
+            owner = _owner(Place(binding["metadata"]["namespace"], release))
             if release and self.accepts(owner):
                 owners[owner] = None
         return list(owners)
+
+
+def _owner(place: Place) -> Owner:
+    return Owner(RELEASE, place.release, place.namespace)

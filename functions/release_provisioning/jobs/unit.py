@@ -13,6 +13,7 @@ from release_provisioning.jobs import manifest, observe, plan, report, rights
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kept import SweptHelmCharts, digests_of
@@ -37,11 +38,67 @@ def _digests(made: Object) -> Object:
     return digests_of(made, "data")
 
 
+CHART, RIGHTS = "chart", "rights"
 _EVERYWHERE = "-"
 _JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
 
 
-class Jobs:
+class ChartHandler(Handler[Seen]):
+    """HelmCharts.  None pauses: where values change one after the other, the look waits until they no longer do."""
+
+    def __init__(self, config: Config) -> None:
+        self.plain: bool | None = None
+        """Whether the CRD knows no ``observedGeneration``; None until somebody has asked."""
+        self._config = config
+        self._namespace = config.helm_project_operator.system_namespace
+        self._enabled = config.helm_project_operator.helm_controller.enabled
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is a HelmChart of the system namespace."""
+        return owner.namespace == self._namespace and is_dns_subdomain(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Seen:
+        """Read what the plan of a HelmChart needs."""
+        plain = self.plain
+        if plain is None and self._enabled:
+            plain = self.plain = await observe.has_plain_status(reader)
+        return replace(await observe.observe_still(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
+
+    def plan(self, observed: Seen) -> Plan:
+        """The Job and what it needs, or the end of them."""
+        return plan.plan_chart(observed, self._config)
+
+    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the HelmChart, and what is said of what it left."""
+        return report.report_chart(observed, refusals, self._config)
+
+
+class StrayHandler(Handler[Stray]):
+    """Bindings of Helm's accounts that no run for their HelmChart would find."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._namespace = config.helm_project_operator.system_namespace
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``rights/<namespace>/<name>``."""
+        return (owner.namespace == _EVERYWHERE or is_dns_label(owner.namespace)) and is_dns_subdomain(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Stray:
+        """Read the binding, and what may still need it."""
+        place = "" if owner.namespace == _EVERYWHERE else owner.namespace
+        return await observe.observe_stray(place, self._namespace, owner.name, self._config, reader)
+
+    def plan(self, observed: Stray) -> Plan:
+        """Its deletion, where nothing needs it."""
+        return rights.plan_stray(observed, self._config)
+
+    def report(self, observed: Stray, refusals: Sequence[Refusal]) -> Plan:
+        """What is said on a binding that may not be deleted."""
+        return report.report_stray(observed, refusals)
+
+
+class Jobs(Unit):
     """The unit ``jobs`` of release-provisioning."""
 
     name = "jobs"
@@ -51,9 +108,10 @@ class Jobs:
         self._config = config
         self._namespace = config.helm_project_operator.system_namespace
         self._enabled = config.helm_project_operator.helm_controller.enabled
-        self._plain: bool | None = None
+        self._charts, self._strays = ChartHandler(config), StrayHandler(config)
+        self.handlers = {CHART: self._charts, RIGHTS: self._strays}
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The HelmChart that a key is, or that its HelmChartConfig or Job is for."""
         del hint, reader
         if key.namespace != self._namespace:
@@ -63,50 +121,8 @@ class Jobs:
         named = next((key.name.removeprefix(prefix) for prefix in _JOB_PREFIXES if key.name.startswith(prefix)), "")
         return [[self._owner(named)]] if named and self._enabled else []
 
-    def _owner(self, name: str) -> str:
-        return f"chart/{self._namespace}/{name}"
-
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is a HelmChart of the system namespace, or a binding for one."""
-        kind, _, rest = owner.partition("/")
-        namespace, _, name = rest.partition("/")
-        if not is_dns_subdomain(name):
-            return False
-        if kind == "rights":
-            return namespace == _EVERYWHERE or is_dns_label(namespace)
-        return kind == "chart" and namespace == self._namespace
-
-    def pause_s(self, owner: str) -> float:
-        """No pause: where values change one after the other, the look waits until they no longer do."""
-        del owner
-        return 0.0
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Nothing is kept."""
-        del owner, succeeded
-
-    async def observe(self, owner: str, reader: Reader) -> Seen | Stray:
-        """Read what the plan of a HelmChart, or of a binding, needs."""
-        kind, namespace, name = owner.split("/")
-        if kind == "rights":
-            place = "" if namespace == _EVERYWHERE else namespace
-            return await observe.observe_stray(place, self._namespace, name, self._config, reader)
-        plain = self._plain
-        if plain is None and self._enabled:
-            plain = self._plain = await observe.has_plain_status(reader)
-        return replace(await observe.observe_still(namespace, name, self._config, reader), plain=bool(plain))
-
-    def plan(self, observed: Seen | Stray) -> Plan:
-        """The Job and what it needs, or the end of them."""
-        if isinstance(observed, Stray):
-            return rights.plan_stray(observed, self._config)
-        return plan.plan_chart(observed, self._config)
-
-    def report(self, observed: Seen | Stray, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the HelmChart, and what is said of what it left."""
-        if isinstance(observed, Stray):
-            return report.report_stray(observed, refusals)
-        return report.report_chart(observed, refusals, self._config)
+    def _owner(self, name: str) -> Owner:
+        return Owner(CHART, name, self._namespace)
 
     def prefetch(self) -> Sequence[Prefetch]:
         """The HelmCharts, and what is kept for them; a ClusterRoleBinding by its name, whoever labelled it."""
@@ -122,7 +138,7 @@ class Jobs:
             lists.append(Prefetch(SERVICE_ACCOUNT, ours, namespace=self._namespace))
         return lists
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every HelmChart, and every one that is gone and of which an account, its binding or a Job is left."""
         charts = {chart["metadata"]["name"]: chart for chart in await reader.list(HELM_CHART, self._namespace)}
         bindings = [*await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""})]
@@ -136,10 +152,10 @@ class Jobs:
                 if obj["metadata"]["name"] in manifest.left_names(self._namespace, name):
                     owners.add(self._owner(name))
         # Whoever manages the CRD may have changed it.
-        self._plain = await observe.has_plain_status(reader) if self._enabled and owners else None
+        self._charts.plain = await observe.has_plain_status(reader) if self._enabled and owners else None
         return sorted(owners)
 
-    def _minding(self, binding: Object, charts: Mapping[str, Object]) -> set[str]:
+    def _minding(self, binding: Object, charts: Mapping[str, Object]) -> set[Owner]:
         """Who looks at a binding that bears our label: the run for its HelmChart, or one of its own."""
         name, place = labels_of(binding)[CHART_LABEL], binding["metadata"].get("namespace", "")
         if binding["metadata"]["name"] != manifest.binding_name(self._namespace, name):
@@ -148,5 +164,5 @@ class Jobs:
             return set()
         if name not in charts and not place and self._enabled:
             return {self._owner(name)}
-        owner = f"rights/{place or _EVERYWHERE}/{name}"
+        owner = Owner(RIGHTS, name, place or _EVERYWHERE)
         return {owner} if self.accepts(owner) else set()

@@ -17,6 +17,7 @@ from release_provisioning.projects.report import report_release
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
@@ -65,10 +66,64 @@ from tenantry.model.releases import (
 )
 
 RELEASE_PAUSE_S = 0.25
-UNSERVED = "unserved"
+RELEASE, UNSERVED = "release", "unserved"
 
 
-class Releases:
+class ReleaseHandler(Handler[Release]):
+    """Releases; one pauses after a run, since namespace, HelmChart, HelmRelease and status come back as events."""
+
+    pause_s = RELEASE_PAUSE_S
+
+    def __init__(self, config: Config, contents: Mapping[str, str]) -> None:
+        self._config = config
+        self._contents = contents
+        self._texts = Texts()
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``release/<name>``."""
+        return not owner.namespace and is_release_name(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Release:
+        """Read what decides about the release."""
+        return await observe_release(owner.name, self._config, reader, self._texts)
+
+    def plan(self, observed: Release) -> Plan:
+        """The release namespace, the HelmChart and the HelmRelease."""
+        return plan_release(observed, self._contents, self._config)
+
+    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the ProjectHelmCharts that ask for it."""
+        return report_release(observed, refusals, self._config)
+
+
+class UnservedHandler(Handler[Asked]):
+    """ProjectHelmCharts that nobody serves."""
+
+    pause_s = RELEASE_PAUSE_S
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``unserved/<namespace>/<name>``."""
+        return is_dns_label(owner.namespace) and is_dns_subdomain(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Asked:
+        """Read the ProjectHelmChart."""
+        return await observe_unserved(ChartKey(owner.namespace, owner.name), self._config, reader)
+
+    def plan(self, observed: Asked) -> Plan:
+        """Nothing: it may be another system's."""
+        del observed
+        return NOTHING
+
+    def report(self, observed: Asked, refusals: Sequence[Refusal]) -> Plan:
+        """A Warning."""
+        del refusals
+        return report_unserved(observed, self._config)
+
+
+class Releases(Unit):
     """The unit ``projects`` of release-provisioning.
 
     ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
@@ -79,28 +134,27 @@ class Releases:
 
     def __init__(self, config: Config, contents: Mapping[str, str]) -> None:
         self._config = config
-        self._contents = contents
         self._system = config.helm_project_operator.system_namespace
         self._dedicated = config.dedicated
-        self._texts = Texts()
+        self.handlers = {RELEASE: ReleaseHandler(config, contents), UNSERVED: UnservedHandler(config)}
 
     # -- whom an event touches -----------------------------------------------------------------------------
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The releases that a key concerns."""
         if key.kind == PROJECT_HELM_CHART.kind:
             found = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace)
             asked = ChartKey(key.namespace, key.name)
-            stages = _stage(self._names_of(asked, found))
+            stages = _releases(self._names_of(asked, found))
             return [*stages, [_unserved(asked)]] if is_unserved(found, self._config) else stages
         if key.kind in (HELM_CHART.kind, HELM_RELEASE.kind):
-            return _stage([key.name]) if key.namespace == self._system else []
+            return _releases([key.name]) if key.namespace == self._system else []
         if key.kind in (SERVICE_ACCOUNT.kind, NETWORK_POLICY.kind):
             hardening = self._dedicated and key.name in (DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY)
-            return _stage([key.namespace]) if hardening and claimants(key.namespace, self._config) else []
+            return _releases([key.namespace]) if hardening and claimants(key.namespace, self._config) else []
         if key.kind == CONFIG_MAP.kind:
-            return _stage(await self._showing(key.namespace, reader))
-        return _stage(await self._around(key.name, hint, reader))
+            return _releases(await self._showing(key.namespace, reader))
+        return _releases(await self._around(key.name, hint, reader))
 
     def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
         """The names that a ProjectHelmChart asks for and has; when it goes, or is gone, all that it may have had.
@@ -165,43 +219,6 @@ class Releases:
         listing = (each for each in found if namespace in ((each.get("status") or {}).get("targetNamespaces") or ()))
         return [name for each in listing for name in self._names_of(chart_key(each), each)]
 
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is ``release/<name>`` or ``unserved/<namespace>/<name>``."""
-        kind, _, name = owner.partition("/")
-        if kind == UNSERVED:
-            namespace, _, name = name.partition("/")
-            return is_dns_label(namespace) and is_dns_subdomain(name)
-        return kind == "release" and is_release_name(name)
-
-    def pause_s(self, owner: str) -> float:
-        """Releases pause after a run: namespace, HelmChart, HelmRelease and status come back as events."""
-        del owner
-        return RELEASE_PAUSE_S
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Nothing is kept."""
-        del owner, succeeded
-
-    # -- one release ---------------------------------------------------------------------------------------
-
-    async def observe(self, owner: str, reader: Reader) -> Release | Asked:
-        """Read what decides about the release, or about what nobody serves."""
-        if owner.startswith(f"{UNSERVED}/"):
-            return await observe_unserved(ChartKey(*owner.split("/")[1:]), self._config, reader)
-        return await observe_release(owner.partition("/")[2], self._config, reader, self._texts)
-
-    def plan(self, observed: Release | Asked) -> Plan:
-        """The writes that make it as declared."""
-        if isinstance(observed, Asked):
-            return NOTHING
-        return plan_release(observed, self._contents, self._config)
-
-    def report(self, observed: Release | Asked, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the ProjectHelmCharts concerned."""
-        if isinstance(observed, Asked):
-            return report_unserved(observed, self._config)
-        return report_release(observed, refusals, self._config)
-
     # -- the sweep -----------------------------------------------------------------------------------------
 
     def prefetch(self) -> Sequence[Prefetch]:
@@ -224,10 +241,10 @@ class Releases:
             return namespace == release and bool(claimants(release, self._config))
         return namespace == self._system or bool(project_of_registration_name(namespace))
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
         names: list[str] = []
-        unserved: list[str] = []
+        unserved: list[Owner] = []
         for found in await reader.list(PROJECT_HELM_CHART):
             names += self._names_of(chart_key(found), found)
             unserved += [_unserved(chart_key(found))] if is_unserved(found, self._config) else []
@@ -239,17 +256,16 @@ class Releases:
             names += [
                 found["metadata"]["name"] for found in namespaces if PROJECT_CHART in (found["metadata"].get("annotations") or {})
             ]
-        return [*(owner for stage in _stage(names) for owner in stage), *unserved]
+        return [*(owner for owners in _releases(names) for owner in owners), *unserved]
 
 
 def _digests(helm_chart: Object) -> Object:
     return digests_of(helm_chart, "spec")
 
 
-def _unserved(key: ChartKey) -> str:
-    return f"{UNSERVED}/{key.namespace}/{key.name}"
+def _unserved(key: ChartKey) -> Owner:
+    return Owner(UNSERVED, key.name, key.namespace)
 
 
-def _stage(names: Sequence[str]) -> Sequence[Sequence[str]]:
-    owners = [f"release/{name}" for name in dict.fromkeys(names) if is_release_name(name)]
-    return [owners] if owners else []
+def _releases(names: Sequence[str]) -> list[list[Owner]]:
+    return stage(Owner(RELEASE, name) for name in names if is_release_name(name))

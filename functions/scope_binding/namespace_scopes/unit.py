@@ -16,8 +16,9 @@ from scope_binding.namespace_scopes.projection import Observed
 from scope_binding.namespace_scopes.register import Register, Registers
 from scope_binding.namespace_scopes.seen import Place
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
-from tenantry.model.config import Config
+from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.consent import consent_name
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
@@ -36,11 +37,57 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.plan import Plan, Refusal
 
+HOME = "namespace"
 PAUSE_S = 0.5
 CONSENT_PREFIX = consent_name("")
 
 
-class NamespaceScopes:
+class HomeHandler(Handler[Observed]):
+    """Namespaces with NamespaceScopes; one pauses after a run, since its writes come back, two for each right in a member."""
+
+    pause_s = PAUSE_S
+
+    def __init__(self, settings: NamespaceScopeSettings, registers: Registers) -> None:
+        self.clashes: dict[str, frozenset[Place]] = {}
+        """By home, which names its last run knew to be shared."""
+        self._settings = settings
+        self._registers = registers
+        self._filled: dict[str, dict[Place, Rules]] = {}
+        """By home, what the Roles had that its last run filled: see `others`."""
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``namespace/<name>``."""
+        return not owner.namespace and is_dns_label(owner.name)
+
+    async def observe(self, owner: Owner, reader: Reader) -> Observed:
+        """Read what the owner's plan needs."""
+        home = owner.name
+        remembered = self._filled.get(home, {})
+        found = await observe.observe(home, self._settings, reader, remembered, self._registers)
+        if not isinstance(reader, Snapshot):  # which may be of the time before a filling
+            if len(self.clashes) >= limits.REMEMBERED:
+                self.clashes.clear()
+            self.clashes[home] = found.seen.clashes
+            self._filled.pop(home, None)
+            if about := filled(found.made.grants, found.seen, remembered):
+                self._filled[home] = about
+        return found
+
+    def plan(self, observed: Observed) -> Plan:
+        """The writes that make it as declared."""
+        return plan.plan(observed.seen, observed.made)
+
+    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
+        """The status of the NamespaceScopes."""
+        return plan.report(observed.seen, observed.made, refusals)
+
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """What a run has filled is looked at again by the next one, however it ended; what it knew counts if it succeeded."""
+        if not succeeded:
+            self.clashes.pop(owner.name, None)
+
+
+class NamespaceScopes(Unit):
     """The unit ``namespace-scopes`` of scope-binding."""
 
     name = "namespace-scopes"
@@ -60,72 +107,34 @@ class NamespaceScopes:
     )
 
     def __init__(self, config: Config) -> None:
-        self._settings = config.scope_binding.namespace_scope
-        self._registers = Registers(self._settings.projection)
-        self._clashes: dict[str, frozenset[Place]] = {}
-        """By home, which names its last run knew to be shared."""
-        self._filled: dict[str, dict[Place, Rules]] = {}
-        """By owner, what the Roles had that its last run filled: see `others`."""
+        settings = config.scope_binding.namespace_scope
+        self._registers = Registers(settings.projection)
+        self._homes = HomeHandler(settings, self._registers)
+        self.handlers = {HOME: self._homes}
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The namespaces whose NamespaceScopes a key concerns."""
         if key.kind in (VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind):
             kind = VALIDATING_WEBHOOKS if key.kind == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
             live = await reader.get(kind, key.name)
-            return _stage([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
+            return _homes([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
         register = await self._registers.read(reader)
         homes = register.homes
         if key.kind == NAMESPACE_SCOPE.kind:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
             # Who knows already that he shares it, or that he does not, need not look again: nobody waits for others' homes.
-            others = [home for home in register.with_name(key.name) if register.clashes(home) != self._clashes.get(home)]
-            return _stage([key.namespace, *others])
+            others = [home for home in register.with_name(key.name) if register.clashes(home) != self._homes.clashes.get(home)]
+            return _homes([key.namespace, *others])
         if key.kind in (ROLE.kind, ROLE_BINDING.kind):
             # Who may want it first: a label that somebody changed is then put right before anybody takes it for a leftover.
             wanting, said = _by_right(key, register), hint.get(FROM_LABEL, "")
-            return [*_stage(wanting), *_stage([said] if said not in wanting else [])]
+            return [*_homes(wanting), *_homes([said] if said not in wanting else [])]
         if key.kind == NAMESPACE.kind:
-            return _stage([*([key.name] if key.name in homes else []), *register.with_member(key.name)])
+            return _homes([*([key.name] if key.name in homes else []), *register.with_member(key.name)])
         concerned = key.namespace in homes or (key.kind == CONFIG_MAP.kind and LIST_LABEL in hint)
         if key.kind == SERVICE_ACCOUNT.kind:
             concerned = any(key.name in scope.accounts for scope in homes.get(key.namespace, ()))
-        return _stage([key.namespace] if concerned else [])
-
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is one of ours: ``namespace/<name>``."""
-        kind, _, name = owner.partition("/")
-        return kind == "namespace" and is_dns_label(name)
-
-    def pause_s(self, owner: str) -> float:
-        """A namespace pauses after a run: its own writes come back as events, two for each right in each member."""
-        del owner
-        return PAUSE_S
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """What a run has filled is looked at again by the next one, however it ended; what it knew counts if it succeeded."""
-        if not succeeded:
-            self._clashes.pop(owner.partition("/")[2], None)
-
-    async def observe(self, owner: str, reader: Reader) -> Observed:
-        """Read what the owner's plan needs."""
-        remembered = self._filled.get(owner, {})
-        found = await observe.observe(owner.partition("/")[2], self._settings, reader, remembered, self._registers)
-        if not isinstance(reader, Snapshot):  # which may be of the time before a filling
-            if len(self._clashes) >= limits.REMEMBERED:
-                self._clashes.clear()
-            self._clashes[owner.partition("/")[2]] = found.seen.clashes
-            self._filled.pop(owner, None)
-            if about := filled(found.made.grants, found.seen, remembered):
-                self._filled[owner] = about
-        return found
-
-    def plan(self, observed: Observed) -> Plan:
-        """The writes that make it as declared."""
-        return plan.plan(observed.seen, observed.made)
-
-    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the NamespaceScopes."""
-        return plan.report(observed.seen, observed.made, refusals)
+        return _homes([key.namespace] if concerned else [])
 
     def prefetch(self) -> Sequence[Prefetch]:
         """All NamespaceScopes and namespaces, and what carries our labels."""
@@ -141,13 +150,13 @@ class NamespaceScopes:
             Prefetch(MUTATING_WEBHOOKS, webhooks),
         ]
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every namespace with NamespaceScopes, and those of which something of ours is left."""
         homes = {scope["metadata"]["namespace"] for scope in await reader.list(NAMESPACE_SCOPE)}
         for kind in (ROLE, ROLE_BINDING):
             homes |= {labels_of(found)[FROM_LABEL] for found in await reader.list(kind, labels={FROM_LABEL: ""})}
         homes |= {found["metadata"]["namespace"] for found in await reader.list(CONFIG_MAP, labels={LIST_LABEL: "true"})}
-        return [owner for owner in (f"namespace/{home}" for home in sorted(homes)) if self.accepts(owner)]
+        return [Owner(HOME, home) for home in sorted(homes) if is_dns_label(home)]
 
 
 def _by_right(key: Key, register: Register) -> list[str]:
@@ -167,6 +176,5 @@ def _by_right(key: Key, register: Register) -> list[str]:
     return found
 
 
-def _stage(names: Sequence[str]) -> list[list[str]]:
-    owners = [f"namespace/{name}" for name in dict.fromkeys(names) if is_dns_label(name)]
-    return [owners] if owners else []
+def _homes(names: Sequence[str]) -> list[list[Owner]]:
+    return stage(Owner(HOME, name) for name in names if is_dns_label(name))

@@ -12,6 +12,7 @@ from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
 from scope_binding.olm.plan import GENERATED, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -23,50 +24,22 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.plan import Plan, Refusal
 
+CSV = "csv"
 
-class Olm:
-    """The unit ``olm`` of scope-binding; switched off it only takes back what it made."""
 
-    name = "olm"
-    kinds = frozenset({CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_TEMPLATE, SCOPE_INSTANCE})
+class CsvHandler(Handler[CsvSeen]):
+    """ClusterServiceVersions.  None pauses: OLM changes one a few times and then leaves it."""
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
-        """The ClusterServiceVersions that a key concerns."""
-        if key.api_version not in (each.api_version for each in self.kinds):
-            return []  # the scope kinds of the other group
-        if key.kind == CLUSTER_SERVICE_VERSION.kind:
-            return [[_owner(key.namespace, key.name)]] if self._enabled else []
-        if key.kind == OPERATOR_GROUP.kind:
-            found = await listed(CLUSTER_SERVICE_VERSION, reader, key.namespace) if self._enabled else []
-            owners = [_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv)]
-            return [owners] if owners else []
-        kind = SCOPE_TEMPLATE if key.kind == SCOPE_TEMPLATE.kind else SCOPE_INSTANCE
-        live = await reader.get(kind, key.name)
-        owners = [*_made_for(labels_of(live)), *_made_for(hint), *_named(key.name)]
-        return [list(dict.fromkeys(owners))] if owners else []
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it is ``csv/<namespace>/<name>``."""
+        return is_dns_label(owner.namespace)
 
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is ``csv/<namespace>/<name>``."""
-        type_, _, rest = owner.partition("/")
-        namespace, _, name = rest.partition("/")
-        return type_ == "csv" and is_dns_label(namespace) and bool(name)
-
-    def pause_s(self, owner: str) -> float:
-        """No pause: OLM changes a ClusterServiceVersion a few times and then leaves it."""
-        del owner
-        return 0.0
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Nothing is remembered."""
-        del owner, succeeded
-
-    async def observe(self, owner: str, reader: Reader) -> CsvSeen:
-        """Read what the owner's plan needs."""
-        _, namespace, name = owner.split("/", 2)
-        return await observe_csv(namespace, name, reader, enabled=self._enabled)
+    async def observe(self, owner: Owner, reader: Reader) -> CsvSeen:
+        """Read the ClusterServiceVersion, the OperatorGroups beside it, and what was generated."""
+        return await observe_csv(owner.namespace, owner.name, reader, enabled=self._enabled)
 
     def plan(self, observed: CsvSeen) -> Plan:
         """The pairs of template and instance."""
@@ -76,6 +49,31 @@ class Olm:
         """Events on the ClusterServiceVersion."""
         return plan.report_csv(observed, refusals, enabled=self._enabled)
 
+
+class Olm(Unit):
+    """The unit ``olm`` of scope-binding; switched off it only takes back what it made."""
+
+    name = "olm"
+    kinds = frozenset({CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_TEMPLATE, SCOPE_INSTANCE})
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled = enabled
+        self.handlers = {CSV: CsvHandler(enabled=enabled)}
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The ClusterServiceVersions that a key concerns."""
+        if key.api_version not in (each.api_version for each in self.kinds):
+            return []  # the scope kinds of the other group
+        if key.kind == CLUSTER_SERVICE_VERSION.kind:
+            return [[_owner(key.namespace, key.name)]] if self._enabled else []
+        if key.kind == OPERATOR_GROUP.kind:
+            found = await listed(CLUSTER_SERVICE_VERSION, reader, key.namespace) if self._enabled else []
+            owners = [_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv)]
+            return stage(owners)
+        kind = SCOPE_TEMPLATE if key.kind == SCOPE_TEMPLATE.kind else SCOPE_INSTANCE
+        live = await reader.get(kind, key.name)
+        return stage([*_made_for(labels_of(live)), *_made_for(hint), *_named(key.name)])
+
     def prefetch(self) -> Sequence[Prefetch]:
         """OLM's kinds, where they are served, and the scopes."""
         scopes = [Prefetch(SCOPE_TEMPLATE), Prefetch(SCOPE_INSTANCE)]
@@ -83,9 +81,9 @@ class Olm:
             return scopes
         return [*scopes, Prefetch(CLUSTER_SERVICE_VERSION, optional=True), Prefetch(OPERATOR_GROUP, optional=True)]
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every ClusterServiceVersion, and those for which something was made."""
-        owners: dict[str, None] = {}
+        owners: dict[Owner, None] = {}
         if self._enabled:
             for csv in await listed(CLUSTER_SERVICE_VERSION, reader):
                 owners[_owner(csv["metadata"]["namespace"], csv["metadata"]["name"])] = None
@@ -95,18 +93,18 @@ class Olm:
         return list(owners)
 
 
-def _owner(namespace: str, name: str) -> str:
-    return f"csv/{namespace}/{name}"
+def _owner(namespace: str, name: str) -> Owner:
+    return Owner(CSV, name, namespace)
 
 
-def _made_for(labels: Mapping[str, str]) -> list[str]:
+def _made_for(labels: Mapping[str, str]) -> list[Owner]:
     """The owner that the labels of a generated object name."""
     if labels.get(GENERATED) != "true" or not labels.get(OWNER) or not labels.get(OWNER_NAMESPACE):
         return []
     return [_owner(labels[OWNER_NAMESPACE], labels[OWNER])]
 
 
-def _named(name: str) -> list[str]:
+def _named(name: str) -> list[Owner]:
     """The owner that the name of a generated object names: its labels may have been taken off, or too short for it."""
     part, _, rest = name.partition(".")
     namespace, _, csv = rest.partition(".")

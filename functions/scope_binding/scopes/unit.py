@@ -1,7 +1,7 @@
 """The wiring of scopes: which kinds concern it, whom an event touches, and what a sweep looks at.
 
-Owners are written ``ScopeTemplate.<group>/<name>``, ``ScopeInstance.<group>/<name>``, and
-``ScopeInstance.<group>/<name>@<namespace>`` for what an instance has in one namespace.  Such a part is
+Owners are ``ScopeTemplate.<group>/<name>``, ``ScopeInstance.<group>/<name>``, and
+``ScopeInNamespace.<group>/<namespace>/<name>`` for what an instance has in one namespace.  Such a part is
 enough when a namespace or a binding changes while the instance is well: an event of one namespace reads a
 few objects, however many namespaces and instances there are.  Only the whole of an instance says how it
 is, so while it is not well, it is run whole.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
 
 from scope_binding.scopes import observe, plan
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
@@ -28,6 +29,7 @@ from scope_binding.scopes.names import (
 )
 from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import is_dns_label
@@ -46,11 +48,92 @@ from tenantry.model.plan import Plan, Refusal
 INSTANCE_PAUSE_S = 0.25
 MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
 
-Seen = TemplateSeen | InstanceSeen
-Stages = list[list[str]]
+PART = "ScopeInNamespace"
 
 
-class Scopes:
+class TemplateHandler(Handler[TemplateSeen]):
+    """Templates of one family."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    async def observe(self, owner: Owner, reader: Reader) -> TemplateSeen:
+        """Read the template, whether an instance names it, and its ClusterRoles."""
+        return await observe.observe_template(self._family, owner.name, reader)
+
+    def plan(self, observed: TemplateSeen) -> Plan:
+        """Its ClusterRoles."""
+        return plan.plan_template(observed)
+
+    def report(self, observed: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
+        """The condition ``Templated``."""
+        return plan.report_template(observed, refusals)
+
+
+class _InstanceHandler(Handler[InstanceSeen]):
+    """Instances of one family, or what they have in one namespace."""
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+
+    async def observe(self, owner: Owner, reader: Reader) -> InstanceSeen:
+        """Read the instance, its template and its bindings."""
+        return await observe.observe_instance(self._family, owner.name, owner.namespace, reader)
+
+    def plan(self, observed: InstanceSeen) -> Plan:
+        """Its bindings."""
+        return plan.plan_instance(observed)
+
+    def report(self, observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
+        """The condition ``Scoped``."""
+        return plan.report_instance(observed, refusals)
+
+
+class PartHandler(_InstanceHandler):
+    """What instances have in one namespace."""
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether it has a namespace."""
+        return is_dns_label(owner.namespace)
+
+
+class InstanceHandler(_InstanceHandler):
+    """Whole instances; one pauses after a run, since its own writes come back as an event each."""
+
+    pause_s = INSTANCE_PAUSE_S
+
+    def __init__(self, family: Family) -> None:
+        super().__init__(family)
+        self._running: dict[str, observe.Version] = {}
+        self._paused: dict[str, tuple[float, observe.Version]] = {}
+
+    def is_busy(self, name: str, uid: str) -> bool:
+        """Whether this very instance is run here now, or pauses after a run."""
+        ended_at, version = self._paused.get(name, (0.0, None))
+        if time.monotonic() - ended_at >= INSTANCE_PAUSE_S:
+            version = None
+        version = self._running.get(name, version)
+        return version is not None and version.uid == uid
+
+    async def observe(self, owner: Owner, reader: Reader) -> InstanceSeen:
+        """Read the instance, its template and its bindings; remember that it is run, as a hint."""
+        seen = await super().observe(owner, reader)
+        version = observe.version(seen.instance)
+        if not isinstance(reader, Snapshot) and version is not None:  # a look of the sweep is no run
+            if len(self._paused) > limits.REMEMBERED:
+                self._paused.clear()
+            self._running[owner.name] = version
+        return seen
+
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """Remember that an instance pauses now: a hint that saves looking at the echoes of its bindings."""
+        del succeeded
+        version = self._running.pop(owner.name, None)
+        if version is not None:
+            self._paused[owner.name] = time.monotonic(), version
+
+
+class Scopes(Unit):
     """The unit ``scopes`` of scope-binding."""
 
     name = "scopes"
@@ -60,12 +143,16 @@ class Scopes:
     )
 
     def __init__(self) -> None:
-        self._running: dict[str, observe.Version] = {}
-        self._paused: dict[str, tuple[float, observe.Version]] = {}
+        self._instances = {family: InstanceHandler(family) for family in FAMILIES.values()}
+        self.handlers: dict[str, Handler[Any]] = {}
+        for family, instances in self._instances.items():
+            self.handlers[_template(family, "").type] = TemplateHandler(family)
+            self.handlers[_instance(family, "").type] = instances
+            self.handlers[_part(family, "", "").type] = PartHandler(family)
 
     # -- whom an event touches -------------------------------------------------------------------------
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[str]]:
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """Templates, instances and parts of instances that a key concerns."""
         match key.kind:
             case "ScopeTemplate":
@@ -95,22 +182,14 @@ class Scopes:
         named = template_name_of(instance) if instance is not None and not is_terminating(instance) else ""
         before = [_template(family, named)] if named else []
         after = [_template(family, each) for each in await _unreferenced(family, reader)]
-        return [stage for stage in (before, [owner], after) if stage]
-
-    def _is_busy(self, owner: str, uid: str) -> bool:
-        """Whether this very instance is run here now, or pauses after a run."""
-        ended_at, version = self._paused.get(owner, (0.0, None))
-        if time.monotonic() - ended_at >= INSTANCE_PAUSE_S:
-            version = None
-        version = self._running.get(owner, version)
-        return version is not None and version.uid == uid
+        return [each for each in (before, [owner], after) if each]
 
     async def _cluster_role_owners(self, name: str, hint: Mapping[str, str], reader: Reader) -> Stages:
         """Templates whose the ClusterRole is or was, or that want its name."""
         live = await reader.get(CLUSTER_ROLE, name)
         labels = hint if live is None else labels_of(live)
-        first: list[str] = []
-        then: list[str] = []
+        first: list[Owner] = []
+        then: list[Owner] = []
         for family in FAMILIES.values():
             reference = reference_to(live, family.template.kind) if live is not None else None
             for template in await reader.list_shared(family.template):
@@ -127,34 +206,34 @@ class Scopes:
                 right = role is not None and is_as_wanted(role, template, live)
                 instances = await _naming_objects(family, called, reader)
                 then += [_instance(family, each["metadata"]["name"]) for each in instances if not right or not is_well(each)]
-        return [stage for stage in (first, then) if stage]
+        return [each for each in (first, then) if each]
 
     async def _namespace_owners(self, name: str, reader: Reader) -> Stages:
         """Instances that mean the namespace, or have bindings in it."""
-        concerned: list[tuple[str, Object, Reach]] = []
+        concerned: list[tuple[Family, Object, Reach]] = []
         for family in FAMILIES.values():
             for instance in await reader.list_shared(family.instance):
                 reach = reach_of(instance)
                 if name in reach.listed or reach.selector is not None or name in _told(instance):
-                    concerned.append((_instance(family, instance["metadata"]["name"]), instance, reach))
+                    concerned.append((family, instance, reach))
         if not concerned:
             return []
         namespace = await reader.get(NAMESPACE, name)
         if namespace is None or is_terminating(namespace):
-            listed = [owner for owner, instance, reach in concerned if name in reach.listed or name in _told(instance)]
-            return [listed] if listed else []
-        meant = {owner for owner, _, reach in concerned if reach.covers(name, labels_of(namespace))}
+            return stage(_whole(of, each) for of, each, reach in concerned if name in reach.listed or name in _told(each))
+        meant = {each["metadata"]["uid"] for _, each, reach in concerned if reach.covers(name, labels_of(namespace))}
         bound: set[str | None] = set()
         if len(meant) < len(concerned):  # a selector that does not match any more: is there something to take away?
             bindings = await reader.list(ROLE_BINDING, name, labels={INSTANCE_UID: ""})
             bound = {labels_of(each).get(INSTANCE_UID) for each in bindings}
-        owners: list[str] = []
-        for owner, instance, _ in concerned:
-            if name in _told(instance) or (owner in meant and not is_well(instance)):
-                owners.append(owner)
-            elif owner in meant or instance["metadata"]["uid"] in bound:
-                owners.append(f"{owner}@{name}")
-        return [owners] if owners else []
+        owners: list[Owner] = []
+        for family, instance, _ in concerned:
+            uid = instance["metadata"]["uid"]
+            if name in _told(instance) or (uid in meant and not is_well(instance)):
+                owners.append(_whole(family, instance))
+            elif uid in meant or uid in bound:
+                owners.append(_part(family, instance["metadata"]["name"], name))
+        return stage(owners)
 
     async def _binding_owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The instance whose the binding is, by its owner reference, its labels or its name; nobody for an echo.
@@ -163,15 +242,14 @@ class Scopes:
         are the echoes of hundreds of writes.
         """
         uid = hint.get(INSTANCE_UID, "")
-        named = [_instance(family, hint.get(family.instance_label, "")) for family in FAMILIES.values()]
-        busy = [owner for owner in named if self._is_busy(owner, uid)]
-        if busy:
+        named = {family: hint.get(family.instance_label, "") for family in FAMILIES.values()}
+        if busy := [_instance(family, name) for family, name in named.items() if self._instances[family].is_busy(name, uid)]:
             return [busy]
         kind = ROLE_BINDING if key.kind == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
         live = await reader.get(kind, key.name, key.namespace)
         labels = hint if live is None else {**hint, **labels_of(live)}
         reference = reference_to(live, "ScopeInstance") if live is not None else None
-        owners: list[str] = []
+        owners: list[Owner] = []
         for family in FAMILIES.values():
             name = labels.get(family.instance_label, "")
             if reference is not None:
@@ -182,65 +260,13 @@ class Scopes:
             elif instance["metadata"]["uid"] in (labels.get(INSTANCE_UID), (reference or {}).get("uid")):
                 if live is not None and is_well(instance) and await _stands(live, family, instance, reader):
                     return []
-                part = f"@{key.namespace}" if key.namespace and is_well(instance) else ""
-                return [[_instance(family, name) + part]]
+                whole = not key.namespace or not is_well(instance)
+                return [[_instance(family, name) if whole else _part(family, name, key.namespace)]]
         if not owners and (labels.get(INSTANCE_UID) or MADE_NAME.search(key.name)):
             owners = [owner async for owner in _by_name(key, labels, reader)]
         if not owners and live is None:
             owners = [owner async for owner in _templates_left(labels, reader)]
-        return [owners] if owners else []
-
-    # -- one owner -------------------------------------------------------------------------------------
-
-    def accepts(self, owner: str) -> bool:
-        """Whether the owner is a template, an instance or a part of one."""
-        try:
-            _, _, name, part = _parse(owner)
-        except LookupError:
-            return False
-        return bool(name) and (not part or is_dns_label(part))
-
-    def pause_s(self, owner: str) -> float:
-        """An instance pauses after a run: its own writes come back as an event each."""
-        return INSTANCE_PAUSE_S if owner.startswith("ScopeInstance.") and "@" not in owner else 0.0
-
-    async def observe(self, owner: str, reader: Reader) -> Seen:
-        """Read what the owner's plan needs."""
-        kind, family, name, part = _parse(owner)
-        if kind == family.template.kind:
-            template = await observe.observe_template(family, name, reader)
-            self._remember(owner, template.template, reader)
-            return template
-        instance = await observe.observe_instance(family, name, part, reader)
-        self._remember(owner, instance.instance, reader)
-        return instance
-
-    def _remember(self, owner: str, declared: Object | None, reader: Reader) -> None:
-        version = observe.version(declared)
-        if isinstance(reader, Snapshot) or version is None or "@" in owner:
-            return  # a look of the sweep is no run, and a part says nothing about the whole
-        if len(self._paused) > limits.REMEMBERED:
-            self._paused.clear()
-        self._running[owner] = version
-
-    def ended(self, owner: str, succeeded: bool) -> None:
-        """Keep in mind that an instance pauses now: a hint that saves looking at the echoes of its bindings."""
-        del succeeded
-        version = self._running.pop(owner, None)
-        if version is not None:
-            self._paused[owner] = time.monotonic(), version
-
-    def plan(self, observed: Seen) -> Plan:
-        """The writes that make it as declared."""
-        if isinstance(observed, TemplateSeen):
-            return plan.plan_template(observed)
-        return plan.plan_instance(observed)
-
-    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
-        """Conditions and Events."""
-        if isinstance(observed, TemplateSeen):
-            return plan.report_template(observed, refusals)
-        return plan.report_instance(observed, refusals)
+        return stage(owners)
 
     # -- sweep -----------------------------------------------------------------------------------------
 
@@ -251,9 +277,9 @@ class Scopes:
         bindings = [Prefetch(kind, ((mark, ""),)) for mark in marks for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)]
         return [*declared, Prefetch(NAMESPACE), Prefetch(CLUSTER_ROLE), *bindings]
 
-    async def sweep(self, reader: Reader) -> Sequence[str]:
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every template and instance there is, and those that are gone and left something."""
-        owners: dict[str, None] = {}
+        owners: dict[Owner, None] = {}
         for family in FAMILIES.values():
             for template in await reader.list(family.template):
                 owners[_template(family, template["metadata"]["name"])] = None
@@ -271,26 +297,20 @@ def _family(key: Key) -> Family:
     return FAMILIES[key.api_version.partition("/")[0]]
 
 
-def _template(family: Family, name: str) -> str:
-    return f"{family.template.kind}.{family.group}/{name}"
+def _template(family: Family, name: str) -> Owner:
+    return Owner(f"{family.template.kind}.{family.group}", name)
 
 
-def _instance(family: Family, name: str) -> str:
-    return f"{family.instance.kind}.{family.group}/{name}"
+def _instance(family: Family, name: str) -> Owner:
+    return Owner(f"{family.instance.kind}.{family.group}", name)
 
 
-def _parse(owner: str) -> tuple[str, Family, str, str]:
-    """Kind, family, name and, of a part, the namespace.
+def _whole(family: Family, instance: Object) -> Owner:
+    return _instance(family, instance["metadata"]["name"])
 
-    Raises:
-        LookupError: it is no owner of this unit.
-    """
-    type_, _, rest = owner.partition("/")
-    kind, _, group = type_.partition(".")
-    name, _, part = rest.partition("@")
-    if kind not in ("ScopeTemplate", "ScopeInstance") or (part and kind == "ScopeTemplate"):
-        raise LookupError(owner)
-    return kind, FAMILIES[group], name, part
+
+def _part(family: Family, name: str, namespace: str) -> Owner:
+    return Owner(f"{PART}.{family.group}", name, namespace)
 
 
 def _told(instance: Object) -> Sequence[str]:
@@ -314,7 +334,7 @@ async def _stands(binding: Object, family: Family, instance: Object, reader: Rea
     )
 
 
-async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> AsyncIterator[str]:
+async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> AsyncIterator[Owner]:
     """Instances whose binding this could be, where it does not say itself: by uid, or by the name that it would have."""
     for family in FAMILIES.values():
         templates: dict[str, Object] | None = None
@@ -330,7 +350,7 @@ async def _by_name(key: Key, labels: Mapping[str, str], reader: Reader) -> Async
             yield _instance(family, name)
 
 
-async def _templates_left(labels: Mapping[str, str], reader: Reader) -> AsyncIterator[str]:
+async def _templates_left(labels: Mapping[str, str], reader: Reader) -> AsyncIterator[Owner]:
     """The template of a binding that is gone with its instance: its ClusterRoles waited for the last binding."""
     for family in FAMILIES.values():
         if label := labels.get(family.template_label, ""):
@@ -360,14 +380,14 @@ def _reference(role: Object, family: Family) -> Object | None:
     return reference if reference is not None and reference["apiVersion"] == family.template.api_version else None
 
 
-def _left_by(obj: Object, kind: str) -> Iterable[str]:
+def _left_by(obj: Object, kind: str) -> Iterable[Owner]:
     """The owner that an object names, by its owner reference or else by its label."""
     reference = reference_to(obj, kind)
     if reference is not None:
         family = FAMILIES[reference["apiVersion"].partition("/")[0]]
-        yield f"{kind}.{family.group}/{reference['name']}"
+        yield Owner(f"{kind}.{family.group}", reference["name"])
         return
     for family in FAMILIES.values():
         label = family.template_label if kind == family.template.kind else family.instance_label
         if name := labels_of(obj).get(label):
-            yield f"{kind}.{family.group}/{name}"
+            yield Owner(f"{kind}.{family.group}", name)

@@ -7,7 +7,7 @@ the guarantee.
 
 from tenantry.engine.engine import Engine
 from tenantry.engine.reader import Reader
-from tenantry.engine.unit import Unit, Units
+from tenantry.engine.unit import Handler, Owner, Unit, Units
 from tenantry.engine.verdict import Verdict
 
-__all__ = ["Engine", "Reader", "Unit", "Units", "Verdict"]
+__all__ = ["Engine", "Handler", "Owner", "Reader", "Unit", "Units", "Verdict"]

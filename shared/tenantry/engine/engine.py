@@ -15,7 +15,6 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
@@ -24,7 +23,7 @@ from tenantry.engine.context import running_owner
 from tenantry.engine.flight import Ask, Known, SingleFlight
 from tenantry.engine.reader import Lists, Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Unit, Units
+from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Stages, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model import limits
@@ -119,14 +118,14 @@ class Engine:
         concerned = [unit for unit in self._units.values() if self._concerns(request.key, unit)]
         return worst(await asyncio.gather(*(self._look_of(unit, request) for unit in concerned)))
 
-    def _concerns(self, key: Key, unit: Unit[Any]) -> bool:
+    def _concerns(self, key: Key, unit: Unit) -> bool:
         """Whether the unit names the key's kind, or takes any kind that no unit names."""
         wanted = (key.api_version.rpartition("/")[0], key.kind)
         if wanted not in self._named_kinds:
             return ANY_KIND in unit.kinds
         return wanted in self._kinds_of[unit.name]
 
-    async def _look_of(self, unit: Unit[Any], request: Look) -> Verdict:
+    async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         reader = Reader(self._api, (request.key,), shared=self._shared)
         try:
             stages = await unit.owners(request.key, request.hint, reader)
@@ -139,7 +138,7 @@ class Engine:
             log.exception("a bug: %s could not look at %s", unit.name, request.key)
             return BUG
 
-    async def _run_stages(self, unit: Unit[Any], stages: Sequence[Sequence[Owner]], known: Known, cause: Key) -> Verdict:
+    async def _run_stages(self, unit: Unit, stages: Stages, known: Known, cause: Key) -> Verdict:
         verdicts: list[Verdict] = []
         for stage in stages:
             if len(stage) > FAN_OUT_ABOVE and self._emit is not None and stage is stages[-1]:
@@ -152,7 +151,7 @@ class Engine:
                 break
         return worst(verdicts)
 
-    async def _run_every(self, unit: Unit[Any]) -> Verdict:
+    async def _run_every(self, unit: Unit) -> Verdict:
         """A sweep of the unit; events that come during one share the next."""
 
         async def work(_: Ask, __: Known) -> Verdict:
@@ -160,7 +159,7 @@ class Engine:
 
         return await self._flight.run(f"{unit.name}:*", Ask(), {}, work, pause_s=EVERY_PAUSE_S)
 
-    async def _run_all(self, unit: Unit[Any], owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
+    async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
         if len(owners) == 1:
             return [await self._run(unit, owners[0], Ask(frozenset({cause})), known)]
         gate = asyncio.Semaphore(PARALLEL)
@@ -172,7 +171,7 @@ class Engine:
 
         return list(await asyncio.gather(*(one(owner) for owner in owners)))
 
-    async def _fan_out(self, unit: Unit[Any], owners: Sequence[Owner], cause: Key) -> None:
+    async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
         assert self._emit is not None
         gate = asyncio.Semaphore(PARALLEL)
 
@@ -184,24 +183,24 @@ class Engine:
         await asyncio.gather(*(send(owner) for owner in owners))
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
-        unit = self._units.get(request.unit)
-        if unit is None or not unit.accepts(request.owner):
+        unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
+        if unit is None or owner is None or not unit.accepts(owner):
             return NOTHING_TO_DO
-        return await self._run(unit, request.owner, Ask(), {})
+        return await self._run(unit, owner, Ask(), {})
 
     # -- one owner -------------------------------------------------------------------------------------
 
-    async def _run(self, unit: Unit[Any], owner: Owner, ask: Ask, known: Known) -> Verdict:
+    async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
         async def work(together: Ask, fresh: Known) -> Verdict:
             return await self._reconcile(unit, owner, together, fresh)
 
-        return await self._flight.run(f"{unit.name}:{owner}", ask, known, work, pause_s=unit.pause_s(owner))
+        return await self._flight.run(f"{unit.name}:{owner}", ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
 
-    async def _reconcile(self, unit: Unit[Any], owner: Owner, ask: Ask, known: Known) -> Verdict:
+    async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
         begun = time.perf_counter()
-        running_owner.set(owner)
+        running_owner.set(str(owner))
         with telemetry.tracer.start_as_current_span(
-            "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": owner}
+            "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
             try:
                 verdict = await self._converge(unit, owner, ask, known)
@@ -210,19 +209,19 @@ class Engine:
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
                 verdict = BUG
-            unit.ended(owner, verdict.status == 204 and verdict.complete)
+            unit.handlers[owner.type].ended(owner, verdict.status == 204 and verdict.complete)
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _converge(self, unit: Unit[Any], owner: Owner, ask: Ask, known: Known) -> Verdict:
-        writes = 0
+    async def _converge(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
+        writes, handler = 0, unit.handlers[owner.type]
         for attempt in range(ATTEMPTS):
             reader = Reader(self._api, ask.causes, known, self._shared)
             known = {}
-            observed = await unit.observe(owner, reader)
-            outcome = await self._writer.write(unit.plan(observed))
+            observed = await handler.observe(owner, reader)
+            outcome = await self._writer.write(handler.plan(observed))
             writes += outcome.writes
             if outcome.transient is not None:
                 return verdict_for(outcome.transient, writes)
@@ -231,7 +230,7 @@ class Engine:
                 continue
             if outcome.deleted:
                 continue  # something is to be made anew: look again
-            told = await self._writer.write(unit.report(observed, tuple(outcome.refusals)))
+            told = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
             writes += told.writes
             if told.transient is not None:
                 return verdict_for(told.transient, writes)
@@ -281,7 +280,7 @@ class Engine:
         log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)
         return verdict
 
-    async def _sweep_unit(self, unit: Unit[Any], lists: Lists | None = None) -> Verdict:
+    async def _sweep_unit(self, unit: Unit, lists: Lists | None = None) -> Verdict:
         """Run who is due, and look at lists again after the writes: one look for all in place of one for each.
 
         Who is due then may not have been before: one owner's writes may be what another waits for.  Only who
@@ -307,7 +306,7 @@ class Engine:
                 break
         return worst(verdicts)
 
-    async def _due(self, unit: Unit[Any], lists: Lists | None) -> list[Owner]:
+    async def _due(self, unit: Unit, lists: Lists | None) -> list[Owner]:
         """The owners that a snapshot shows not to be as declared, and those that run meanwhile."""
         busy = self._flight.busy()  # they may write what they read before the lists: run again
         snapshot = await Snapshot.take(self._api, unit.prefetch(), lists)
@@ -324,16 +323,17 @@ class Engine:
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
         return due
 
-    async def _is_due(self, unit: Unit[Any], owner: Owner, snapshot: Snapshot) -> bool:
+    async def _is_due(self, unit: Unit, owner: Owner, snapshot: Snapshot) -> bool:
         """Whether an owner is not as declared; one that cannot be read or planned is due, and its own run tells why."""
         try:
-            observed = await unit.observe(owner, snapshot)
-            plans = (unit.plan(observed), unit.report(observed, ()))
+            handler = unit.handlers[owner.type]
+            observed = await handler.observe(owner, snapshot)
+            plans = (handler.plan(observed), handler.report(observed, ()))
             return any(plan.changes(self._api.field_manager) for plan in plans)
         except Exception:  # a bug with one owner must not end the sweep of all
             return True
 
-    async def _run_due(self, unit: Unit[Any], due: Sequence[Owner]) -> list[Verdict]:
+    async def _run_due(self, unit: Unit, due: Sequence[Owner]) -> list[Verdict]:
         gate = asyncio.Semaphore(PARALLEL)
 
         async def one(owner: Owner) -> Verdict:
@@ -371,6 +371,6 @@ def requested(function: str, unit: str, owner: Owner, cause: str) -> Event:
         id=str(uuid.uuid4()),
         source=f"/tenantry/{function}",
         type=RECONCILE_REQUESTED_TYPE,
-        subject=owner,
-        extensions={"function": function, "unit": unit, "owner": owner, "partitionkey": owner, "cause": cause},
+        subject=str(owner),
+        extensions={"function": function, "unit": unit, "owner": str(owner), "partitionkey": str(owner), "cause": cause},
     )

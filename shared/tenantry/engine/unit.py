@@ -1,22 +1,51 @@
 """What a unit of work is: the only thing that a new feature has to write.
 
-An *owner* is what a run is for, written ``<type>/<name>`` (``project/p-a``).  The engine maps a key to
-owners through `Unit.owners`, observes one owner, lets the pure plan decide, and writes.
+The engine maps the key of an event to owners through `Unit.owners`.  For each owner the `Handler` of its type observes,
+decides what is to be written, which is pure, and says how it went.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tenantry.engine.reader import Prefetch, Reader
+from tenantry.model.identifiers import is_dns_subdomain
 from tenantry.model.kinds import Key, Kind
-from tenantry.model.plan import Plan, Refusal
+from tenantry.model.plan import NOTHING, Plan, Refusal
 
 Observed = TypeVar("Observed")
-Owner = str
 
-EVERY: Sequence[Sequence[Owner]] = (("*",),)
+
+class Owner(NamedTuple):
+    """What a run is for: ``Owner("project", "p-a")``, ``Owner("chart", "demo", "cattle-helm-system")``.
+
+    As text, in events and logs, ``project/p-a`` and ``chart/cattle-helm-system/demo``.
+    """
+
+    type: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.type, self.namespace, self.name) if part)
+
+    @classmethod
+    def parse(cls, text: str) -> Owner | None:
+        """The owner that a text names; None where it names none."""
+        match text.split("/"):
+            case [type_, name] if type_ and name:
+                return cls(type_, name)
+            case [type_, namespace, name] if type_ and namespace and name:
+                return cls(type_, name, namespace)
+        return None
+
+
+Stages = Sequence[Sequence[Owner]]
+"""Owners whose runs follow one after the other: a stage starts when the one before has succeeded."""
+
+EVERY: Stages = ((Owner("*", "*"),),)
 """What `Unit.owners` answers for a key that concerns every owner there is.
 
 They are looked at as in a sweep: planned from one snapshot, and only those that are due are run.
@@ -26,53 +55,68 @@ ANY_KIND = Kind("*", "*", "*")
 """Among a unit's kinds: events of kinds that no unit names concern it too, because what it keeps may be of any kind."""
 
 
-class Unit(Protocol[Observed]):
-    """A unit: five methods, of which ``plan`` and ``report`` are pure."""
+class Handler(ABC, Generic[Observed]):
+    """How owners of one type are looked after."""
+
+    pause_s: float = 0.0
+    """Seconds, at least, between two runs for an owner: what arrives meanwhile shares the next one.  0: no pause."""
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether this is a well-formed owner of the type; requests by event may name any."""
+        return is_dns_subdomain(owner.name) and not owner.namespace
+
+    @abstractmethod
+    async def observe(self, owner: Owner, reader: Reader) -> Observed:
+        """Read what the decision needs."""
+
+    @abstractmethod
+    def plan(self, observed: Observed) -> Plan:
+        """The writes that make the cluster as declared."""
+
+    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
+        """Conditions and Events that tell the user what is wrong, or that it no longer is."""
+        del observed, refusals
+        return NOTHING
+
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """Called after each run.  May only keep hints: a process remembers nothing for sure."""
+
+
+class Unit(ABC):
+    """One subject of a function."""
 
     name: str
     kinds: frozenset[Kind]
     """The kinds whose events concern this unit."""
+    handlers: Mapping[str, Handler[Any]]
+    """By type of owner."""
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Sequence[Sequence[Owner]]:
-        """The owners that a key concerns, in stages: a stage starts when the one before has succeeded; or `EVERY`.
+    @abstractmethod
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The owners that a key concerns; or `EVERY`.
 
         ``hint`` holds the labels of the event's payload, if it had any.  They may add owners to look at
         when the object is gone, and decide nothing.
         """
-        ...
 
-    def accepts(self, owner: Owner) -> bool:
-        """Whether this is a well-formed owner of this unit; requests by event may name any."""
-        ...
-
-    def pause_s(self, owner: Owner) -> float:
-        """Seconds, at least, between two runs for this owner: what arrives meanwhile shares the next one.  0: no pause."""
-        ...
-
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Told after each run how it ended.  May only keep hints: a process remembers nothing for sure."""
-        ...
-
-    async def observe(self, owner: Owner, reader: Reader) -> Observed:
-        """Read what the decision needs."""
-        ...
-
-    def plan(self, observed: Observed) -> Plan:
-        """The writes that make the cluster as declared."""
-        ...
-
-    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
-        """Conditions and Events that tell the user what is wrong, or that it no longer is."""
-        ...
-
+    @abstractmethod
     def prefetch(self) -> Sequence[Prefetch]:
         """The lists that a sweep reads once instead of reading objects one by one."""
-        ...
 
+    @abstractmethod
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every owner there is, those whose declaration is gone included."""
-        ...
+
+    def accepts(self, owner: Owner) -> bool:
+        """Whether a handler takes the owner."""
+        return owner.type in self.handlers and self.handlers[owner.type].accepts(owner)
 
 
-Units = Iterable[Unit[Any]]
+Units = Iterable[Unit]
 """A function's units.  They look at an event at the same time, and none relies on what another does: they may run apart."""
+
+
+def stage(owners: Iterable[Owner]) -> list[list[Owner]]:
+    """One stage of owners, each once; no stage where there are none."""
+    found = list(dict.fromkeys(owners))
+    return [found] if found else []
