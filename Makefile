@@ -73,6 +73,7 @@ check: setup ## formatting, lint, types, the import contracts and the tables of 
 	@rm -f .lint-imports.log
 	@$(BIN)/python tests/checks_table.py --verify
 	@$(BIN)/python tests/attacks_table.py --verify
+	@$(BIN)/python -m tenantry.testing.fences --verify
 	@echo "check: all good"
 
 format: setup ## put the formatting right
@@ -95,6 +96,9 @@ hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds t
 bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run
 	@$(BIN)/tenantry cluster build
 	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+fences: setup ## write the one admission policy of all fences, knative/fences/policy.yaml, from the fences of the identities
+	@$(BIN)/python -m tenantry.testing.fences
 
 rights: setup ## write the least rights of each function and the lists of its fence, from what the tests used
 	@$(BIN)/python -m tenantry.testing.rights

@@ -28,9 +28,9 @@ from typing import Any
 import yaml
 
 from tenantry import __version__
-from tenantry.local.fences import configured
+from tenantry.local.fences import configured, fence_policy
+from tenantry.local.policies import guard_documents
 from tenantry.model.config import Config
-from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING
 from tenantry.serving.server import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,20 +128,14 @@ def pin(images: dict[str, str], into: Path, *, base: Path, config: Path) -> list
 
 def _policy_patches(config: Config) -> Iterator[dict[str, Any]]:
     """For each admission policy that the configuration changes a patch of its spec: fences have lists of images and names."""
-    for file in sorted((ROOT / "knative").rglob("*.yaml")):
-        for document in documents_of(file):
-            if document.get("kind") not in (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind):
-                continue
-            wanted = configured(document, config)
-            if wanted["spec"] != document["spec"]:
-                patch = [{"op": "replace", "path": "/spec", "value": wanted["spec"]}]
-                target = {"kind": document["kind"], "name": document["metadata"]["name"]}
-                yield {"target": target, "patch": yaml.safe_dump(patch, sort_keys=False, width=130)}
-
-
-def documents_of(file: Path) -> list[dict[str, Any]]:
-    """The documents of a YAML file that are maps."""
-    return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(each, dict)]
+    guards = guard_documents()
+    shipped = [*fence_policy(Config()), *guards]
+    wanted = [*fence_policy(config), *(configured(each, config) for each in guards)]
+    for before, after in zip(shipped, wanted, strict=True):
+        if after["spec"] != before["spec"]:
+            patch = [{"op": "replace", "path": "/spec", "value": after["spec"]}]
+            target = {"kind": before["kind"], "name": before["metadata"]["name"]}
+            yield {"target": target, "patch": yaml.safe_dump(patch, sort_keys=False, width=130)}
 
 
 def findings(documents: Iterable[Any]) -> list[str]:

@@ -46,7 +46,7 @@ THEFT = Theft(
             NAMESPACE,
             obj(NAMESPACE, HOME, labels={**_home()["metadata"]["labels"], POD_SECURITY: "restricted"}, annotations=THEIRS),
         ),
-        (NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence"})),
+        (NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence", "team": "x"})),
         (NAMESPACE, obj(NAMESPACE, FOREIGN)),
     ],
     needs=[
@@ -76,6 +76,26 @@ THEFT = Theft(
             "the annotations of others, to take them off later",
             apply(NAMESPACE, obj(NAMESPACE, HOME, annotations={"team": "x"}), by=MANAGER),
             "does not become the owner of annotations",
+        ),
+        Attack(
+            "the labels of a member, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, labels={PROJECT_ID: "p-fence", "team": "x"}), by=MANAGER),
+            "does not become the owner of labels",
+        ),
+        Attack(
+            "a label of a member besides its memory",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, labels={PROJECT_ID: "p-other", "new": "x"})),
+            "may not write the labels new",
+        ),
+        Attack(
+            "the end of a member's label",
+            patch(NAMESPACE, TEAM, "", ("remove", "/metadata/labels/team", None)),
+            "may not write the labels team",
+        ),
+        Attack(
+            "an owner that takes a namespace along",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, labels={PROJECT_ID: "p-fence"}, metadata={"ownerReferences": [OWNER]})),
+            "writes no owner references",
         ),
         Attack(
             "the end of others' labels",

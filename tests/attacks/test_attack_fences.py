@@ -12,6 +12,7 @@ from thieves import Ask, Attack, Theft, apply, create, delete, obj
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
+from tenantry.local.fence_policy import POLICY
 from tenantry.model.duties import function_of
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
@@ -63,7 +64,7 @@ async def test_a_thief_is_refused(cages: Cages, theft: Theft, attack: Attack) ->
     assert attack.words in refused.message, refused.message
     if attack.is_by_fence:
         assert isinstance(refused, AdmissionDenied)
-        assert f"'{theft.fence}'" in refused.message, refused.message
+        assert f"'{POLICY}'" in refused.message, refused.message
 
 
 @pytest.mark.parametrize("theft", [pytest.param(theft, id=theft.function, marks=_check(theft, fenced=False)) for theft in THEFTS])
@@ -131,7 +132,6 @@ EVERYBODY = [*(theft.function for theft in THEFTS), *SOURCES]
 
 def _privileged(account: str) -> list[Ask]:
     """What would lead a thief out of every fence."""
-    policy = f"tenantry-fence-{account if account not in SOURCES else 'sources'}"
     role = f"tenantry-{account.removeprefix('tenantry-')}"
     pod = {"serviceAccountName": "default", "containers": [{"name": "c", "image": "evil"}]}
     group = "rbac.authorization.k8s.io"
@@ -152,9 +152,9 @@ def _privileged(account: str) -> list[Ask]:
                 type="kubernetes.io/service-account-token",
             ),
         ),
-        apply(ADMISSION_POLICY, obj(ADMISSION_POLICY, policy, spec={"failurePolicy": "Ignore"})),
-        delete(ADMISSION_POLICY, policy),
-        delete(ADMISSION_POLICY_BINDING, policy),
+        apply(ADMISSION_POLICY, obj(ADMISSION_POLICY, POLICY, spec={"failurePolicy": "Ignore"})),
+        delete(ADMISSION_POLICY, POLICY),
+        delete(ADMISSION_POLICY_BINDING, POLICY),
         apply(CLUSTER_ROLE, obj(CLUSTER_ROLE, role, rules=[{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])),
         apply(CLUSTER_ROLE_BINDING, binding),
         create(CLUSTER_ROLE_BINDING, {**binding, "metadata": {"name": "mine"}}),

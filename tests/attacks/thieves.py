@@ -67,7 +67,7 @@ class Theft:
 
     @property
     def fence(self) -> str:
-        """The policy's name."""
+        """The name of its fence, by which it is left out."""
         return f"tenantry-fence-{self.function}"
 
 

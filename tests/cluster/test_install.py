@@ -19,8 +19,9 @@ from tenantry.local import deployment, policies
 from tenantry.local import install as installing
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.fence_policy import POLICY
 from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.local.policies import guard_names, policy_names
+from tenantry.local.policies import guard_names
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
@@ -79,8 +80,8 @@ async def test_a_foreign_crd_is_kept_and_the_installation_says_so(theirs: tuple[
             await api.apply(CUSTOM_RESOURCE_DEFINITION, ours, force=False)
 
 
-def guard(refuses: str) -> list[Object]:
-    """A policy for everybody that refuses a ClusterRole of this name, with its binding, as one file has them."""
+def guard(refuses: str, name: str = GUARD) -> list[Object]:
+    """A policy for everybody that refuses a ClusterRole with the name ``refuses``, and its binding, as one file has them."""
     rule = {
         "apiGroups": [CLUSTER_ROLE.group],
         "apiVersions": ["v1"],
@@ -91,8 +92,8 @@ def guard(refuses: str) -> list[Object]:
         "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [refuses]}]},
         "validations": [{"expression": "false", "message": "guarded"}],
     }
-    metadata = {"name": GUARD, "labels": {"app.kubernetes.io/part-of": "tenantry"}}
-    bound = {"policyName": GUARD, "validationActions": ["Deny"]}
+    metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": "tenantry"}}
+    bound = {"policyName": name, "validationActions": ["Deny"]}
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": body}
         for kind, body in zip(KINDS, (spec, bound), strict=True)
@@ -123,7 +124,7 @@ async def refused(admin: Api, name: str) -> bool:
 
 async def test_policies_are_in_force_when_an_installation_ends(control_plane: ControlPlane, admin: Api, guarded: str) -> None:
     """Guards and fences are installed and count at once; those that are named are left out or taken out, and that counts too;
-    a second installation changes nothing, and nothing but the policies is left behind."""
+    a second installation changes nothing, and nothing but the policies is left behind.  Fences of an earlier version go."""
     said: list[str] = []
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
 
@@ -136,8 +137,9 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
             assert {each["spec"]["policyName"] for each in bindings} == names
             return in_force, names
 
-        others = {fence for fence in policy_names() - guard_names() if "-scope-binding" in fence or fence.endswith("-sources")}
-        fences = others | (guard_names() - {GUARD})
+        for kind, earlier in zip(KINDS, guard("nobody", name=f"{POLICY}-rbac-aggregation"), strict=True):
+            await api.apply(kind, earlier)
+        fences = {POLICY} | (guard_names() - {GUARD})
         assert await policies_after() == (True, fences | {GUARD})
         assert [line for line in said if GUARD in line]
         assert await policies_after() == (True, fences | {GUARD})
@@ -146,7 +148,7 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
         assert {line.partition(":")[0] for line in said} == {f"removed {each.kind} {GUARD}" for each in KINDS}
         assert await policies_after(["another"]) == (True, fences | {GUARD})
         assert await policies_after(["all"]) == (False, set())
-        assert await policies_after(guard_names()) == (False, others)
+        assert await policies_after(guard_names()) == (False, {POLICY})
         await policies_after(["all"])
 
 

@@ -12,12 +12,13 @@ from manifests import Document
 
 from release_provisioning.jobs.manifest import IMAGE
 from tenantry.api import Api
+from tenantry.local.fence_policy import POLICY, PREFIX, merged
+from tenantry.local.fences import all_fences
 from tenantry.local.install import PART_OF
-from tenantry.model.kinds import ADMISSION_POLICY
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Object
 from tenantry.testing import eventually
-from tenantry.testing.fences import entries, fence_files
+from tenantry.testing.fences import entries, fence_files, policy_text
 
-FENCE = "tenantry-fence-"
 SOURCES = sorted({spec.service_account_name for _, spec in manifests.sources(manifests.documents())})
 IDENTITIES = {**{each: [each] for each in manifests.services()}, "sources": SOURCES}
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
@@ -29,30 +30,38 @@ CHECKED_S = 60.0
 """Types of all expressions on all kinds take some 8 s of CPU."""
 
 
-def fences(found: list[Document]) -> dict[str, Document]:
+def fences() -> dict[str, Object]:
     """The fences by identity."""
-    made = [d for d in found if d.kind == ADMISSION_POLICY.kind and d.name.startswith(FENCE)]
-    return {d.name.removeprefix(FENCE): d for d in made}
+    return {each["metadata"]["name"].removeprefix(PREFIX): each for each in all_fences()}
 
 
-def variables(fence: Document) -> dict[str, str]:
+def variables(fence: Object) -> dict[str, str]:
     """The expressions of a fence's variables."""
-    return {each["name"]: each["expression"] for each in fence.body["spec"].get("variables", [])}
+    return {each["name"]: each["expression"] for each in fence["spec"].get("variables", [])}
 
 
-def test_every_identity_has_its_fence(installation: list[Document]) -> None:
-    """One policy for each identity of ours, for that identity alone, bound, and closed when it cannot decide."""
-    found = fences(installation)
+def test_every_identity_has_its_fence() -> None:
+    """Each identity of ours has one, for that identity alone."""
+    found = fences()
     assert found.keys() == IDENTITIES.keys()
-    bindings = {d.body["spec"]["policyName"]: d for d in installation if d.kind == "ValidatingAdmissionPolicyBinding"}
     for identity, fence in found.items():
-        assert fence.body["spec"]["failurePolicy"] == "Fail"
-        assert fence.body["metadata"]["labels"].items() >= PART_OF.items()
-        (condition,) = fence.body["spec"]["matchConditions"]
+        condition = fence["spec"]["matchConditions"][0]
         named = {name: f'"system:serviceaccount:tenantry-system:{name}"' for name in IDENTITIES[identity]}
         assert all(user in condition["expression"] for user in named.values()), identity
         assert condition["expression"].count("system:serviceaccount:") == len(named)
-        assert bindings[fence.name].body["spec"] == {"policyName": fence.name, "validationActions": ["Deny"]}
+
+
+def test_fences_are_one_policy(installation: list[Document]) -> None:
+    """What is installed is made of all fences, bound, and closed when it cannot decide; no fence is installed by itself."""
+    assert policy_text() == (manifests.ROOT / "knative" / "fences" / "policy.yaml").read_text(), "run make fences"
+    found = [d for d in installation if d.name.startswith(POLICY)]
+    policy, binding = sorted(found, key=lambda d: d.kind)
+    assert (policy.kind, binding.kind) == (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
+    assert policy.body["spec"]["failurePolicy"] == "Fail"
+    assert policy.body["metadata"]["labels"].items() >= PART_OF.items()
+    assert binding.body["spec"] == {"policyName": POLICY, "validationActions": ["Deny"]}
+    validations = sum(len(each["spec"]["validations"]) for each in fences().values())
+    assert len(policy.body["spec"]["validations"]) == validations
 
 
 def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> None:
@@ -61,8 +70,8 @@ def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> No
     for d in [*installed, *manifests.resolve(manifests.ROOT / "knative" / "olm")]:
         if d.kind in ("ClusterRole", "Role") and d.name.startswith("tenantry-"):
             rules.setdefault(d.name.removeprefix("tenantry-"), []).extend(d.body.get("rules") or ())
-    for identity, fence in fences(installed).items():
-        seen = fence.body["spec"]["matchConstraints"]["resourceRules"]
+    for identity, fence in fences().items():
+        seen = fence["spec"]["matchConstraints"]["resourceRules"]
         if seen[0]["resources"] == ["*"]:
             continue
         for rule in rules[identity]:
@@ -76,11 +85,11 @@ def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> No
                     assert matched, f"{identity}: {group}/{resource}"
 
 
-def test_what_fences_share_is_the_same_in_all(installed: list[Document]) -> None:
+def test_what_fences_share_is_the_same_in_all() -> None:
     """What a request changes is worked out in the same way everywhere."""
     shared = ["now", "was", "newLabels", "oldLabels", "labelsWritten", "newAnnotations", "oldAnnotations", "annotationsWritten"]
     shared += ["newFinalizers", "oldFinalizers", "finalizersWritten", "newOwners", "oldOwners"]
-    found = [variables(fence) for identity, fence in fences(installed).items() if identity != "sources"]
+    found = [variables(fence) for identity, fence in fences().items() if identity != "sources"]
     for name in shared:
         assert len({each[name] for each in found}) == 1, name
 
@@ -99,20 +108,20 @@ def test_the_image_of_jobs_is_that_of_this_version(function: str) -> None:
     assert [each.value for each in found if each.list == "images"] == [IMAGE]
 
 
-async def test_fences_make_sense_to_the_api_server(admin: Api, installed: list[Document]) -> None:
+async def test_fences_make_sense_to_the_api_server(admin: Api) -> None:
     """It takes them, and finds nothing to warn of in their types, tried on every kind of Kubernetes that they look at.
 
     As they are shipped nothing is tried: that would take kube-controller-manager seconds wherever they are installed.
     """
 
-    async def checked(fence: Document) -> None:
-        name = f"typed-{fence.name}"
-        spec = copy.deepcopy(fence.body["spec"])
+    async def checked(fence: Object) -> None:
+        name = f"typed-{fence['metadata']['name']}"
+        spec = copy.deepcopy(merged([fence])[0]["spec"])
         for rule in spec["matchConstraints"]["resourceRules"]:
             assert rule["apiVersions"] == ["*"]
             if rule["apiGroups"] in BUILT_IN:
                 rule["apiVersions"] = ["v1"]
-        body = {**fence.body, "metadata": {"name": name}, "spec": spec}
+        body = {**fence, "metadata": {"name": name}, "spec": spec}
         made = await admin.create(ADMISSION_POLICY, body)
 
         async def done() -> dict[str, Any]:
@@ -125,6 +134,6 @@ async def test_fences_make_sense_to_the_api_server(admin: Api, installed: list[D
         finally:
             await admin.delete(ADMISSION_POLICY, name)
 
-    found = fences(installed)
+    found = fences().values()
     assert found
-    await asyncio.gather(*(checked(fence) for fence in found.values()))
+    await asyncio.gather(*(checked(fence) for fence in found))

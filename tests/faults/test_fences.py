@@ -10,6 +10,7 @@ import pytest
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
+from tenantry.local.fence_policy import POLICY
 from tenantry.local.policies import until_in_force
 from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET, Object
 from tenantry.testing import fences
@@ -32,9 +33,9 @@ async def test_a_request_that_a_fence_does_not_know_is_found(
     folder.mkdir()
     lines = path.read_text().splitlines(keepends=True)
     (folder / "fence.yaml").write_text("".join(lines[: line - 1] + lines[line:]))
-    policy = await admin.get(ADMISSION_POLICY, f"tenantry-fence-{FUNCTION}") or {}
+    policy = await admin.get(ADMISSION_POLICY, POLICY) or {}
     for number, variable in enumerate(policy["spec"]["variables"]):
-        if variable["name"] == "labels":
+        if variable["name"] == "namespaceRegistrationLabels":
             shorter = variable["expression"].replace(f'"{ORPHANED}",', "")
             step = {"op": "replace", "path": f"/spec/variables/{number}/expression", "value": shorter}
             await admin.json_patch(ADMISSION_POLICY, policy["metadata"]["name"], "", [step])

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from tenantry.local.deployment import deployment_folder, documents
-from tenantry.local.fences import configured
+from tenantry.local.fence_policy import merged
+from tenantry.local.fences import configured, fence_policy
 from tenantry.model.config import Config
 from tenantry.model.duties import all_services
-from tenantry.model.kinds import ADMISSION_POLICY, Object
+from tenantry.model.kinds import Object
 from tenantry.serving.server import FUNCTIONS as FUNCTIONS_
 
 FUNCTIONS = all_services(FUNCTIONS_)
 
 
 def fence(function: str) -> Object:
-    found = documents(deployment_folder("knative") / function / "fence.yaml")
-    return next(each for each in found if each["kind"] == ADMISSION_POLICY.kind)
+    (found,) = documents(deployment_folder("knative") / function / "fence.yaml")
+    return found
 
 
 def lists(function: str, **sections: Any) -> dict[str, set[str]]:
@@ -79,3 +80,74 @@ def test_what_runs_helm_is_what_is_configured() -> None:
     found = lists("release-provisioning-helm-jobs", helmProjectOperator=operator)
     assert "registry.example/helm:1" in found["images"]
     assert "narrow" in found["roles"]
+
+
+def part(identity: str, variables: dict[str, str], rule: dict[str, Any] | None = None, *conditions: str) -> Object:
+    """A fence that refuses where ``variables.x`` says so."""
+    user = f'request.userInfo.username == "{identity}"'
+    rules = [rule or {"apiGroups": [""], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["pods", "pods/status"]}]
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [{"name": str(number), "expression": text} for number, text in enumerate((user, *conditions))],
+        "variables": [{"name": name, "expression": text} for name, text in variables.items()],
+        "validations": [{"expression": "variables.x == 1", "message": "no", "messageExpression": "string(variables.x)"}],
+    }
+    return {"kind": "ValidatingAdmissionPolicy", "metadata": {"name": f"tenantry-fence-{identity}"}, "spec": spec}
+
+
+def test_variables_that_are_the_same_stand_once() -> None:
+    """Others, and what uses them, have their fence's name in front; each stands behind what it uses."""
+    first = part("a-b", {"same": "1", "other": "2", "uses": "variables.other", "x": "variables.same + variables.uses"})
+    second = part("c", {"same": "1", "other": "3", "uses": "variables.other", "x": "variables.same"})
+    spec = merged([first, second])[0]["spec"]
+    assert {each["name"]: each["expression"] for each in spec["variables"]} == {
+        "aBAsks": 'request.userInfo.username == "a-b"',
+        "same": "1",
+        "aBOther": "2",
+        "aBUses": "variables.aBOther",
+        "aBX": "variables.same + variables.aBUses",
+        "cAsks": 'request.userInfo.username == "c"',
+        "cOther": "3",
+        "cUses": "variables.cOther",
+        "cX": "variables.same",
+    }
+    assert spec["validations"] == [
+        {
+            "expression": "!variables.aBAsks || (variables.aBX == 1)",
+            "message": "no",
+            "messageExpression": "string(variables.aBX)",
+        },
+        {"expression": "!variables.cAsks || (variables.cX == 1)", "message": "no", "messageExpression": "string(variables.cX)"},
+    ]
+
+
+def test_a_fence_is_asked_about_its_own_requests_alone() -> None:
+    """What one fence looks at does not concern another's identity; its further conditions have the lists themselves."""
+    everything = {"apiGroups": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    deletions = {"apiGroups": ["x", "y"], "operations": ["DELETE"], "resources": ["z"]}
+    fences = [
+        part("a", {"x": "1"}, everything),
+        part("b", {"list": '[\n  "m",\n]', "x": "2"}, deletions, "!(object.name in variables.list)"),
+        part("c", {"x": "2"}),
+    ]
+    spec = merged(fences)[0]["spec"]
+    assert spec["matchConstraints"]["resourceRules"] == [
+        everything,
+        {**fences[2]["spec"]["matchConstraints"]["resourceRules"][0], "resources": ["pods/status"]},
+    ]
+    (condition,) = spec["matchConditions"]
+    a, b, c = condition["expression"].split("\n) || (\n")
+    assert "request.resource" not in a
+    assert 'request.operation in ["DELETE"]' in b
+    assert '["x/z", "y/z"]' in b
+    assert '(!(object.name in [ "m", ]))' in b
+    assert '["/pods", "/pods/status"]' in c
+    assert "request.operation" not in c
+
+
+def test_a_fence_is_left_out_by_its_name() -> None:
+    """The policy is there without it; without the policy's own name nothing is."""
+    asks = {each["name"] for each in fence_policy(Config())[0]["spec"]["variables"] if each["name"].endswith("Asks")}
+    less = fence_policy(Config(), ["tenantry-fence-rbac-aggregation"])[0]
+    assert asks - {each["name"] for each in less["spec"]["variables"]} == {"rbacAggregationAsks"}
+    assert fence_policy(Config(), ["tenantry-fence"]) == fence_policy(Config(), ["all"]) == []

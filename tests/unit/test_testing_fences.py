@@ -114,7 +114,7 @@ def test_finalizers_that_a_patch_takes_off() -> None:
 def test_refusals_of_the_fence_count() -> None:
     """They tell what is lacking, also after a way through a file."""
     used = Used()
-    refusal = "ValidatingAdmissionPolicy 'tenantry-fence-namespace-registration' with binding denied request: no"
+    refusal = "ValidatingAdmissionPolicy 'tenantry-fence' with binding denied request: no"
     used.add(event({"metadata": {"labels": {"new": "x"}}}, message=refusal, resource="configmaps"))
     assert used.written == set()
     assert Used.of(used.document()).refused == {Written(FUNCTION, "labels", "new")}

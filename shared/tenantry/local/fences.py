@@ -1,22 +1,24 @@
 """Fences as the configuration wants them: the entries of their lists that come from it.
 
 A fence is an admission policy for one identity (``knative/*/fence.yaml``); its file has the entries of the default
-configuration.  What stands in a list beside those stays, so that administrators may add to it.
+configuration.  What stands in a list beside those stays, so that administrators may add to it.  What is installed is one policy
+of all of them (`tenantry.local.fence_policy`), in ``knative/fences/policy.yaml`` for the default configuration.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from tenantry.local.policies import bound_to, for_config
+from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.fence_policy import POLICY, PREFIX, merged
+from tenantry.local.policies import bound_to, for_config, is_left_out
 from tenantry.model.config import Config
-from tenantry.model.kinds import ADMISSION_POLICY, Object
+from tenantry.model.kinds import Object
 from tenantry.model.names import CLUSTER_ADMIN, REGISTRATION_PREFIX, SYSTEM_NAMESPACE
 
-FENCE = "tenantry-fence-"
 _ENTRY = re.compile(r'^\s*"([^"]*)",', re.MULTILINE)
 _ALWAYS = frozenset({"kube-system", SYSTEM_NAMESPACE})
 """Namespaces that no function writes into on behalf of a project."""
@@ -107,19 +109,24 @@ _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
 }
 
 
-def is_fence(document: Object) -> bool:
-    """Whether a policy is a fence, or a binding that of one."""
-    return bound_to(document).startswith(FENCE)
+def all_fences() -> list[Object]:
+    """The fences of all identities, also of functions that do not run here: they may run elsewhere on the same cluster."""
+    return documents(*sorted(deployment_folder("knative").glob("*/fence.yaml")))
+
+
+def fence_policy(config: Config, without: Collection[str] = ()) -> list[Object]:
+    """The policy of all fences under a configuration, and its binding; nothing when all of them are to be left out."""
+    kept = [each for each in all_fences() if not is_left_out(each["metadata"]["name"], without)]
+    return merged([_with_lists(each, config) for each in kept]) if kept and not is_left_out(POLICY, without) else []
 
 
 def configured(document: Object, config: Config) -> Object:
     """A policy or binding as the configuration wants it: a fence by its lists, a guard by the names in it."""
-    return _with_lists(document, config) if is_fence(document) else for_config(document, config)
+    return _with_lists(document, config) if bound_to(document).startswith(PREFIX) else for_config(document, config)
 
 
 def _with_lists(document: Object, config: Config) -> Object:
-    name = document["metadata"]["name"]
-    lists = _CONFIGURED.get(name.removeprefix(FENCE), {}) if document["kind"] == ADMISSION_POLICY.kind else {}
+    lists = _CONFIGURED.get(document["metadata"]["name"].removeprefix(PREFIX), {})
     if not lists:
         return document
     default, spec = Config(), document["spec"]

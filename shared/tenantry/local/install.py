@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
-from tenantry.local.fences import configured
+from tenantry.local.fence_policy import POLICY as FENCE_POLICY
+from tenantry.local.fences import all_fences, configured, fence_policy
 from tenantry.local.followed import STAND_IN
 from tenantry.local.policies import PART_OF, bound_to, guard_documents, is_left_out, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
@@ -63,12 +64,11 @@ _KINDS = {
         _FLOW_SCHEMA,
     )
 }
-RETIRED = (
+_RETIRED = (
     (CLUSTER_ROLE_BINDING, "tenantry-source", ""),
     (CLUSTER_ROLE, "tenantry-source", ""),
     (SERVICE_ACCOUNT, "tenantry-source", SYSTEM_NAMESPACE),
 )
-"""What earlier versions installed under names that are not used any more."""
 _POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
 
 Say = Callable[[str], None]
@@ -99,7 +99,7 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
     wanted = [*base, *(found for name in names for found in function_documents(name))]
     if any(API_SERVER_SOURCE.plural in rule.get("resources", ()) for each in wanted for rule in each.get("rules") or ()):
         await _install_source_kind(api, say)
-    known = [document for document in [*wanted, *guard_documents()] if document["kind"] in _KINDS]
+    known = [document for document in wanted if document["kind"] in _KINDS]
     await asyncio.gather(
         *(
             apply_if_different(api, _KINDS[document["kind"]], for_charts(document, config), say)
@@ -107,32 +107,52 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
             if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
         )
     )
-    await _retire(api, say)
-    policies = [configured(document, config) for document in known if document["kind"] in _POLICY_KINDS]
-    if any(await asyncio.gather(*(_install_policy(api, each, say, without) for each in policies))):
+    policies = [configured(document, config) for document in guard_documents()]
+    changes = [
+        *(_install_policy(api, each, say, is_left_out(bound_to(each), without)) for each in policies),
+        *(_install_policy(api, each, say, left_out) for each, left_out in _fences(config, without)),
+    ]
+    if any(await asyncio.gather(*changes)):
         await until_in_force(api)
+    await _retire(api, say)
+
+
+def _fences(config: Config, without: Collection[str]) -> Iterator[tuple[Object, bool]]:
+    """The policy of all fences and its binding, each with whether it is to be left out."""
+    left = fence_policy(config, without)
+    yield from ((each, not left) for each in left or fence_policy(config))
+
+
+def retired() -> list[tuple[Kind, str, str]]:
+    """What earlier versions installed and nothing uses any more: kind, name, namespace."""
+    fences = [each["metadata"]["name"] for each in all_fences()]
+    return [*_RETIRED, *((kind, name, "") for name in fences for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY))]
 
 
 async def _retire(api: Api, say: Say) -> None:
-    """Take away identities of earlier versions that had the rights of several: nothing uses them any more."""
-    for kind, name, namespace in RETIRED:
-        live = await api.get(kind, name, namespace)
-        if live is not None and (labels_of(live).items() >= PART_OF.items() or entries_of(live, api.field_manager)):
-            await api.delete(kind, name, namespace, uid=live["metadata"]["uid"])
-            say(f"removed {key_of(live)}: each function's sources have an identity of their own")
+    policies = {each["metadata"]["name"] for each in (await api.list(ADMISSION_POLICY)).items}
+    for kind, name, namespace in retired():
+        if kind.kind not in _POLICY_KINDS:
+            await _remove(api, kind, name, namespace, say, "each function's sources have an identity of their own")
+        elif name in policies:
+            await _remove(api, kind, name, "", say, f"it is part of {FENCE_POLICY} now")
 
 
-async def _install_policy(api: Api, document: Object, say: Say, without: Collection[str]) -> bool:
+async def _install_policy(api: Api, document: Object, say: Say, left_out: bool) -> bool:
     """Apply a policy or a binding, or delete it where it is to be left out; whether that changed anything."""
     kind = _KINDS[document["kind"]]
-    if not is_left_out(bound_to(document), without):
-        return await apply_if_different(api, kind, document, say)
-    name = document["metadata"]["name"]
-    live = await api.get(kind, name)
+    if left_out:
+        return await _remove(api, kind, document["metadata"]["name"], "", say, "it is to be left out")
+    return await apply_if_different(api, kind, document, say)
+
+
+async def _remove(api: Api, kind: Kind, name: str, namespace: str, say: Say, reason: str) -> bool:
+    """Delete an object if it is ours; whether it was."""
+    live = await api.get(kind, name, namespace)
     if live is None or not (labels_of(live).items() >= PART_OF.items() or entries_of(live, api.field_manager)):
         return False
-    await api.delete(kind, name, uid=live["metadata"]["uid"])
-    say(f"removed {key_of(live)}: it is to be left out")
+    await api.delete(kind, name, namespace, uid=live["metadata"]["uid"])
+    say(f"removed {key_of(live)}: {reason}")
     return True
 
 

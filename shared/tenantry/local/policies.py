@@ -39,11 +39,6 @@ def guard_names() -> frozenset[str]:
     return names_of(guard_documents())
 
 
-def policy_names() -> frozenset[str]:
-    """All policies that we ship."""
-    return names_of(documents(deployment_folder("knative")))
-
-
 def names_of(found: Collection[Object]) -> frozenset[str]:
     """The names of the policies among these objects."""
     return frozenset(each["metadata"]["name"] for each in found if each.get("kind") == ADMISSION_POLICY.kind)

@@ -6,25 +6,18 @@ from dataclasses import dataclass
 from typing import Self
 
 from tenantry.local.deployment import deployment_folder, documents
-from tenantry.local.install import RETIRED
+from tenantry.local.install import retired
 from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object, key_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 _SOURCES = "sources.knative.dev/"
 _RUNS = ("Service", "Deployment")
 _RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount")
-_GONE: list[Object] = [
-    {
-        "apiVersion": "sinks.knative.dev/v1alpha1",
-        "kind": "JobSink",
-        "metadata": {"name": "tenantry-dead-letters", "namespace": SYSTEM_NAMESPACE},
-    },
-    *(
-        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **({"namespace": place} if place else {})}}
-        for kind, name, place in RETIRED
-    ),
-]
-"""What earlier installations had, and an upgrade leaves behind."""
+_JOB_SINK: Object = {
+    "apiVersion": "sinks.knative.dev/v1alpha1",
+    "kind": "JobSink",
+    "metadata": {"name": "tenantry-dead-letters", "namespace": SYSTEM_NAMESPACE},
+}
 _SKIPPED = (NAMESPACE.kind, CUSTOM_RESOURCE_DEFINITION.kind)
 
 
@@ -41,7 +34,7 @@ class Files:
     def read(cls) -> Self:
         """Read ``triggers/`` and ``knative/``, overlays included; what makes events comes before what passes them on."""
         found = [*documents(deployment_folder("triggers")), *documents(deployment_folder("knative"))]
-        found += [_earlier(each) for each in found if each.get("kind") == "ContainerSource"] + _GONE
+        found += [_earlier(each) for each in found if each.get("kind") == "ContainerSource"] + _retired()
         made = cls([], [], [], [])
         for each in {key_of(each): each for each in found if _is_whole(each) and each["kind"] not in _SKIPPED}.values():
             if each["apiVersion"].startswith(_SOURCES) or each["kind"] == "Trigger":
@@ -53,6 +46,21 @@ class Files:
         made.sending.sort(key=lambda each: each["kind"] == "Trigger")
         made.rights.sort(key=lambda each: _RIGHTS.index(each["kind"]))
         return made
+
+
+def _retired() -> list[Object]:
+    """What earlier installations had, and an upgrade leaves behind."""
+    return [
+        _JOB_SINK,
+        *(
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"name": name, **({"namespace": place} if place else {})},
+            }
+            for kind, name, place in retired()
+        ),
+    ]
 
 
 def _earlier(source: Object) -> Object:

@@ -269,7 +269,7 @@ def main() -> int:
         sys.stderr.write("No complete test run is recorded here. Run `make test` first; it records what each function used.\n")
         return 1
     used = Used.of(json.loads(STORE.read_text()))
-    changed = [*rewrite_all(used), *fences.rewrite_all(used.written, used.refused)]
+    changed = [*rewrite_all(used), *fences.rewrite_all(used.written, used.refused), *fences.rewrite_policy()]
     sys.stdout.write("".join(f"written: {path}\n" for path in changed) or "rights and fences are as the tests use them\n")
     return 0
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tenantry.local.fences import FENCE
+from tenantry.local.fence_policy import POLICY
 from tenantry.model.names import REGISTRATION_PREFIX
 
 _WRITES = frozenset({"create", "update", "patch", "delete"})
@@ -162,7 +162,7 @@ def written(event: Mapping[str, Any], function: str) -> tuple[set[Written], bool
     A request that came to nothing for another reason tells nothing.
     """
     status, reference = event.get("responseStatus") or {}, event["objectRef"]
-    refused = f"'{FENCE}{function}'" in status.get("message", "")
+    refused = f"'{POLICY}'" in status.get("message", "")
     if event["verb"] not in _WRITES or reference.get("subresource") or not (refused or status.get("code", 500) < 300):
         return set(), False
     body = event.get("requestObject")
