@@ -64,7 +64,7 @@ async def test_a_thief_is_refused(cages: Cages, theft: Theft, attack: Attack) ->
     assert attack.words in refused.message, refused.message
     if attack.is_by_fence:
         assert isinstance(refused, AdmissionDenied)
-        assert f"'{POLICY}'" in refused.message, refused.message
+        assert f"'{POLICY}" in refused.message, refused.message
 
 
 @pytest.mark.parametrize("theft", [pytest.param(theft, id=theft.function, marks=_check(theft, fenced=False)) for theft in THEFTS])

@@ -82,5 +82,5 @@ async def _policies(plane: ControlPlane, *, away: bool) -> int:
             for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
                 for each in await ours(kind):
                     await api.delete(kind, each["metadata"]["name"])
-            await until_in_force(api)
+        await until_in_force(api)  # the API server compiles a policy once more when its types are checked
     return len(found)

@@ -137,9 +137,10 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
             assert {each["spec"]["policyName"] for each in bindings} == names
             return in_force, names
 
-        for kind, earlier in zip(KINDS, guard("nobody", name=f"{POLICY}-rbac-aggregation"), strict=True):
+        for kind, earlier in zip(KINDS, guard("nobody", name=f"{POLICY}-scope-binding"), strict=True):
             await api.apply(kind, earlier)
-        fences = {POLICY} | (guard_names() - {GUARD})
+        apart = {POLICY, f"{POLICY}-rbac-aggregation"}
+        fences = apart | (guard_names() - {GUARD})
         assert await policies_after() == (True, fences | {GUARD})
         assert [line for line in said if GUARD in line]
         assert await policies_after() == (True, fences | {GUARD})
@@ -148,7 +149,7 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
         assert {line.partition(":")[0] for line in said} == {f"removed {each.kind} {GUARD}" for each in KINDS}
         assert await policies_after(["another"]) == (True, fences | {GUARD})
         assert await policies_after(["all"]) == (False, set())
-        assert await policies_after(guard_names()) == (False, {POLICY})
+        assert await policies_after(guard_names()) == (False, apart)
         await policies_after(["all"])
 
 

@@ -52,16 +52,17 @@ def test_every_identity_has_its_fence() -> None:
 
 
 def test_fences_are_one_policy(installation: list[Document]) -> None:
-    """What is installed is made of all fences, bound, and closed when it cannot decide; no fence is installed by itself."""
+    """What is installed is made of all fences, bound, and closed when it cannot decide; only one is a policy of its own."""
     assert policy_text() == (manifests.ROOT / "knative" / "fences" / "policy.yaml").read_text(), "run make fences"
-    found = [d for d in installation if d.name.startswith(POLICY)]
-    policy, binding = sorted(found, key=lambda d: d.kind)
-    assert (policy.kind, binding.kind) == (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
-    assert policy.body["spec"]["failurePolicy"] == "Fail"
-    assert policy.body["metadata"]["labels"].items() >= PART_OF.items()
-    assert binding.body["spec"] == {"policyName": POLICY, "validationActions": ["Deny"]}
-    validations = sum(len(each["spec"]["validations"]) for each in fences().values())
-    assert len(policy.body["spec"]["validations"]) == validations
+    found = {(d.kind, d.name): d.body for d in installation if d.name.startswith(POLICY)}
+    names = {POLICY, f"{PREFIX}rbac-aggregation"}
+    assert found.keys() == {(kind.kind, name) for kind in (ADMISSION_POLICY, ADMISSION_POLICY_BINDING) for name in names}
+    for name in names:
+        assert found[ADMISSION_POLICY_BINDING.kind, name]["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+        assert found[ADMISSION_POLICY.kind, name]["spec"]["failurePolicy"] == "Fail"
+        assert found[ADMISSION_POLICY.kind, name]["metadata"]["labels"].items() >= PART_OF.items()
+    validations = sum(len(found[ADMISSION_POLICY.kind, name]["spec"]["validations"]) for name in names)
+    assert validations == sum(len(each["spec"]["validations"]) for each in fences().values())
 
 
 def test_a_fence_is_around_every_right_to_write(installed: list[Document]) -> None:

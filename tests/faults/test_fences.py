@@ -10,7 +10,9 @@ import pytest
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
-from tenantry.local.fence_policy import POLICY
+from tenantry.local.deployment import documents
+from tenantry.local.fence_policy import POLICY, merged
+from tenantry.local.fences import all_fences
 from tenantry.local.policies import until_in_force
 from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET, Object
 from tenantry.testing import fences
@@ -33,12 +35,9 @@ async def test_a_request_that_a_fence_does_not_know_is_found(
     folder.mkdir()
     lines = path.read_text().splitlines(keepends=True)
     (folder / "fence.yaml").write_text("".join(lines[: line - 1] + lines[line:]))
-    policy = await admin.get(ADMISSION_POLICY, POLICY) or {}
-    for number, variable in enumerate(policy["spec"]["variables"]):
-        if variable["name"] == "namespaceRegistrationLabels":
-            shorter = variable["expression"].replace(f'"{ORPHANED}",', "")
-            step = {"op": "replace", "path": f"/spec/variables/{number}/expression", "value": shorter}
-            await admin.json_patch(ADMISSION_POLICY, policy["metadata"]["name"], "", [step])
+    (shorter,) = documents(folder / "fence.yaml")
+    fence = merged([shorter if each["metadata"]["name"] == shorter["metadata"]["name"] else each for each in all_fences()])[0]
+    await admin.json_patch(ADMISSION_POLICY, POLICY, "", [{"op": "replace", "path": "/spec", "value": fence["spec"]}])
     await until_in_force(admin)
 
     async with await Api.connect(field_manager=f"tenantry-{FUNCTION}", kubeconfig=kubeconfig) as function:

@@ -95,29 +95,19 @@ def part(identity: str, variables: dict[str, str], rule: dict[str, Any] | None =
     return {"kind": "ValidatingAdmissionPolicy", "metadata": {"name": f"tenantry-fence-{identity}"}, "spec": spec}
 
 
-def test_variables_that_are_the_same_stand_once() -> None:
-    """Others, and what uses them, have their fence's name in front; each stands behind what it uses."""
-    first = part("a-b", {"same": "1", "other": "2", "uses": "variables.other", "x": "variables.same + variables.uses"})
-    second = part("c", {"same": "1", "other": "3", "uses": "variables.other", "x": "variables.same"})
-    spec = merged([first, second])[0]["spec"]
-    assert {each["name"]: each["expression"] for each in spec["variables"]} == {
-        "aBAsks": 'request.userInfo.username == "a-b"',
-        "same": "1",
-        "aBOther": "2",
-        "aBUses": "variables.aBOther",
-        "aBX": "variables.same + variables.aBUses",
-        "cAsks": 'request.userInfo.username == "c"',
-        "cOther": "3",
-        "cUses": "variables.cOther",
-        "cX": "variables.same",
-    }
+def test_variables_stand_in_their_place() -> None:
+    """Those that say what a request changes are bound to a name, once and each after those that it uses; only what is needed."""
+    fence = part(
+        "a", {"list": '[\n  "m",\n]', "now": "object", "newLabels": "variables.now.labels", "x": "variables.newLabels.size()"}
+    )
+    spec = merged([fence])[0]["spec"]
+    bound = "[object].all(now_,\n[now_.labels].all(newLabels_,\n((newLabels_.size()) == 1)))"
+    told = "[object].map(now_,\n[now_.labels].map(newLabels_,\nstring((newLabels_.size())))[0])[0]"
+    assert "variables" not in spec
+    (condition,) = spec["matchConditions"]
+    assert f"!({bound})" in condition["expression"]
     assert spec["validations"] == [
-        {
-            "expression": "!variables.aBAsks || (variables.aBX == 1)",
-            "message": "no",
-            "messageExpression": "string(variables.aBX)",
-        },
-        {"expression": "!variables.cAsks || (variables.cX == 1)", "message": "no", "messageExpression": "string(variables.cX)"},
+        {"expression": f'!(request.userInfo.username == "a") ||\n({bound})', "message": "no", "messageExpression": told}
     ]
 
 
@@ -131,23 +121,35 @@ def test_a_fence_is_asked_about_its_own_requests_alone() -> None:
         part("c", {"x": "2"}),
     ]
     spec = merged(fences)[0]["spec"]
-    assert spec["matchConstraints"]["resourceRules"] == [
-        everything,
-        {**fences[2]["spec"]["matchConstraints"]["resourceRules"][0], "resources": ["pods/status"]},
-    ]
+    (rule,) = fences[2]["spec"]["matchConstraints"]["resourceRules"]
+    assert spec["matchConstraints"]["resourceRules"] == [everything, {**rule, "resources": ["pods/status"]}]
     (condition,) = spec["matchConditions"]
     a, b, c = condition["expression"].split("\n) || (\n")
     assert "request.resource" not in a
     assert 'request.operation in ["DELETE"]' in b
     assert '["x/z", "y/z"]' in b
-    assert '(!(object.name in [ "m", ]))' in b
+    assert '(!(object.name in ([ "m", ])))' in b
     assert '["/pods", "/pods/status"]' in c
     assert "request.operation" not in c
 
 
 def test_a_fence_is_left_out_by_its_name() -> None:
     """The policy is there without it; without the policy's own name nothing is."""
-    asks = {each["name"] for each in fence_policy(Config())[0]["spec"]["variables"] if each["name"].endswith("Asks")}
-    less = fence_policy(Config(), ["tenantry-fence-rbac-aggregation"])[0]
-    assert asks - {each["name"] for each in less["spec"]["variables"]} == {"rbacAggregationAsks"}
+    user = '"system:serviceaccount:tenantry-system:scope-binding"'
+    assert user in str(fence_policy(Config())[0]["spec"])
+    assert user not in str(fence_policy(Config(), ["tenantry-fence-scope-binding"])[0]["spec"])
     assert fence_policy(Config(), ["tenantry-fence"]) == fence_policy(Config(), ["all"]) == []
+
+
+def test_there_is_room_for_more_fences() -> None:
+    """The API server takes expressions of 100,000 characters."""
+    (condition,) = fence_policy(Config())[0]["spec"]["matchConditions"]
+    assert len(condition["expression"]) < 75_000
+
+
+def test_a_fence_that_looks_at_namespaces_is_a_policy_of_its_own() -> None:
+    """As it is written: a condition does not have the namespace of what is written."""
+    fence = part("a", {"x": "namespaceObject.metadata.labels.size()"})
+    policy, binding = merged([fence])
+    assert policy["spec"] == fence["spec"]
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"] == "tenantry-fence-a"

@@ -1,20 +1,22 @@
-"""All fences as one admission policy, `POLICY`: the API server converts a request once for each policy that looks at it.
+"""Fences as one admission policy, `POLICY`, whose condition holds only for what some fence refuses.
 
-A fence is written as a policy of its own beside its identity's rights (``knative/*/fence.yaml``).  One by one, each would
-cost every write of anybody such a conversion, some 40 us; `merged` makes one policy of them.  It matches what any fence matches;
-its only condition holds where those of the fence of who asks do; its validations are those of all fences, each for its identity.
-Variables that are the same in several fences stand once.  Others, and all lists, have their fence's name in front.
+A fence is written as a policy of its own beside its identity's rights (``knative/*/fence.yaml``).  As such it would cost every
+write of anybody some 40 us, and each of its own identity's 400: the API server converts a request, and declares each variable,
+once for each policy that looks at it, four times more where its conditions hold, and each expression has its price.  `merged`
+makes one policy that has no variables and one condition: who asks has a fence, the fence looks at such requests, and not all of
+its validations hold.  So what is allowed costs one expression, and the validations are left to say what is wrong.
 
-Conditions may use lists among the variables of their fence, which admission policies cannot: they are put in their place.
+A fence that looks at the namespace of an object (``namespaceObject``) stays a policy of its own: conditions do not have it.
+
+Variables stand in their place in the expressions.  Those of `WORKED_OUT_ONCE` are bound to a name instead, by a macro over a list
+of one: they have a value for every request, which others need not have.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Object
@@ -24,6 +26,21 @@ POLICY = "tenantry-fence"
 PREFIX = f"{POLICY}-"
 """Of the name of each fence; the rest is its identity."""
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
+WORKED_OUT_ONCE = (
+    *(
+        "subresource",
+        "now",
+        "was",
+        "newLabels",
+        "oldLabels",
+        "labelsWritten",
+        "newAnnotations",
+        "oldAnnotations",
+        "annotationsWritten",
+    ),
+    *("newFinalizers", "oldFinalizers", "finalizersWritten", "newOwners", "oldOwners", "owned", "owns"),
+)
+"""What a request changes, as every fence works it out; each may use those before it."""
 _EVERYTHING = frozenset({"CREATE", "UPDATE", "DELETE"})
 _LABELS = {"app.kubernetes.io/part-of": "tenantry"}
 _ACCOUNTS = f'request.userInfo.username.startsWith("system:serviceaccount:{SYSTEM_NAMESPACE}:")'
@@ -43,6 +60,11 @@ class Fence:
         return cls(policy["metadata"]["name"].removeprefix(PREFIX), policy["spec"])
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it has to be a policy of its own."""
+        return "namespaceObject" in str(self.spec)
+
+    @property
     def variables(self) -> dict[str, str]:
         """Their expressions, each after those that it uses."""
         return {each["name"]: each["expression"] for each in self.spec.get("variables") or ()}
@@ -60,15 +82,49 @@ class Fence:
     @property
     def is_for_everything(self) -> bool:
         """Whether it looks at all kinds."""
-        return any(rule["resources"] == ["*"] for rule in self.rules)
+        return any(rule["resources"] in (["*"], ["*/*"]) for rule in self.rules)
 
     @property
-    def condition(self) -> str:
-        """When the fence concerns a request: who asks, for what, and what else its conditions say."""
+    def asks(self) -> str:
+        """Whether who asks has this fence, and it looks at such requests."""
         found = self.conditions
         if not self.is_for_everything:
             found.insert(1, " || ".join(self._asked()))
-        return " &&\n  ".join(f"({each})" for each in found)
+        return " &&\n".join(f"({each})" for each in found)
+
+    @property
+    def validations(self) -> list[dict[str, str]]:
+        """They, with all variables in place of their names."""
+        return [
+            {
+                **each,
+                "expression": self.bound([each["expression"]]),
+                **({"messageExpression": self._told(each["messageExpression"])} if "messageExpression" in each else {}),
+            }
+            for each in self.spec["validations"]
+        ]
+
+    def bound(self, expressions: Sequence[str]) -> str:
+        """Whether all of these hold."""
+        text = " &&\n".join(f"({self._inlined(each)})" for each in expressions)
+        for name, value in reversed(self._needed(text)):
+            text = f"[{value}].all({name},\n{text})"
+        return text
+
+    def _told(self, message: str) -> str:
+        text = self._inlined(message)
+        for name, value in reversed(self._needed(text)):
+            text = f"[{value}].map({name},\n{text})[0]"
+        return text
+
+    def _needed(self, text: str) -> list[tuple[str, str]]:
+        """The names that an expression uses with their values, each after those that it uses itself."""
+        values = {_bound(name): self._inlined(self.variables[name]) for name in WORKED_OUT_ONCE if name in self.variables}
+        found: set[str] = set()
+        for name in reversed(list(values)):
+            if re.search(rf"\b{name}\b", " ".join([text, *(values[each] for each in found)])):
+                found.add(name)
+        return [(name, value) for name, value in values.items() if name in found]
 
     def _asked(self) -> Iterator[str]:
         by_operations: dict[frozenset[str], list[str]] = {}
@@ -80,58 +136,49 @@ class Fence:
             yield kinds if operations == _EVERYTHING else f"(request.operation in {_list(sorted(operations))} && {kinds})"
 
     def _inlined(self, expression: str) -> str:
-        return _REFERENCE.sub(lambda found: " ".join(self.variables[found[1]].split()), expression)
+        """An expression with its variables in place of their names, but for those that are worked out once."""
+
+        def value(found: re.Match[str]) -> str:
+            if found[1] in WORKED_OUT_ONCE:
+                return _bound(found[1])
+            return f"({self._inlined(self.variables[found[1]])})"
+
+        return _REFERENCE.sub(value, " ".join(expression.split()))
 
 
 def merged(fences: Sequence[Object]) -> list[Object]:
-    """The policy that is all of these fences, and its binding.
+    """The policy that is these fences and those that are policies of their own, each followed by its binding.
 
     Raises:
-        KeyError: the condition of a fence uses a variable that it does not have.
+        KeyError: an expression uses a variable that its fence does not have.
     """
-    found = [Fence.of(each) for each in fences]
-    shared = _shared(found)
-    variables: dict[str, str] = {}
-    validations: list[Object] = []
-    for fence in found:
-        here = _camel(fence.name)
-        renamed = partial(_renamed, here=here, shared=shared)
-        variables[f"{here}Asks"] = fence.spec["matchConditions"][0]["expression"]
-        variables |= {_named(name, here, shared): renamed(text) for name, text in fence.variables.items()}
-        for each in fence.spec["validations"]:
-            told = {part: renamed(text) if part == "messageExpression" else text for part, text in each.items()}
-            validations.append({**told, "expression": f"!variables.{here}Asks || ({renamed(each['expression'])})"})
-    metadata = {"name": POLICY, "labels": dict(_LABELS)}
-    spec = {
-        "failurePolicy": "Fail",
-        "matchConstraints": _constraints(found),
-        "matchConditions": [{"name": "fenced", "expression": _condition(found)}],
-        "variables": [{"name": name, "expression": text} for name, text in variables.items()],
-        "validations": validations,
-    }
-    bound = {"policyName": POLICY, "validationActions": ["Deny"]}
+    apart = [(each["metadata"]["name"], each["spec"]) for each in fences if Fence.of(each).is_apart]
+    together = [fence for fence in map(Fence.of, fences) if not fence.is_apart]
+    policies = [*([(POLICY, _policy(together))] if together else []), *apart]
     return [
-        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": body}
-        for kind, body in ((ADMISSION_POLICY, spec), (ADMISSION_POLICY_BINDING, bound))
+        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "labels": dict(_LABELS)}, "spec": spec}
+        for name, policy in policies
+        for kind, spec in (
+            (ADMISSION_POLICY, policy),
+            (ADMISSION_POLICY_BINDING, {"policyName": name, "validationActions": ["Deny"]}),
+        )
     ]
 
 
-def _shared(fences: Sequence[Fence]) -> set[str]:
-    """The variables that stand once: the same in each fence that has them, in two at least, and so is what they use.
-
-    Lists are not among them: whether two are the same is the configuration's matter, and patches go by names.
-    """
-    expressions: dict[str, set[str]] = {}
-    for fence in fences:
-        for name, text in fence.variables.items():
-            expressions.setdefault(name, set()).add(text)
-    owners = Counter(name for fence in fences for name in fence.variables)
-    found = {
-        name for name, texts in expressions.items() if len(texts) == 1 and owners[name] > 1 and not min(texts).startswith("[")
+def _policy(found: Sequence[Fence]) -> Object:
+    refused = (f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']])})" for each in found)
+    condition = f"{_ACCOUNTS} && ((\n" + "\n) || (\n".join(refused) + "\n))"
+    validations = [
+        {**each, "expression": f"!({fence.conditions[0]}) ||\n({each['expression']})"}
+        for fence in found
+        for each in fence.validations
+    ]
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": _constraints(found),
+        "matchConditions": [{"name": "refused", "expression": condition}],
+        "validations": validations,
     }
-    while less := {name for name in found if not set(_REFERENCE.findall(next(iter(expressions[name])))) <= found}:
-        found -= less
-    return found
 
 
 def _constraints(fences: Sequence[Fence]) -> Object:
@@ -148,21 +195,9 @@ def _constraints(fences: Sequence[Fence]) -> Object:
     return {"resourceRules": rules, **({"excludeResourceRules": left_out} if left_out else {})}
 
 
-def _condition(fences: Sequence[Fence]) -> str:
-    return f"{_ACCOUNTS} && ((\n" + "\n) || (\n".join(f"  {fence.condition}" for fence in fences) + "\n))"
-
-
-def _renamed(text: str, *, here: str, shared: set[str]) -> str:
-    return _REFERENCE.sub(lambda name: f"variables.{_named(name[1], here, shared)}", text)
-
-
-def _named(name: str, here: str, shared: set[str]) -> str:
-    return name if name in shared else here + name[:1].upper() + name[1:]
-
-
-def _camel(identity: str) -> str:
-    first, *more = identity.split("-")
-    return first + "".join(word.capitalize() for word in more)
+def _bound(name: str) -> str:
+    """The name in a macro; no macro of a fence has one that ends so."""
+    return f"{name}_"
 
 
 def _list(values: Sequence[str]) -> str:

@@ -115,7 +115,7 @@ def all_fences() -> list[Object]:
 
 
 def fence_policy(config: Config, without: Collection[str] = ()) -> list[Object]:
-    """The policy of all fences under a configuration, and its binding; nothing when all of them are to be left out."""
+    """What is installed of all fences under a configuration, without those that are to be left out."""
     kept = [each for each in all_fences() if not is_left_out(each["metadata"]["name"], without)]
     return merged([_with_lists(each, config) for each in kept]) if kept and not is_left_out(POLICY, without) else []
 

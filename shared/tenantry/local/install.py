@@ -118,15 +118,15 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
 
 
 def _fences(config: Config, without: Collection[str]) -> Iterator[tuple[Object, bool]]:
-    """The policy of all fences and its binding, each with whether it is to be left out."""
-    left = fence_policy(config, without)
-    yield from ((each, not left) for each in left or fence_policy(config))
+    """The policies of fences and their bindings, each with whether it is to be left out."""
+    kept = {key_of(each): each for each in fence_policy(config, without)}
+    yield from ((kept.get(key_of(each), each), key_of(each) not in kept) for each in fence_policy(config))
 
 
 def retired() -> list[tuple[Kind, str, str]]:
     """What earlier versions installed and nothing uses any more: kind, name, namespace."""
-    fences = [each["metadata"]["name"] for each in all_fences()]
-    return [*_RETIRED, *((kind, name, "") for name in fences for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY))]
+    fences = {each["metadata"]["name"] for each in all_fences()} - {each["metadata"]["name"] for each in fence_policy(Config())}
+    return [*_RETIRED, *((kind, name, "") for name in sorted(fences) for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY))]
 
 
 async def _retire(api: Api, say: Say) -> None:

@@ -162,7 +162,7 @@ def written(event: Mapping[str, Any], function: str) -> tuple[set[Written], bool
     A request that came to nothing for another reason tells nothing.
     """
     status, reference = event.get("responseStatus") or {}, event["objectRef"]
-    refused = f"'{POLICY}'" in status.get("message", "")
+    refused = f"'{POLICY}" in status.get("message", "")
     if event["verb"] not in _WRITES or reference.get("subresource") or not (refused or status.get("code", 500) < 300):
         return set(), False
     body = event.get("requestObject")
