@@ -246,6 +246,20 @@ def test_a_taken_port_is_one_clear_message(plane: ControlPlane, tmp_path: Path, 
     assert _processes_in(tmp_path) == []
 
 
+def test_a_port_that_another_takes_meanwhile_is_replaced(
+    plane: ControlPlane, tmp_path: Path, binaries: Binaries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the choice of a port and the start of what listens on it somebody else may take it: then another is chosen."""
+    taken = int(plane.server_url.rpartition(":")[2])
+    choose, chosen = ports.choose, [taken]
+    monkeypatch.setattr(ports, "choose", lambda preferred=None: chosen.pop() if chosen else choose(preferred))
+
+    with ControlPlane(data_dir=tmp_path, ephemeral=True, binaries=binaries) as other:
+        assert chosen == []
+        assert other.server_url != plane.server_url
+        assert other.status().running
+
+
 def test_ports_of_the_plane_are_outside_the_ephemeral_range(plane: ControlPlane) -> None:
     """No outgoing connection can take the API server's port while it restarts."""
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])

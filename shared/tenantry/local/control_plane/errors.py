@@ -25,3 +25,7 @@ class AlreadyRunning(ControlPlaneError):
 
 class StartFailed(ControlPlaneError):
     """A process of the control plane ended, or did not become ready in time."""
+
+
+class PortTaken(StartFailed):
+    """Another process took a chosen port before ours could listen on it."""

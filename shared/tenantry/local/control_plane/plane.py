@@ -22,13 +22,16 @@ from typing import TypeVar
 
 from tenantry.local.control_plane import credentials, flags, places, ports, probes, state
 from tenantry.local.control_plane.binaries import Binaries, ensure_binaries
-from tenantry.local.control_plane.errors import ControlPlaneError, StartFailed
+from tenantry.local.control_plane.errors import ControlPlaneError, PortTaken, StartFailed
 from tenantry.local.control_plane.folder import prepare_folder
 from tenantry.local.control_plane.owner import Owner
 from tenantry.local.control_plane.progress import Progress, Silent
 
 ETCD, API_SERVER, CONTROLLER_MANAGER = "etcd", "kube-apiserver", "kube-controller-manager"
 _T = TypeVar("_T")
+_PORTS_TRIED = 3
+"""How often others are chosen when another process takes one first."""
+_TAKEN = "address already in use"
 _LAST_LINES = 12
 _GRACE = 10.0
 
@@ -121,6 +124,15 @@ class ControlPlane:
         if self._owner is not None:
             raise ControlPlaneError("This control plane is already started.")
         self._binaries = self._binaries or ensure_binaries(self._progress)
+        for others in reversed(range(_PORTS_TRIED)):
+            try:
+                self._start(timeout)
+                break
+            except PortTaken:
+                if not others or self._wanted_port is not None:
+                    raise
+
+    def _start(self, timeout: float) -> None:
         self._data = self._make_folder()
         try:
             self._owner = Owner(self._data, ephemeral=self._ephemeral, remove=self._ephemeral and self._given is None)
@@ -220,7 +232,8 @@ class ControlPlane:
                 self._progress.still(f"Waiting until {step}")
                 for name, child in _present(self._owner).poll().items():
                     if child["code"] is not None:
-                        raise StartFailed(self._failure(f"{name} ended with code {child['code']}", name))
+                        text = self._failure(f"{name} ended with code {child['code']}", name)
+                        raise PortTaken(text) if _TAKEN in text else StartFailed(text)
                 if time.monotonic() > deadline:
                     raise StartFailed(self._failure(f"Not in time: {step}", step.partition(" ")[0]))
                 time.sleep(0.02)
@@ -230,7 +243,7 @@ class ControlPlane:
         lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:] if log.exists() else []
         text = "\n".join(f"  {line[:300]}" for line in lines)
         remedy = f"see {self.data_dir} for all logs; `tenantry cluster up --fresh` starts without the old data"
-        if "address already in use" in text:
+        if _TAKEN in text:
             remedy = "another process took the port meanwhile; start again, which chooses another one"
         elif "no space left" in text:
             remedy = f"free some space on the disk of {self.data_dir}"
