@@ -28,8 +28,7 @@ from typing import Any
 import yaml
 
 from tenantry import __version__
-from tenantry.local.fences import configured, fence_policy
-from tenantry.local.policies import guard_documents
+from tenantry.local.fences import all_policies
 from tenantry.model.config import Config
 from tenantry.serving.server import FUNCTIONS
 
@@ -128,10 +127,7 @@ def pin(images: dict[str, str], into: Path, *, base: Path, config: Path) -> list
 
 def _policy_patches(config: Config) -> Iterator[dict[str, Any]]:
     """For each admission policy that the configuration changes a patch of its spec: fences have lists of images and names."""
-    guards = guard_documents()
-    shipped = [*fence_policy(Config()), *guards]
-    wanted = [*fence_policy(config), *(configured(each, config) for each in guards)]
-    for before, after in zip(shipped, wanted, strict=True):
+    for before, after in zip(all_policies(Config()), all_policies(config), strict=True):
         if after["spec"] != before["spec"]:
             patch = [{"op": "replace", "path": "/spec", "value": after["spec"]}]
             target = {"kind": before["kind"], "name": before["metadata"]["name"]}

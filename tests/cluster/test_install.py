@@ -92,12 +92,7 @@ def guard(refuses: str, name: str = GUARD) -> list[Object]:
         "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [refuses]}]},
         "validations": [{"expression": "false", "message": "guarded"}],
     }
-    metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": "tenantry"}}
-    bound = {"policyName": name, "validationActions": ["Deny"]}
-    return [
-        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": body}
-        for kind, body in zip(KINDS, (spec, bound), strict=True)
-    ]
+    return policies.with_binding(name, spec)
 
 
 @pytest.fixture

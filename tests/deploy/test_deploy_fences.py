@@ -13,11 +13,11 @@ from manifests import Document
 from release_provisioning.jobs.manifest import IMAGE
 from tenantry.api import Api
 from tenantry.local.fence_policy import POLICY, PREFIX, merged
-from tenantry.local.fences import all_fences
+from tenantry.local.fences import all_fences, fence_files
 from tenantry.local.install import PART_OF
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Object
 from tenantry.testing import eventually
-from tenantry.testing.fences import entries, fence_files, policy_text
+from tenantry.testing.fences import entries, policy_text
 
 SOURCES = sorted({spec.service_account_name for _, spec in manifests.sources(manifests.documents())})
 IDENTITIES = {**{each: [each] for each in manifests.services()}, "sources": SOURCES}

@@ -7,7 +7,7 @@ from typing import Any
 import manifests
 from manifests import Document, Kustomization, pod_templates
 
-from tenantry.testing.fences import fence_files
+from tenantry.local.fences import fence_files
 
 # What a stock installation of Knative brings. Kind, namespace, name.
 STOCK = {

@@ -12,7 +12,7 @@ from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
 from tenantry.local.deployment import documents
 from tenantry.local.fence_policy import POLICY, merged
-from tenantry.local.fences import all_fences
+from tenantry.local.fences import all_fences, fence_files
 from tenantry.local.policies import until_in_force
 from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET, Object
 from tenantry.testing import fences
@@ -29,7 +29,7 @@ async def test_a_request_that_a_fence_does_not_know_is_found(
 ) -> None:
     """What the function writes counts as used; what its fence lacks is refused, found, and written by `rewrite_all`."""
     kubeconfig = await identity(FUNCTION)
-    path = fences.fence_files()[FUNCTION]
+    path = fence_files()[FUNCTION]
     line = next(each.line for each in fences.entries(path.read_text()) if (each.list, each.value) == ("labels", ORPHANED))
     folder = tmp_path / FUNCTION
     folder.mkdir()

@@ -9,7 +9,7 @@ import pytest
 
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.fence_policy import merged
-from tenantry.local.fences import configured, fence_policy
+from tenantry.local.fences import configured, fence_policies
 from tenantry.model.config import Config
 from tenantry.model.duties import all_services
 from tenantry.model.kinds import Object
@@ -136,14 +136,14 @@ def test_a_fence_is_asked_about_its_own_requests_alone() -> None:
 def test_a_fence_is_left_out_by_its_name() -> None:
     """The policy is there without it; without the policy's own name nothing is."""
     user = '"system:serviceaccount:tenantry-system:scope-binding"'
-    assert user in str(fence_policy(Config())[0]["spec"])
-    assert user not in str(fence_policy(Config(), ["tenantry-fence-scope-binding"])[0]["spec"])
-    assert fence_policy(Config(), ["tenantry-fence"]) == fence_policy(Config(), ["all"]) == []
+    assert user in str(fence_policies(Config())[0]["spec"])
+    assert user not in str(fence_policies(Config(), ["tenantry-fence-scope-binding"])[0]["spec"])
+    assert fence_policies(Config(), ["tenantry-fence"]) == fence_policies(Config(), ["all"]) == []
 
 
 def test_there_is_room_for_more_fences() -> None:
     """The API server takes expressions of 100,000 characters."""
-    (condition,) = fence_policy(Config())[0]["spec"]["matchConditions"]
+    (condition,) = fence_policies(Config())[0]["spec"]["matchConditions"]
     assert len(condition["expression"]) < 75_000
 
 

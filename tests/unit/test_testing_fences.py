@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tenantry.local.fences import fence_files
 from tenantry.testing.audit import Used
-from tenantry.testing.fences import Line, entries, fence_files, judge, judge_all, rewritten
+from tenantry.testing.fences import Line, entries, judge, judge_all, rewritten
 from tenantry.testing.writes import LISTS, Written, written
 
 FUNCTION = "namespace-registration"

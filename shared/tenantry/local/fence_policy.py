@@ -19,7 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Object
+from tenantry.local.policies import with_binding
+from tenantry.model.kinds import Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 POLICY = "tenantry-fence"
@@ -27,22 +28,25 @@ PREFIX = f"{POLICY}-"
 """Of the name of each fence; the rest is its identity."""
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
 WORKED_OUT_ONCE = (
-    *(
-        "subresource",
-        "now",
-        "was",
-        "newLabels",
-        "oldLabels",
-        "labelsWritten",
-        "newAnnotations",
-        "oldAnnotations",
-        "annotationsWritten",
-    ),
-    *("newFinalizers", "oldFinalizers", "finalizersWritten", "newOwners", "oldOwners", "owned", "owns"),
+    "subresource",
+    "now",
+    "was",
+    "newLabels",
+    "oldLabels",
+    "labelsWritten",
+    "newAnnotations",
+    "oldAnnotations",
+    "annotationsWritten",
+    "newFinalizers",
+    "oldFinalizers",
+    "finalizersWritten",
+    "newOwners",
+    "oldOwners",
+    "owned",
+    "owns",
 )
 """What a request changes, as every fence works it out; each may use those before it."""
 _EVERYTHING = frozenset({"CREATE", "UPDATE", "DELETE"})
-_LABELS = {"app.kubernetes.io/part-of": "tenantry"}
 _ACCOUNTS = f'request.userInfo.username.startsWith("system:serviceaccount:{SYSTEM_NAMESPACE}:")'
 _WHAT = 'request.resource.group + "/" + request.resource.resource + (has(request.subResource) ? "/" + request.subResource : "")'
 
@@ -106,25 +110,18 @@ class Fence:
 
     def bound(self, expressions: Sequence[str]) -> str:
         """Whether all of these hold."""
-        text = " &&\n".join(f"({self._inlined(each)})" for each in expressions)
-        for name, value in reversed(self._needed(text)):
-            text = f"[{value}].all({name},\n{text})"
-        return text
+        return self._with_names(" &&\n".join(f"({self._inlined(each)})" for each in expressions), "[{}].all({},\n{})")
 
     def _told(self, message: str) -> str:
-        text = self._inlined(message)
-        for name, value in reversed(self._needed(text)):
-            text = f"[{value}].map({name},\n{text})[0]"
-        return text
+        return self._with_names(self._inlined(message), "[{}].map({},\n{})[0]")
 
-    def _needed(self, text: str) -> list[tuple[str, str]]:
-        """The names that an expression uses with their values, each after those that it uses itself."""
-        values = {_bound(name): self._inlined(self.variables[name]) for name in WORKED_OUT_ONCE if name in self.variables}
-        found: set[str] = set()
-        for name in reversed(list(values)):
-            if re.search(rf"\b{name}\b", " ".join([text, *(values[each] for each in found)])):
-                found.add(name)
-        return [(name, value) for name, value in values.items() if name in found]
+    def _with_names(self, text: str, macro: str) -> str:
+        """The expression in a macro for each name that it uses, or that the value of such a name uses."""
+        for variable in reversed(WORKED_OUT_ONCE):
+            name = _bound(variable)
+            if re.search(rf"\b{name}\b", text):
+                text = macro.format(self._inlined(self.variables[variable]), name, text)
+        return text
 
     def _asked(self) -> Iterator[str]:
         by_operations: dict[frozenset[str], list[str]] = {}
@@ -152,17 +149,10 @@ def merged(fences: Sequence[Object]) -> list[Object]:
     Raises:
         KeyError: an expression uses a variable that its fence does not have.
     """
-    apart = [(each["metadata"]["name"], each["spec"]) for each in fences if Fence.of(each).is_apart]
-    together = [fence for fence in map(Fence.of, fences) if not fence.is_apart]
-    policies = [*([(POLICY, _policy(together))] if together else []), *apart]
-    return [
-        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "labels": dict(_LABELS)}, "spec": spec}
-        for name, policy in policies
-        for kind, spec in (
-            (ADMISSION_POLICY, policy),
-            (ADMISSION_POLICY_BINDING, {"policyName": name, "validationActions": ["Deny"]}),
-        )
-    ]
+    found = [Fence.of(each) for each in fences]
+    together = [fence for fence in found if not fence.is_apart]
+    made = with_binding(POLICY, _policy(together)) if together else []
+    return [*made, *(each for fence in found if fence.is_apart for each in with_binding(PREFIX + fence.name, fence.spec))]
 
 
 def _policy(found: Sequence[Fence]) -> Object:

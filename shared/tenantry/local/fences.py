@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any
 
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.fence_policy import POLICY, PREFIX, merged
-from tenantry.local.policies import bound_to, for_config, is_left_out
+from tenantry.local.policies import bound_to, for_config, guard_documents, is_left_out
 from tenantry.model.config import Config
 from tenantry.model.kinds import Object
 from tenantry.model.names import CLUSTER_ADMIN, REGISTRATION_PREFIX, SYSTEM_NAMESPACE
@@ -109,23 +110,32 @@ _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
 }
 
 
+def fence_files(folder: Path | None = None) -> dict[str, Path]:
+    """The fence of each identity that has one; ``sources`` have theirs in ``base``."""
+    root = folder or deployment_folder("knative")
+    return {path.parent.name: path for path in sorted(root.glob("*/fence.yaml"))}
+
+
 def all_fences() -> list[Object]:
     """The fences of all identities, also of functions that do not run here: they may run elsewhere on the same cluster."""
-    return documents(*sorted(deployment_folder("knative").glob("*/fence.yaml")))
+    return documents(*fence_files().values())
 
 
-def fence_policy(config: Config, without: Collection[str] = ()) -> list[Object]:
+def fence_policies(config: Config, without: Collection[str] = ()) -> list[Object]:
     """What is installed of all fences under a configuration, without those that are to be left out."""
-    kept = [each for each in all_fences() if not is_left_out(each["metadata"]["name"], without)]
-    return merged([_with_lists(each, config) for each in kept]) if kept and not is_left_out(POLICY, without) else []
+    if is_left_out(POLICY, without):
+        return []
+    return merged([configured(each, config) for each in all_fences() if not is_left_out(each["metadata"]["name"], without)])
+
+
+def all_policies(config: Config, without: Collection[str] = ()) -> list[Object]:
+    """What is installed of fences and guards under a configuration, without what is to be left out."""
+    guards = [for_config(each, config) for each in guard_documents() if not is_left_out(bound_to(each), without)]
+    return [*fence_policies(config, without), *guards]
 
 
 def configured(document: Object, config: Config) -> Object:
-    """A policy or binding as the configuration wants it: a fence by its lists, a guard by the names in it."""
-    return _with_lists(document, config) if bound_to(document).startswith(PREFIX) else for_config(document, config)
-
-
-def _with_lists(document: Object, config: Config) -> Object:
+    """A fence with the lists that the configuration wants."""
     lists = _CONFIGURED.get(document["metadata"]["name"].removeprefix(PREFIX), {})
     if not lists:
         return document

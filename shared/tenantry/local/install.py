@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.local.deployment import deployment_folder, documents, function_documents
 from tenantry.local.fence_policy import POLICY as FENCE_POLICY
-from tenantry.local.fences import all_fences, configured, fence_policy
+from tenantry.local.fence_policy import PREFIX, Fence
+from tenantry.local.fences import all_fences, all_policies
 from tenantry.local.followed import STAND_IN
-from tenantry.local.policies import PART_OF, bound_to, guard_documents, is_left_out, until_in_force
+from tenantry.local.policies import PART_OF, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import (
@@ -107,26 +108,21 @@ async def install(api: Api, functions: Iterable[str], config: Config, say: Say, 
             if document["kind"] not in (NAMESPACE.kind, *_POLICY_KINDS)
         )
     )
-    policies = [configured(document, config) for document in guard_documents()]
+    policies = {key_of(each): each for each in all_policies(config, without)}
+    left_out = [each for each in all_policies(config) if key_of(each) not in policies] if without else []
     changes = [
-        *(_install_policy(api, each, say, is_left_out(bound_to(each), without)) for each in policies),
-        *(_install_policy(api, each, say, left_out) for each, left_out in _fences(config, without)),
+        *(apply_if_different(api, _KINDS[each["kind"]], each, say) for each in policies.values()),
+        *(_remove(api, _KINDS[each["kind"]], each["metadata"]["name"], "", say, "it is to be left out") for each in left_out),
     ]
     if any(await asyncio.gather(*changes)):
         await until_in_force(api)
     await _retire(api, say)
 
 
-def _fences(config: Config, without: Collection[str]) -> Iterator[tuple[Object, bool]]:
-    """The policies of fences and their bindings, each with whether it is to be left out."""
-    kept = {key_of(each): each for each in fence_policy(config, without)}
-    yield from ((kept.get(key_of(each), each), key_of(each) not in kept) for each in fence_policy(config))
-
-
 def retired() -> list[tuple[Kind, str, str]]:
     """What earlier versions installed and nothing uses any more: kind, name, namespace."""
-    fences = {each["metadata"]["name"] for each in all_fences()} - {each["metadata"]["name"] for each in fence_policy(Config())}
-    return [*_RETIRED, *((kind, name, "") for name in sorted(fences) for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY))]
+    fences = [PREFIX + fence.name for fence in map(Fence.of, all_fences()) if not fence.is_apart]
+    return [*_RETIRED, *((kind, name, "") for name in fences for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY))]
 
 
 async def _retire(api: Api, say: Say) -> None:
@@ -136,14 +132,6 @@ async def _retire(api: Api, say: Say) -> None:
             await _remove(api, kind, name, namespace, say, "each function's sources have an identity of their own")
         elif name in policies:
             await _remove(api, kind, name, "", say, f"it is part of {FENCE_POLICY} now")
-
-
-async def _install_policy(api: Api, document: Object, say: Say, left_out: bool) -> bool:
-    """Apply a policy or a binding, or delete it where it is to be left out; whether that changed anything."""
-    kind = _KINDS[document["kind"]]
-    if left_out:
-        return await _remove(api, kind, document["metadata"]["name"], "", say, "it is to be left out")
-    return await apply_if_different(api, kind, document, say)
 
 
 async def _remove(api: Api, kind: Kind, name: str, namespace: str, say: Say, reason: str) -> bool:

@@ -16,7 +16,7 @@ from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.model.config import Cattle, Config, HelmProjectOperator
-from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, Kind, Object
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, Object
 
 ALL = "all"
 """Leaves out every policy."""
@@ -95,9 +95,9 @@ async def until_in_force(api: Api) -> None:
         ApiError: the server refuses.
     """
     name = f"tenantry-in-force-{secrets.token_hex(4)}"
-    made = _probe(name)
+    kinds = ADMISSION_POLICY, ADMISSION_POLICY_BINDING
     try:
-        for kind, body in made:
+        for kind, body in zip(kinds, _probe(name), strict=True):
             await api.create(kind, body)
         give_up_at = time.monotonic() + IN_FORCE_S
         while not await _is_refused(api, name):
@@ -105,7 +105,7 @@ async def until_in_force(api: Api) -> None:
                 raise TimeoutError(f"the API server does not act on new admission policies within {IN_FORCE_S:.0f} s")
             await asyncio.sleep(_POLL_S)
     finally:
-        for kind, _ in reversed(made):
+        for kind in reversed(kinds):
             await api.delete(kind, name)
 
 
@@ -118,7 +118,21 @@ async def _is_refused(api: Api, name: str) -> bool:
     return False
 
 
-def _probe(name: str) -> list[tuple[Kind, Object]]:
+def with_binding(name: str, spec: Mapping[str, Any]) -> list[Object]:
+    """A policy of ours that refuses, and its binding, which has its name."""
+    bound = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": name, "labels": dict(PART_OF)},
+            "spec": body,
+        }
+        for kind, body in ((ADMISSION_POLICY, spec), (ADMISSION_POLICY_BINDING, bound))
+    ]
+
+
+def _probe(name: str) -> list[Object]:
     """A policy with its binding that refuses one ClusterRole by name; a ClusterRole, because no quota counts it."""
     rule = {
         "apiGroups": [CLUSTER_ROLE.group],
@@ -133,9 +147,4 @@ def _probe(name: str) -> list[tuple[Kind, Object]]:
         "matchConstraints": {"resourceRules": [rule]},
         "validations": [{"expression": "false", "message": f"{name}: the policies of Tenantry are in force"}],
     }
-    binding = {"policyName": name, "validationActions": ["Deny"]}
-    metadata = {"name": name, "labels": dict(PART_OF)}
-    return [
-        (kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": body})
-        for kind, body in ((ADMISSION_POLICY, spec), (ADMISSION_POLICY_BINDING, binding))
-    ]
+    return with_binding(name, spec)

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from tenantry.local.deployment import deployment_folder
-from tenantry.local.fences import fence_policy
+from tenantry.local.fences import fence_files, fence_policies
 from tenantry.model.config import Config
 from tenantry.testing.finding import Finding
 from tenantry.testing.writes import LISTS, Written
@@ -88,12 +88,6 @@ def _sorted_out(
     return idle, sorted(wanted - used - {(each.list, each.value) for each in found})
 
 
-def fence_files(folder: Path | None = None) -> dict[str, Path]:
-    """The fence of each function that has one."""
-    root = folder or deployment_folder("knative")
-    return {path.parent.name: path for path in sorted(root.glob("*/fence.yaml"))}
-
-
 def judge_all(written: Collection[Written], refused: Collection[Written], folder: Path | None = None) -> list[str]:
     """The findings of all fences, each with its file."""
     return [
@@ -135,7 +129,7 @@ _Readable.add_representer(str, _text)
 
 def policy_text() -> str:
     """``knative/fences/policy.yaml`` as the fences give it."""
-    return _HEAD + yaml.dump_all(fence_policy(Config()), Dumper=_Readable, sort_keys=False, width=120)
+    return _HEAD + yaml.dump_all(fence_policies(Config()), Dumper=_Readable, sort_keys=False, width=120)
 
 
 def rewrite_policy(*, verify: bool = False) -> list[Path]:
