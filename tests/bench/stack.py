@@ -36,6 +36,8 @@ _SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 MIB = 1024 * 1024
+START_S = 300.0
+"""Seconds until `tenantry up` is ready, on a cluster with thousands of objects."""
 
 Counts = dict[tuple[str, str], float]
 
@@ -126,7 +128,7 @@ class Up:
                 stderr=subprocess.STDOUT,
                 env=without_configuration({"TENANTRY_CONFIG": str(self._config)} if self._config else None),
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + START_S
         while not (found := re.search(r"takes CloudEvents at (\S+)", self._log.read_text())):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"tenantry up did not start:\n{self._log.read_text()[-2000:]}")

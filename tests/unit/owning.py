@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tenantry.engine import Handler, Owner, Unit
+from tenantry.engine.decision import Decision, decide
 
 
 def owner(text: str) -> Owner:
@@ -34,6 +35,11 @@ def texts(stages: Iterable[Iterable[Owner]]) -> list[list[str]]:
 async def observe(unit: Unit, text: str, reader: Any) -> Any:
     """What a run for an owner sees."""
     return await handler(unit, text).observe(owner(text), reader)
+
+
+async def decided(unit: Unit, text: str, reader: Any) -> Decision:
+    """What a run for an owner decides."""
+    return await decide(handler(unit, text), owner(text), reader)
 
 
 async def owners(unit: Unit, *asked: Any) -> list[list[str]]:

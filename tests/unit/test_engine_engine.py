@@ -19,7 +19,7 @@ from tenantry.api.errors import KindNotServed, TransientError
 from tenantry.engine import Engine, Verdict, engine
 from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot
 from tenantry.engine.request import MalformedRequest
-from tenantry.engine.unit import EVERY, Handler, Owner, Stages
+from tenantry.engine.unit import EVERY, Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object
@@ -193,6 +193,24 @@ async def test_an_event_that_names_nothing_is_told_from_a_bug() -> None:
     with pytest.raises(MalformedRequest):
         await made.handle(Event(id="1", source="/s", type="dev.knative.apiserver.resource.add"))
     assert made._pending == 0
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"), [(2, Verdict(204, "nothing to do")), (9, Verdict(409, "the object changes too fast"))]
+)
+async def test_what_belongs_to_two_moments_is_read_anew(times: int, verdict: Verdict) -> None:
+    """So often as a lost race starts over; what the event was found with is not live any more."""
+    left = times
+
+    async def act(owner: str, reader: Reader) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise OutdatedError("changed")
+
+    unit = Still(act=act)
+    assert await make(unit).handle(look()) == verdict
+    assert unit.known == [{key("a1"): OBJECT}, *[{}] * min(times, engine.ATTEMPTS - 1)]
 
 
 async def test_every_unit_of_a_kind_is_asked() -> None:
@@ -892,7 +910,7 @@ async def test_a_kind_of_many_objects_is_asked_for_one_by_one() -> None:
 
 
 async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:
-    """Within what an event causes; not once everything is to be read anew, nor to verify, nor by a run that began later."""
+    """Within what an event causes; not by a second look, nor to verify, nor by a run that began later."""
     api, first = Few(complete=False), True
 
     async def act(_: str, reader: Reader) -> None:
@@ -902,10 +920,10 @@ async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:
         if not first:
             return
         first = False
-        reader.forget()
-        await reader.list(CONFIG_MAP, "b")
-        await reader.list_shared(CONFIG_MAP, "c")
-        await reader.list(CONFIG_MAP, "d")
+        again = reader.anew()
+        await again.list(CONFIG_MAP, "b")
+        await again.list_shared(CONFIG_MAP, "c")
+        await again.list(CONFIG_MAP, "d")
 
         async def verified(fresh: Reader) -> int:
             return len(await fresh.list(CONFIG_MAP, "e"))

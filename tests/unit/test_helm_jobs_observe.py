@@ -9,8 +9,7 @@ import owning
 import pytest
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.observe import observe_chart, observe_still
-from release_provisioning.jobs.plan import upgrades_to
+from release_provisioning.jobs.observe import observe_chart
 from release_provisioning.jobs.seen import Seen
 from release_provisioning.jobs.unit import Jobs
 from tenantry.api import Api, Keep, Listing
@@ -88,25 +87,22 @@ async def test_the_job_of_a_chart_that_is_gone_is_seen() -> None:
     assert seen.install == install
 
 
-class Typing(Reader):
-    """A reader of one HelmChart whose values somebody changes: so many times, once in each wait."""
+class Typing(Objects):
+    """One HelmChart whose values somebody changes: so many times, once after each look that has read everything."""
 
     def __init__(self, changes: int) -> None:
-        self.objects = Objects(chart_with(0), job_for(chart_with(0)))
+        super().__init__(chart_with(0), job_for(chart_with(0)))
         self.changes, self.waits = changes, 0
-        super().__init__(cast(Api, self.objects), [CAUSE])
         self.change()
 
     def change(self) -> None:
         if self.waits < self.changes:
-            self.objects.there["HelmChart", "demo"] = chart_with(self.waits + 1)
+            self.there["HelmChart", "demo"] = chart_with(self.waits + 1)
 
-    async def later(self, seconds: float) -> bool:
+    async def sleep(self, seconds: float) -> None:
         assert seconds == 2
         self.waits += 1
         self.change()
-        self.forget()
-        return True
 
 
 def chart_with(number: int) -> Object:
@@ -120,23 +116,23 @@ def job_for(chart: Object) -> Object:
 
 @pytest.mark.check("hpo-88")
 @pytest.mark.parametrize(("changes", "waits", "number"), [(0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 3, 3), (9, 4, 5)])
-async def test_helm_runs_when_the_values_are_still(changes: int, waits: int, number: int) -> None:
+async def test_helm_runs_when_the_values_are_still(
+    changes: int, waits: int, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A look that would run Helm again waits until two looks want the same, but not for ever; what stays is not waited for."""
-    reader = Typing(changes)
-    seen = await observe_still(SYSTEM, "demo", CONFIG, reader)
+    api = Typing(changes)
+    monkeypatch.setattr("tenantry.engine.decision.asyncio.sleep", api.sleep)
+    decided = await owning.decided(Jobs(CONFIG), f"chart/{SYSTEM}/demo", Reader(cast(Api, api), [CAUSE]))
 
-    assert (reader.waits, seen.chart) == (waits, chart_with(number))
+    assert (api.waits, decided.observed.chart) == (waits, chart_with(number))
 
 
-async def test_a_first_installation_and_a_sweep_wait_for_nothing() -> None:
-    """Nobody waits for what is installed first, and a snapshot only tells that there is work."""
-    reader = Typing(9)
-    del reader.objects.there["Job", "helm-install-demo"]
-    assert (await observe_still(SYSTEM, "demo", CONFIG, reader)).chart == chart_with(1)
-    assert reader.waits == 0
-
-    snapshot = Snapshot(cast(Api, Typing(9).objects))
-    assert upgrades_to(await observe_still(SYSTEM, "demo", CONFIG, snapshot))
+async def test_a_first_installation_waits_for_nothing() -> None:
+    """Nobody waits for what is installed first."""
+    api = Typing(9)
+    del api.there["Job", "helm-install-demo"]
+    decided = await owning.decided(Jobs(CONFIG), f"chart/{SYSTEM}/demo", Reader(cast(Api, api), [CAUSE]))
+    assert (api.waits, decided.observed.chart) == (0, chart_with(1))
 
 
 @pytest.mark.parametrize(

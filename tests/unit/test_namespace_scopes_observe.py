@@ -9,7 +9,6 @@ import pytest
 
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels
 from scope_binding.namespace_scopes.observe import observe
-from scope_binding.namespace_scopes.plan import plan
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed
@@ -99,8 +98,8 @@ class Server:
 async def test_what_seems_to_be_missing_is_looked_for_twice_before_rights_go(missing: str, there: bool) -> None:
     """Rights outlive one read that does not find home, member, consent or account; when it is gone so are they."""
     server = Server(missing, there=there)
-    seen = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, server)))
-    deleted = {write.key.name for write in plan(seen.seen, seen.made).writes() if isinstance(write, Delete)}
+    decided = await owning.decided(NamespaceScopes(Config()), "namespace/ops", Reader(cast(Api, server)))
+    deleted = {write.key.name for write in decided.plan.writes() if isinstance(write, Delete)}
     assert server.reads == 2
     assert deleted == (set() if there else {NAME})
 
@@ -138,8 +137,8 @@ async def test_only_what_two_looks_agree_on_goes(read: int) -> None:
     extra = given(ROLE)
     extra["metadata"] |= {"name": managed_role_name("gone", "ops", shared=False), "uid": "x", "resourceVersion": "1"}
     server.objects[key_of(extra)] = extra
-    seen = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, server)))
-    deleted = {write.key.name for write in plan(seen.seen, seen.made).writes() if isinstance(write, Delete)}
+    decided = await owning.decided(NamespaceScopes(Config()), "namespace/ops", Reader(cast(Api, server)))
+    deleted = {write.key.name for write in decided.plan.writes() if isinstance(write, Delete)}
     assert deleted == {extra["metadata"]["name"]}
 
 

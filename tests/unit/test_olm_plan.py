@@ -248,8 +248,8 @@ class Behind(Left):
 async def test_one_read_of_before_takes_nothing_away(stale: Kind) -> None:
     """Where the declarations seem to be gone they are read once more, and what stands stays."""
     seen = version()
-    observed = await owning.observe(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, Behind(seen, {stale: []}))))
-    assert plan_csv(observed, enabled=True).changes(MANAGER) == []
+    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, Behind(seen, {stale: []}))))
+    assert decided.plan.changes(MANAGER) == []
 
 
 async def test_one_read_of_before_gives_nothing() -> None:
@@ -259,8 +259,8 @@ async def test_one_read_of_before_gives_nothing() -> None:
     before["metadata"] |= {"uid": "g", "resourceVersion": "1"}
     server = Behind(out, {OPERATOR_GROUP: [before]})
     server._found |= {SCOPE_TEMPLATE: [], SCOPE_INSTANCE: []}
-    observed = await owning.observe(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, server)))
-    assert plan_csv(observed, enabled=True).changes(MANAGER) == []
+    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, server)))
+    assert decided.plan.changes(MANAGER) == []
 
 
 class Unserved(Behind):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import owning
 import pytest
 from scope_objects import ROLES, declared, stored
 
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
-from scope_binding.scopes.observe import observe_instance, observe_template
-from scope_binding.scopes.plan import plan_instance, plan_template, wanted_binding, wanted_cluster_role
+from scope_binding.scopes.plan import wanted_binding, wanted_cluster_role
+from scope_binding.scopes.unit import Scopes
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
@@ -62,9 +63,10 @@ def namespace(**labels: str) -> Object:
 
 
 async def taken(server: Server, part: str = "") -> bool:
-    seen = await observe_instance(MAIN, "si", part, Reader(cast(Api, server)))
+    owner = f"ScopeInNamespace.{MAIN.group}/{part}/si" if part else f"ScopeInstance.{MAIN.group}/si"
+    decided = await owning.decided(Scopes(), owner, Reader(cast(Api, server)))
     assert server.states == []
-    return any(isinstance(write, Delete) for stage in plan_instance(seen).stages[:1] for write in stage)
+    return any(isinstance(write, Delete) for stage in decided.plan.stages[:1] for write in stage)
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -96,5 +98,5 @@ async def test_a_template_of_before_takes_nothing_away() -> None:
     assert not await taken(server)
 
     server.before[SCOPE_TEMPLATE] = [of_before(server.template, clusterRoles=[])]
-    seen = await observe_template(MAIN, "st", Reader(cast(Api, server)))
-    assert not [write for write in plan_template(seen).writes() if isinstance(write, Delete)]
+    decided = await owning.decided(Scopes(), f"ScopeTemplate.{MAIN.group}/st", Reader(cast(Api, server)))
+    assert not [write for write in decided.plan.writes() if isinstance(write, Delete)]

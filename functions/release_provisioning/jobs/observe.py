@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from release_provisioning.jobs import manifest, rights
-from release_provisioning.jobs.plan import plan_chart, upgrades_to, with_wanted
+from release_provisioning.jobs.plan import plan_chart, with_wanted
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen, is_managed, outcome_of
 from tenantry.engine.leftovers import observe_leftovers
@@ -31,26 +31,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import CHART_LABEL
 from tenantry.model.plan import Delete, Plan
 
-LOOKS = 4
 HELM_CHART_CRD = f"{HELM_CHART.plural}.{HELM_CHART.group}"
-
-
-async def observe_still(namespace: str, name: str, config: Config, reader: Reader) -> Seen:
-    """The same as `observe_chart`; where Helm is to run again, when chart and values have been the same for a while.
-
-    So ten namespaces that join a project are one upgrade.  Nothing is remembered and no clocks are compared: it takes two looks
-    that want the same.  Who changes a HelmChart without end waits for `LOOKS` of them, not for ever.
-    """
-    seen = await observe_chart(namespace, name, config, reader)
-    quiet_s = config.helm_project_operator.helm_controller.quiet_seconds
-    for _ in range(LOOKS if quiet_s else 0):
-        before = upgrades_to(seen)
-        if not before or not await reader.later(quiet_s):
-            break
-        seen = await observe_chart(namespace, name, config, reader)
-        if upgrades_to(seen) == before:
-            break
-    return seen
 
 
 async def observe_chart(namespace: str, name: str, config: Config, reader: Reader) -> Seen:

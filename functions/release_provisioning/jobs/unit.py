@@ -6,10 +6,11 @@ its HelmChart would find; ``-`` stands for a ClusterRoleBinding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from release_provisioning.jobs import manifest, observe, plan, report, rights
+from release_provisioning.jobs.plan import upgrades_to
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen
 from tenantry.engine.reader import Prefetch, Reader
@@ -62,11 +63,19 @@ class ChartHandler(Handler[Seen]):
         plain = self.plain
         if plain is None and self._enabled:
             plain = self.plain = await observe.has_plain_status(reader)
-        return replace(await observe.observe_still(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
+        return replace(await observe.observe_chart(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
 
     def plan(self, observed: Seen) -> Plan:
         """The Job and what it needs, or the end of them."""
         return plan.plan_chart(observed, self._config)
+
+    def doubtful(self, observed: Seen, plan: Plan) -> frozenset[Hashable]:
+        """The state that Helm is to be run for, too: ten namespaces that join a project are one upgrade."""
+        return super().doubtful(observed, plan) | {upgrades_to(observed)} - {""}
+
+    def second_look_after_s(self, observed: Seen) -> float:
+        """Before an upgrade, chart and values are the same for a while.  Nothing is remembered, and no clocks are compared."""
+        return self._config.helm_project_operator.helm_controller.quiet_seconds if upgrades_to(observed) else 0.0
 
     def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
         """The status of the HelmChart, and what is said of what it left."""

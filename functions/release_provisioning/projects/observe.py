@@ -7,9 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from release_provisioning.projects.plan import Contender, Release
-from release_provisioning.projects.texts import ChangedError, Texts
+from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
-from tenantry.api.errors import TransientError
 from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config
@@ -31,28 +30,13 @@ from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, DEFAULT_SERVICE_ACCO
 from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
 from tenantry.model.releases import ChartKey, Dashboards, by_age, chart_for, chart_key, claimants, dashboards_of, held_by
 
-LOOKS = 4
-"""How often a release is looked at in one run while its large values change."""
-
 
 async def observe_release(name: str, config: Config, reader: Reader, texts: Texts) -> Release:
     """Read everything that decides about one release name.
 
     Raises:
-        TransientError: large values changed each time that they were read.
+        OutdatedError: large values changed while they were read.
     """
-    for _ in range(LOOKS):
-        try:
-            return await _observe(name, config, reader, texts)
-        except ChangedError as error:
-            said = str(error)
-            if isinstance(reader, Snapshot):
-                break
-            reader.forget()
-    raise TransientError(said)
-
-
-async def _observe(name: str, config: Config, reader: Reader, texts: Texts) -> Release:
     system = config.helm_project_operator.system_namespace
     dedicated = config.dedicated
     found, helm_chart, helm_release, namespace = await asyncio.gather(

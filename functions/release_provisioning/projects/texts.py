@@ -11,16 +11,13 @@ from collections.abc import Sequence
 
 from release_provisioning.projects.plan import Contender, Release, targets_of
 from tenantry.engine.reader import Reader
+from tenantry.engine.unit import OutdatedError
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.digest import Digest, digest_of
 from tenantry.model.kept import are_small
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object
 from tenantry.model.releases import composed_values, values_content, values_problem
-
-
-class ChangedError(Exception):
-    """What was read belongs to two moments: look again."""
 
 
 class Texts:
@@ -34,7 +31,7 @@ class Texts:
         """The text of the holder's values, where they are large; None where the plan makes it, or makes none.
 
         Raises:
-            ChangedError: the values are not those of ``seen`` any more.
+            OutdatedError: the values are not those of ``seen`` any more.
         """
         holder = seen.holder
         if holder is None or holder.chart is None or values_problem(holder.object):
@@ -56,7 +53,7 @@ class Texts:
             # Read here, one at a time: how many wait must not decide how much memory their values take.
             asked = await reader.fetch(PROJECT_HELM_CHART, holder.key.name, holder.key.namespace)
             if asked is None or spec["values"] != (asked.get("spec") or {}).get("values"):
-                raise ChangedError(f"the values of ProjectHelmChart {holder.key} changed while they were read")
+                raise OutdatedError(f"the values of ProjectHelmChart {holder.key} changed while they were read")
             text = await asyncio.to_thread(_text, asked, holder, targets, config)
         if len(self._made) >= limits.REMEMBERED:
             self._made.clear()

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
-from scope_binding.namespace_scopes.config_map import abandoned, sharing, shortened
+from scope_binding.namespace_scopes.config_map import sharing
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING, own_role_name
 from scope_binding.namespace_scopes.others import growing, is_held, naming
@@ -27,7 +27,6 @@ from scope_binding.namespace_scopes.projection import (
     agreed_accounts,
     copying_accounts,
     projected,
-    stale,
 )
 from scope_binding.namespace_scopes.register import Registers
 from scope_binding.namespace_scopes.rights import foreign
@@ -69,8 +68,6 @@ LISTS_AT_ONCE = 8
 """Lists over all namespaces that one run reads at a time: others' requests come between them."""
 LARGE_AT_ONCE = 4
 """ConfigMaps that one run reads at a time: each may have a megabyte of others' data."""
-LOOKS = 3
-"""So often it is looked again, at most, before something is taken away."""
 PATIENCE = timedelta(minutes=10)
 """How long a deleted NamespaceScope waits for what cannot be cleaned up (N-13)."""
 
@@ -82,38 +79,11 @@ async def observe(
     before: Mapping[Place, tuple[Object, ...]] | None = None,
     registers: Registers | None = None,
 ) -> Observed:
-    """Read all that the plan for a namespace needs; before something is taken away, until two looks agree on it.
+    """Read all that the plan for a namespace needs.
 
     ``before`` holds the rules that Roles had before the last run filled them: whether somebody got into them is looked up.
     """
-    begun, registers = before or {}, registers or Registers(settings.projection)
-    found = await _observe(name, settings, reader, begun, registers)
-    taken = _taken(found)
-    for _ in range(LOOKS):
-        if not taken:
-            break
-        reader.forget()
-        agreed, found = taken, await _observe(name, settings, reader, begun, registers)
-        taken = _taken(found)
-        if taken <= agreed:
-            break
-    return found
-
-
-def _taken(found: Observed) -> frozenset[tuple[str, ...]]:
-    """Rights, lists and members of lists that go: what seems to be missing may only not have been seen."""
-    seen = found.seen
-    rights = [(obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in stale(seen, found.made)]
-    return frozenset([*rights, *((CONFIG_MAP.kind, write.key.name) for write in abandoned(seen)), *shortened(seen)])
-
-
-async def _observe(
-    name: str,
-    settings: NamespaceScopeSettings,
-    reader: Reader,
-    before: Mapping[Place, tuple[Object, ...]],
-    registers: Registers,
-) -> Observed:
+    registers = registers or Registers(settings.projection)
     register, home = await asyncio.gather(registers.read(reader), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
     own = register.served(name)
@@ -130,7 +100,7 @@ async def _observe(
     made = await _worked_out(partial(projected, seen, settings), seen)
     seen = await _taken_places(seen, made, reader)
     seen = await _with_rules(seen, made, reader)
-    return Observed(await _bound_by_others(seen, made, before, reader), made)
+    return Observed(await _bound_by_others(seen, made, before or {}, reader), made)
 
 
 _WORKING = asyncio.Semaphore(1)

@@ -7,9 +7,10 @@ Whether they concern us is in the list of all NamespaceScopes, which those who w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from scope_binding.namespace_scopes import kept, observe, plan
+from scope_binding.namespace_scopes.config_map import shortened
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.projection import Observed
@@ -76,6 +77,10 @@ class HomeHandler(Handler[Observed]):
     def plan(self, observed: Observed) -> Plan:
         """The writes that make it as declared."""
         return plan.plan(observed.seen, observed.made)
+
+    def doubtful(self, observed: Observed, plan: Plan) -> frozenset[Hashable]:
+        """Members of lists that go, too: what seems to be missing may only not have been seen."""
+        return super().doubtful(observed, plan) | frozenset(shortened(observed.seen))
 
     def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
         """The status of the NamespaceScopes."""

@@ -10,14 +10,12 @@ import asyncio
 from dataclasses import replace
 
 from scope_binding.olm.plan import (
-    MANAGER,
     PARTS,
     CsvSeen,
     event_name,
     is_copy,
     is_generated,
     pair_name,
-    plan_csv,
     possible_complaints,
 )
 from tenantry.api.errors import KindNotServed
@@ -47,42 +45,17 @@ async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object
 
 
 async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: bool) -> CsvSeen:
-    """Read one ClusterServiceVersion and what belongs to it; when switched off only what was generated.
-
-    Before rights are given or taken, the declarations are read once more: those of an older state would do what was due then.
-    """
-    seen = await _observe(namespace, name, reader, enabled=enabled)
-    if plan_csv(seen, enabled=enabled).changes(MANAGER):
-        csv, groups = await _declared(namespace, name, reader, enabled=enabled, again=True)
-        if _versions(csv, *groups) != _versions(seen.csv, *seen.groups):
-            reader.forget()
-            seen = await _observe(namespace, name, reader, enabled=enabled)
-    return seen
-
-
-def _versions(*found: Object | None) -> list[tuple[str, str]]:
-    return [("", "") if each is None else (each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in found]
-
-
-async def _declared(
-    namespace: str, name: str, reader: Reader, *, enabled: bool, again: bool = False
-) -> tuple[Object | None, tuple[Object, ...]]:
-    """A ClusterServiceVersion and the OperatorGroups beside it."""
+    """Read one ClusterServiceVersion and what belongs to it; when switched off only what was generated."""
     csv: Object | None = None
     groups: list[Object] = []
     if enabled:
         try:
-            csv = await reader.get(CLUSTER_SERVICE_VERSION, name, namespace, again=again)
+            csv = await reader.get(CLUSTER_SERVICE_VERSION, name, namespace)
         except KindNotServed:
             if await reader.serves(CLUSTER_SERVICE_VERSION):
                 raise
     if csv is not None and not is_copy(csv):
         groups = [group for group in await listed(OPERATOR_GROUP, reader, namespace) if not is_terminating(group)]
-    return csv, tuple(groups)
-
-
-async def _observe(namespace: str, name: str, reader: Reader, *, enabled: bool) -> CsvSeen:
-    csv, groups = await _declared(namespace, name, reader, enabled=enabled)
     names = [pair_name(part, namespace, name) for part in PARTS]
     templates, instances = await asyncio.gather(
         asyncio.gather(*(reader.get(SCOPE_TEMPLATE, each) for each in names)),
@@ -92,7 +65,7 @@ async def _observe(namespace: str, name: str, reader: Reader, *, enabled: bool) 
         namespace,
         name,
         csv,
-        groups,
+        tuple(groups),
         dict(zip(PARTS, templates, strict=True)),
         dict(zip(PARTS, instances, strict=True)),
     )

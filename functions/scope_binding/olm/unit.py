@@ -6,11 +6,11 @@ labels name.  Everything else follows from the generated objects, like any other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
-from scope_binding.olm.plan import GENERATED, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
+from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
@@ -44,6 +44,11 @@ class CsvHandler(Handler[CsvSeen]):
     def plan(self, observed: CsvSeen) -> Plan:
         """The pairs of template and instance."""
         return plan.plan_csv(observed, enabled=self._enabled)
+
+    def doubtful(self, observed: CsvSeen, plan: Plan) -> frozenset[Hashable]:
+        """Every change: what an older state of the declarations asks for would give rights, or take them."""
+        del observed
+        return frozenset(map(str, plan.changes(MANAGER)))
 
     def report(self, observed: CsvSeen, refusals: Sequence[Refusal]) -> Plan:
         """Events on the ClusterServiceVersion."""

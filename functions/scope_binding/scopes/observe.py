@@ -27,10 +27,8 @@ from scope_binding.scopes.plan import (
     TemplateSeen,
     alive,
     is_well,
-    plan_template,
     refusable,
     servable_roles,
-    takes_away,
 )
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.leftovers import observe_leftovers
@@ -45,11 +43,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import SCOPE_GENERATED
-from tenantry.model.plan import Delete
 
-GENERATED_S = 0.5
-"""How long a generated scope that takes something away is waited for: ten times what the unit ``olm`` needs to put it right."""
 FEW = 16
 """Up to so many objects are read one by one; for more a list is cheaper."""
 
@@ -71,17 +65,7 @@ def version(obj: Object | None) -> Version | None:
 
 
 async def observe_template(family: Family, name: str, reader: Reader) -> TemplateSeen:
-    """Read a template, whether an instance names it, and its ClusterRoles; before one goes, the template once more."""
-    seen = await _observe_template(family, name, reader)
-    if any(isinstance(write, Delete) for write in plan_template(seen).writes()):
-        if version(await reader.get(family.template, name, again=True)) == version(seen.template):
-            return seen
-        reader.forget()
-        seen = await _observe_template(family, name, reader)
-    return seen
-
-
-async def _observe_template(family: Family, name: str, reader: Reader) -> TemplateSeen:
+    """Read a template, whether an instance names it, and its ClusterRoles."""
     template = await reader.get(family.template, name, verify=version)
     living = alive(template)
     if living is None:
@@ -147,31 +131,7 @@ async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
 
 
 async def observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
-    """Read an instance and its bindings; with ``part`` what concerns that namespace.
-
-    Before a binding goes, the declarations are read once more: one of an older state would put back what it declared.  Of what
-    the unit ``olm`` generates that is a moment later: a hand that narrowed it is put right meanwhile, and takes no right away.
-    """
-    seen = await _observe_instance(family, name, part, reader)
-    if takes_away(seen):
-        if SCOPE_GENERATED in labels_of(seen.instance) and await reader.later(GENERATED_S):
-            return await _observe_instance(family, name, part, reader)
-        if await _is_outdated(seen, reader):
-            reader.forget()
-            seen = await _observe_instance(family, name, part, reader)
-    return seen
-
-
-async def _is_outdated(seen: InstanceSeen, reader: Reader) -> bool:
-    instance = await reader.get(seen.family.instance, seen.name, again=True)
-    if version(instance) != version(seen.instance):
-        return True
-    named = template_name_of(instance) if instance is not None and alive(instance) else ""
-    template = await reader.get(seen.family.template, named, again=True) if named else None
-    return version(template) != version(seen.template)
-
-
-async def _observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
+    """Read an instance and its bindings; with ``part`` what concerns that namespace."""
     instance = await reader.get(family.instance, name, verify=version)
     living = alive(instance)
     if living is None:
@@ -188,7 +148,7 @@ async def _observe_instance(family: Family, name: str, part: str, reader: Reader
     assert template is not None
     reach = reach_of(living)
     roles, (namespaces, missing, terminating) = await asyncio.gather(
-        _owned_roles(roles_of(template), template, reader), _places(reach, part, bindings, reader)
+        _owned_roles(roles_of(template), template, reader), _places(reach, part, reader)
     )
     seen = InstanceSeen(family, name, instance, template, roles, namespaces, missing, terminating, bindings, part)
     seen = replace(seen, bindings=await _complete(seen, reach, reader))
@@ -260,14 +220,11 @@ async def _left_bindings(family: Family, name: str, part: str, reader: Reader) -
     return tuple(binding for found in lists for binding in found if was_of(binding, family, family.instance, name))
 
 
-async def _places(
-    reach: Reach, part: str, bindings: Iterable[Object], reader: Reader
-) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+async def _places(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Namespaces that are meant and take bindings, that are listed and missing, and that are going away."""
     if reach.cluster or reach.problem:
         return frozenset(), frozenset(), frozenset()
     found = await _namespaces(reach, part, reader)
-    found |= await _doubted(reach, {name for name, _ in found}, bindings, reader)
     reader.depends_on(lambda fresh: _namespaces(reach, part, fresh), found)
     listed = reach.listed & {part} if part else reach.listed
     known = {name for name, _ in found}
@@ -276,17 +233,6 @@ async def _places(
         listed - known,
         frozenset(name for name, terminating in found if terminating) & listed,
     )
-
-
-async def _doubted(reach: Reach, known: set[str], bindings: Iterable[Object], reader: Reader) -> frozenset[tuple[str, bool]]:
-    """Namespaces that do not seem to be meant, and because of which something would be taken away: read once more."""
-    bound = {binding["metadata"].get("namespace", "") for binding in bindings}
-    doubted = (reach.listed if "" in bound else set()) | (bound - {""})
-    doubted = {name for name in doubted - known if reach.selector is not None or name in reach.listed}
-    if len(doubted) > FEW:
-        return frozenset()
-    read = await asyncio.gather(*(reader.get(NAMESPACE, name, again=True) for name in sorted(doubted)))
-    return _meant(reach, read)
 
 
 def _meant(reach: Reach, read: Iterable[Object | None]) -> frozenset[tuple[str, bool]]:

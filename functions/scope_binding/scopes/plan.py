@@ -234,21 +234,6 @@ def plan_instance(seen: InstanceSeen) -> Plan:
     return _summed(instance, made, late)
 
 
-def takes_away(seen: InstanceSeen) -> bool:
-    """Whether a binding may have to go: the instance does not want it where it is, or as it is."""
-    instance, template = alive(seen.instance), alive(seen.template)
-    bindings = tuple(_deletable(seen.bindings))
-    if instance is None or template is None or not bindings:
-        return bool(bindings)
-    cluster, uid = reach_of(instance).cluster, instance["metadata"]["uid"]
-    wanted = {
-        (namespace, binding_name(uid, role.generate_name, namespace)): role.name
-        for role in servable_roles(template, seen.cluster_roles, cluster=cluster)
-        for namespace in ([""] if cluster else seen.namespaces)
-    }
-    return any(wanted.get(_place(binding)) != binding["roleRef"].get("name") for binding in bindings)
-
-
 def _deletable(bindings: Iterable[Object]) -> Iterator[Object]:
     return (binding for binding in bindings if not is_terminating(binding))
 

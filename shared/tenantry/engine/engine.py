@@ -1,10 +1,11 @@
 """The engine of one function: events in, verdicts out.
 
 For each owner: observe, plan, write the differences, report, and look again at what the decision was
-based on.  A lost race starts over, a bounded number of times.  A fan-out above `FAN_OUT_ABOVE` owners is
-handed to the broker, one event for each owner, when there is a broker to hand it to; below, and without
-one, it is done here, in parallel and bounded.  A key that concerns every owner is a sweep of its unit: one
-snapshot says who is due, and only those are run.
+based on.  Before a plan that takes something away everything is read anew, and planned again.  A lost race
+starts over, a bounded number of times.  A fan-out above `FAN_OUT_ABOVE` owners is handed to the broker, one
+event for each owner, when there is a broker to hand it to; below, and without one, it is done here, in
+parallel and bounded.  A key that concerns every owner is a sweep of its unit: one snapshot says who is due,
+and only those are run.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
+from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, Known, SingleFlight
 from tenantry.engine.reader import Lists, Reader, Shared, Snapshot
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
-from tenantry.engine.unit import ANY_KIND, EVERY, Owner, Stages, Unit, Units
+from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model import limits
@@ -218,10 +220,14 @@ class Engine:
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
         writes, handler = 0, unit.handlers[owner.type]
         for attempt in range(ATTEMPTS):
-            reader = Reader(self._api, ask.causes, known, self._shared)
-            known = {}
-            observed = await handler.observe(owner, reader)
-            outcome = await self._writer.write(handler.plan(observed))
+            try:
+                plan, observed, reader = await decide(handler, owner, Reader(self._api, ask.causes, known, self._shared))
+            except OutdatedError as error:
+                log.info("%s", error)
+                continue
+            finally:
+                known = {}
+            outcome = await self._writer.write(plan)
             writes += outcome.writes
             if outcome.transient is not None:
                 return verdict_for(outcome.transient, writes)

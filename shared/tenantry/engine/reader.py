@@ -273,22 +273,15 @@ class Reader:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
 
-    async def later(self, seconds: float) -> bool:
-        """Wait, and read everything anew from here on; False, without a wait, when nobody waits (a sweep)."""
-        await asyncio.sleep(seconds)
-        self.forget()
-        return True
-
-    def forget(self) -> None:
-        """Read everything anew from here on: a decision that takes something away deserves a second look."""
-        self.known = Known()
-        self._inputs.clear()
+    def anew(self) -> Reader:
+        """A reader for the same run that knows nothing yet."""
+        return Reader(self._api, self.causes, shared=self._shared)
 
     async def unchanged(self) -> bool:
         """Read the optimistic inputs again; False when one of them is not what it was."""
         if not self._inputs:
             return True
-        fresh = Reader(self._api, self.causes, shared=self._shared)
+        fresh = self.anew()
         now = await asyncio.gather(*(compute(fresh) for compute, _ in self._inputs))
         return all(value == before for value, (_, before) in zip(now, self._inputs, strict=True))
 
@@ -480,14 +473,6 @@ class Snapshot(Reader):
         """Itself: what a sweep reads is of one moment."""
         del lists
         return self
-
-    async def later(self, seconds: float) -> bool:
-        """False: a snapshot only tells whether a live run is needed."""
-        del seconds
-        return False
-
-    def forget(self) -> None:
-        """Nothing: a snapshot only tells whether a live run is needed."""
 
     async def try_apply(self, kind: Kind, body: Object) -> Object | None:
         """None: a snapshot only tells whether a live run is needed."""

@@ -7,7 +7,7 @@ decides what is to be written, which is pure, and says how it went.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tenantry.engine.reader import Prefetch, Reader
@@ -55,6 +55,10 @@ ANY_KIND = Kind("*", "*", "*")
 """Among a unit's kinds: events of kinds that no unit names concern it too, because what it keeps may be of any kind."""
 
 
+class OutdatedError(Exception):
+    """Raised while observing: what was read belongs to two moments, so it is to be read anew."""
+
+
 class Handler(ABC, Generic[Observed]):
     """How owners of one type are looked after."""
 
@@ -67,11 +71,25 @@ class Handler(ABC, Generic[Observed]):
 
     @abstractmethod
     async def observe(self, owner: Owner, reader: Reader) -> Observed:
-        """Read what the decision needs."""
+        """Read what the decision needs.
+
+        Raises:
+            OutdatedError: what was read belongs to two moments.
+        """
 
     @abstractmethod
     def plan(self, observed: Observed) -> Plan:
         """The writes that make the cluster as declared."""
+
+    def doubtful(self, observed: Observed, plan: Plan) -> frozenset[Hashable]:
+        """What of a plan is done only when a second look, which reads everything anew, leads to it too: what it takes away."""
+        del observed
+        return plan.taken_away()
+
+    def second_look_after_s(self, observed: Observed) -> float:
+        """Seconds until the second look."""
+        del observed
+        return 0.0
 
     def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
         """Conditions and Events that tell the user what is wrong, or that it no longer is."""

@@ -241,6 +241,11 @@ class Plan:
                 else:
                     yield item
 
+    def taken_away(self) -> frozenset[tuple[str, Key]]:
+        """What it takes away: the objects that it deletes, or that it takes labels or finalizers off, each with the write."""
+        takes = Delete | RemoveLabel | RemoveFinalizers
+        return frozenset((type(write).__name__, write.key) for write in self.writes() if isinstance(write, takes))
+
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""
         return [change for write in self.writes() if (change := write.change(manager)) is not None]

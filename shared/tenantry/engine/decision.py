@@ -1,0 +1,45 @@
+"""What one run decides: it observes and plans, and before anything is taken away it does so once more."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from tenantry.engine.reader import Reader
+from tenantry.engine.unit import Handler, Owner
+from tenantry.model.plan import Plan
+
+LOOKS = 4
+"""So often, at most, it is looked again until two looks agree on what goes."""
+
+
+class Decision(NamedTuple):
+    """A plan, what was observed for it, and the reader that this came from."""
+
+    plan: Plan
+    observed: Any
+    reader: Reader
+
+
+async def decide(handler: Handler[Any], owner: Owner, reader: Reader) -> Decision:
+    """Observe and plan, until two looks one after the other agree on what is doubtful in the plan.
+
+    A look that follows reads everything anew.  Who changes a declaration without end is waited for some looks, not for ever.
+
+    Raises:
+        OutdatedError: what was read belongs to two moments.
+    """
+    observed = await handler.observe(owner, reader)
+    plan = handler.plan(observed)
+    doubtful = handler.doubtful(observed, plan)
+    for _ in range(LOOKS):
+        if not doubtful:
+            break
+        await asyncio.sleep(handler.second_look_after_s(observed))
+        reader, before = reader.anew(), doubtful
+        observed = await handler.observe(owner, reader)
+        plan = handler.plan(observed)
+        doubtful = handler.doubtful(observed, plan)
+        if doubtful <= before:
+            break
+    return Decision(plan, observed, reader)
