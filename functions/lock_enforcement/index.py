@@ -11,13 +11,13 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lock_enforcement.helm import RECORD_LABELS, Mark
+from lock_enforcement.locks import is_ours, reach_of, release_named, storage_of
 from lock_enforcement.records import Part, Records
 from tenantry.api.errors import ApiError
 from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot, started
 from tenantry.model.config import Config
-from tenantry.model.helm import RECORD_LABELS, Mark
 from tenantry.model.kinds import HELM_RELEASE, SECRET, Key, Kind, Object, annotations_of, is_terminating
-from tenantry.model.locks import is_ours, reach_of, release_named, storage_of
 from tenantry.model.names import RELEASE_MANAGED_BY
 
 Name = tuple[str, str, str, str]

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from pydantic_core import from_json, to_json
 
+from lock_enforcement.helm import RECORD_LABELS, BadRecord, LargeRecord, Mark, Record, read_record, revision_of
 from tenantry.engine.reader import Reader
 from tenantry.model import limits
-from tenantry.model.helm import RECORD_LABELS, BadRecord, LargeRecord, Mark, Record, read_record, revision_of
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 from tenantry.model.manifests import read_manifest
 from tenantry.model.plan import Guard

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rbac_aggregation.projects import Releases
-from tenantry.model.kept import header_of
 from tenantry.model.kinds import PROJECT_HELM_CHART
+from tenantry.model.releases import header_of
 from tenantry.serving import Function, Settings
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from release_provisioning.jobs import Jobs
+from release_provisioning.kept import kept_chart
 from release_provisioning.projects import Releases
 from tenantry.engine import Units
-from tenantry.model.kept import kept_chart
 from tenantry.model.kinds import PROJECT_HELM_CHART
 from tenantry.serving import Function, Settings
 from tenantry.serving.archives import chart_contents

@@ -17,10 +17,10 @@ from people import changed, registration, token
 from releases import CONFIG, DUMMY, SYSTEM, Owners
 from times import PROJECTS_S
 
+from lock_enforcement.helm import is_record_name
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError, Forbidden
 from tenantry.model.conditions import find_condition
-from tenantry.model.helm import is_record_name
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,

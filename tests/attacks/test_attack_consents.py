@@ -24,12 +24,12 @@ from people import People, look, post
 from times import NAMESPACE_GONE_S
 from watching import history
 
+from scope_binding.consent import consent_name
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.consent import consent_name
 from tenantry.model.kinds import (
     DEPLOYMENT,
     NAMESPACE,

@@ -33,10 +33,10 @@ from locking import (
     token,
 )
 
+from lock_enforcement.helm import is_record_name
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.helm import is_record_name
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
     CLUSTER_ROLE_BINDING,

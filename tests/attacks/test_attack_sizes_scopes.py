@@ -24,10 +24,10 @@ from scoping import Scoping, role
 from times import SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
 from victims import FULL, SPARE, at_full_size
 
+from scope_binding.consent import consent_name
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError
 from tenantry.local.knative import Knative
-from tenantry.model.consent import consent_name
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CONFIG_MAP,

@@ -16,11 +16,11 @@ from pathlib import Path
 import psutil
 from tests.bench import stack
 
+from lock_enforcement.helm import Mark, marked
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.helm import Mark, marked
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, HELM_RELEASE, NAMESPACE, SECRET, SERVICE_ACCOUNT, Kind, Object
 from tenantry.testing.helm import lockable, record
 

@@ -18,8 +18,8 @@ from tests.bench import convergence, objects, releases, scopes, stack
 from tests.bench.namespace_scopes import create, right
 from tests.bench.wire import Wire
 
+from scope_binding.consent import consent_objects
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,

@@ -15,8 +15,8 @@ from tests.bench import stack
 from tests.bench.scopes import Bindings
 from tests.bench.wire import APPLY, Wire
 
+from scope_binding.consent import consent_objects
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Kind, Object
 
 RESOURCES = (*stack.OUR_RESOURCES, "namespacescopes", "roles", "rolebindings", "pods", "deployments")

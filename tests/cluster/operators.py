@@ -9,10 +9,10 @@ from typing import Any
 from people import CORE_EVENT, People, token
 from times import CONTROLLER_S, SCOPES_S
 
+from scope_binding.consent import FULL_CONSENT, consent_name, consent_objects
 from scope_binding.namespace_scopes.names import own_role_name
 from tenantry.api import Api
 from tenantry.model.conditions import find_condition
-from tenantry.model.consent import FULL_CONSENT, consent_name, consent_objects
 from tenantry.model.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,

@@ -16,13 +16,13 @@ from operators import GET_LIST, Operators, chosen, name_of, template
 from people import People
 from times import SCOPES_S
 
+from scope_binding.consent import FULL_CONSENT, consent_name
 from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.consent import FULL_CONSENT, consent_name
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,

@@ -29,10 +29,12 @@ from locking import (
 )
 from times import CONTROLLER_S, POLICY_S, PROJECTS_S
 
+from lock_enforcement.drift import drifted
+from lock_enforcement.fields import locked_fields, shown
+from lock_enforcement.locks import resource_name
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
 from tenantry.local.knative import Knative
-from tenantry.model.drift import drifted, locked_fields, shown
 from tenantry.model.kinds import (
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
@@ -45,7 +47,6 @@ from tenantry.model.kinds import (
     Kind,
     Object,
 )
-from tenantry.model.locks import resource_name
 from tenantry.testing import eventually
 from tenantry.testing.helm import packed, unpacked
 

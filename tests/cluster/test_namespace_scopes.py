@@ -26,12 +26,12 @@ from people import People
 from times import NAMESPACE_GONE_S, SCOPES_S
 from watching import history
 
+from scope_binding.consent import VERBS
 from scope_binding.namespace_scopes.names import value_hash
 from scope_binding.namespace_scopes.restarts import KINDS
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
-from tenantry.model.consent import VERBS
 from tenantry.model.kinds import (
     CONFIG_MAP,
     DAEMON_SET,

@@ -10,11 +10,11 @@ from operators import GET_LIST, LIST, OWN_ROLES, Operators, chosen, name_of, tem
 from people import People
 from times import SCOPES_S
 
+from scope_binding.consent import VERBS, consent_name, consent_objects
 from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.consent import VERBS, consent_name, consent_objects
 from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline

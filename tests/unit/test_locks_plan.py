@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from lock_enforcement.fields import partial
+from lock_enforcement.helm import Mark, Record
+from lock_enforcement.locks import annotation_problems, ignore_problems, ignored
 from lock_enforcement.releases.plan import (
     COMPLETE,
     LOCKED,
@@ -22,10 +25,7 @@ from lock_enforcement.sources.plan import Watched, plan_sources
 from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
 from tenantry.engine.engine import DEADLINE_S
 from tenantry.model.config import Config
-from tenantry.model.drift import partial
-from tenantry.model.helm import Mark, Record
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, Key, Kind, Object, key_of
-from tenantry.model.locks import annotation_problems, ignore_problems, ignored
 from tenantry.model.names import LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.model.plan import Apply, Delete, PutBack, Refusal, RemoveFinalizers
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import owning
 import pytest
 
+from scope_binding.consent import consent_objects
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels
 from scope_binding.namespace_scopes.observe import observe
 from scope_binding.namespace_scopes.unit import NamespaceScopes
@@ -14,7 +15,6 @@ from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     NAMESPACE,

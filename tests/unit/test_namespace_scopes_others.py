@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scope_binding.consent import FROM_UID, consent_objects, given_to, is_given_to
 from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels, runtime_role_name
@@ -21,7 +22,6 @@ from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.consent import FROM_UID, consent_objects, given_to, is_given_to
 from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, Key, Kind, Object, key_of
 from tenantry.model.plan import Apply, Plan
 

@@ -9,6 +9,7 @@ from typing import Any
 import owning
 import pytest
 
+from scope_binding.consent import consent_objects
 from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import (
@@ -30,7 +31,6 @@ from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.seen import Seen
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.consent import consent_objects
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, NAMESPACE_SCOPE, ROLE, Key, Kind, Object
 from tenantry.model.plan import Apply, Cause, Delete, Edit, Plan, Refusal
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scope_binding.consent import FULL_CONSENT
 from scope_binding.namespace_scopes.rules import MANAGED_RULES, TooMuch, Work, excess, lacking, parse, stored, summed, within
 from tenantry.model import limits
-from tenantry.model.consent import FULL_CONSENT
 from tenantry.model.kinds import Object
 
 EIGHT = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]

@@ -10,6 +10,7 @@ from typing import Any, cast
 import owning
 import pytest
 
+from release_provisioning.kept import kept_chart
 from release_provisioning.projects import observe
 from release_provisioning.projects.observe import observe_release
 from release_provisioning.projects.texts import Texts
@@ -20,7 +21,6 @@ from tenantry.engine.unit import OutdatedError
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.digest import Digest
-from tenantry.model.kept import kept_chart
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Key, Kind, Object
 from tenantry.model.names import RELEASE_FINALIZER
 from tenantry.model.releases import Dashboards, dashboards_of

@@ -14,7 +14,21 @@ from dataclasses import dataclass, field, replace
 
 from pydantic_core import to_json
 
+from lock_enforcement.drift import drifted
+from lock_enforcement.fields import Path, changed_paths, locked_fields, partial, same_object, shown, without_ignored
+from lock_enforcement.helm import MANAGED_BY, Mark, is_marked, is_record_name, mark_of, marked, remarked
 from lock_enforcement.index import Index, name_of
+from lock_enforcement.locks import (
+    age_of,
+    annotation_problems,
+    has_pause,
+    ignored,
+    is_ours,
+    reach_of,
+    release_named,
+    resumed,
+    storage_of,
+)
 from lock_enforcement.records import Content, History, Part
 from lock_enforcement.releases.plan import (
     COMPLETE,
@@ -43,17 +57,6 @@ from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
-from tenantry.model.drift import (
-    Path,
-    changed_paths,
-    drifted,
-    locked_fields,
-    partial,
-    same_object,
-    shown,
-    without_ignored,
-)
-from tenantry.model.helm import MANAGED_BY, RECORD_TYPE, Mark, is_marked, is_record_name, mark_of, marked, remarked
 from tenantry.model.kinds import (
     HELM_RELEASE,
     HORIZONTAL_POD_AUTOSCALER,
@@ -65,17 +68,7 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
-from tenantry.model.locks import (
-    age_of,
-    annotation_problems,
-    has_pause,
-    ignored,
-    is_ours,
-    reach_of,
-    release_named,
-    resumed,
-    storage_of,
-)
+from tenantry.model.names import HELM_RECORD_TYPE
 from tenantry.model.plan import Refusal
 
 LIST_ABOVE = 4
@@ -213,7 +206,7 @@ class Observer:
                 found[target.key] = error
 
         async def many(kind: Kind, namespace: str, group: Sequence[_Target]) -> None:
-            fields = f"type!={RECORD_TYPE}" if kind == SECRET else ""
+            fields = f"type!={HELM_RECORD_TYPE}" if kind == SECRET else ""
             try:
                 listed = {item["metadata"]["name"]: item for item in await reader.list(kind, namespace, fields=fields)}
             except (Forbidden, KindNotServed) as error:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lock_enforcement.fields import Path, managers_of, shown
+from lock_enforcement.helm import HELM_MANAGER, RELEASE_NAME, STORAGES, Mark, Record, marked, state_of
+from lock_enforcement.locks import ignore_problems, is_ours, is_paused, storage_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
-from tenantry.model.drift import Path, managers_of, shown
-from tenantry.model.helm import HELM_MANAGER, RELEASE_NAME, STORAGES, Mark, Record, marked, state_of
 from tenantry.model.kinds import HELM_RELEASE, Key, Kind, Object, is_terminating
-from tenantry.model.locks import ignore_problems, is_ours, is_paused, storage_of
 from tenantry.model.names import (
     LOCK_FINALIZER,
     RELEASE_MANAGED_BY,

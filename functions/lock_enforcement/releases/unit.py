@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lock_enforcement.helm import Mark, is_record_name, release_in_name
 from lock_enforcement.index import Index, Locked, name_of
+from lock_enforcement.locks import is_ours, release_named, storage_of
 from lock_enforcement.releases.observe import Memory, Observer
 from lock_enforcement.releases.plan import Lock, drift_told, plan_lock, report_lock
 from lock_enforcement.started import is_locked_source, watches
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
-from tenantry.model.helm import Mark, is_record_name, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
-from tenantry.model.locks import is_ours, release_named, storage_of
 from tenantry.model.plan import Delete, Plan, Refusal
 from tenantry.model.releases import is_release_name
 

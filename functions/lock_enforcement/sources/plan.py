@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tenantry.model.helm import RECORD_LABELS, STORAGES
+from lock_enforcement.helm import RECORD_LABELS, STORAGES
 from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, NAMESPACE_NAME, SYSTEM_NAMESPACE
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Write

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lock_enforcement.helm import Mark, release_in_name
 from lock_enforcement.index import Index, Locked, declaration_of
+from lock_enforcement.locks import release_named, storage_of
 from lock_enforcement.sources.observe import observe_sources
 from lock_enforcement.sources.plan import Watched, plan_sources
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
-from tenantry.model.helm import Mark, release_in_name
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
-from tenantry.model.locks import release_named, storage_of
 from tenantry.model.plan import Plan
 
 OWNER = Owner("sources", "locked")

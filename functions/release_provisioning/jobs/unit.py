@@ -13,11 +13,11 @@ from release_provisioning.jobs import manifest, observe, plan, report, rights
 from release_provisioning.jobs.plan import upgrades_to
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen
+from release_provisioning.kept import SweptHelmCharts, digests_of
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kept import SweptHelmCharts, digests_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
+from release_provisioning.kept import KeptDashboards
 from release_provisioning.projects.plan import Contender, Release
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
 from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model.config import Config
-from tenantry.model.kept import KeptDashboards
 from tenantry.model.kinds import (
     CONFIG_MAP,
     EVENT,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from release_provisioning.kept import are_small
 from release_provisioning.projects.plan import Contender, Release, targets_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.unit import OutdatedError
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.digest import Digest, digest_of
-from tenantry.model.kept import are_small
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object
 from tenantry.model.releases import composed_values, values_content, values_problem
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from release_provisioning.kept import KeptDashboards, SweptCharts, digests_of
 from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import Release, plan_release, was_served
 from release_provisioning.projects.report import report_release
@@ -22,7 +23,6 @@ from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kept import KeptDashboards, SweptCharts, digests_of, header_of
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -59,6 +59,7 @@ from tenantry.model.releases import (
     chart_for,
     chart_key,
     claimants,
+    header_of,
     held_by,
     is_release_name,
     possible_names,

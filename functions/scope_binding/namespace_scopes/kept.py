@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
+from scope_binding.consent import FROM_UID
 from scope_binding.namespace_scopes.names import ACCOUNT_LABEL as ACCOUNT
 from scope_binding.namespace_scopes.names import (
     FROM_LABEL,
@@ -26,7 +27,6 @@ from scope_binding.namespace_scopes.names import (
 )
 from scope_binding.namespace_scopes.rules import entries_of, excess
 from tenantry.model import limits
-from tenantry.model.consent import FROM_UID
 from tenantry.model.difference import owns
 from tenantry.model.kinds import NAMESPACE_SCOPE, Object, annotations_of, labels_of
 

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
 from scope_binding.namespace_scopes.config_map import sharing
@@ -38,7 +39,6 @@ from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader, Snapshot
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
-from tenantry.model.consent import consent_name
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_ROLE,

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from scope_binding.consent import AGENT, NOBODY, consent_name, is_given_to
 from scope_binding.namespace_scopes.accounts import Source, accounts_of, bound_roles, chosen, sources
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.kept import TOO_LARGE
@@ -27,7 +28,6 @@ from scope_binding.namespace_scopes.rules import Answers, Given, Known
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
-from tenantry.model.consent import AGENT, NOBODY, consent_name, is_given_to
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 

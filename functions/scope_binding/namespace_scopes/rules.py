@@ -1,7 +1,7 @@
 """The algebra of RBAC rules: what two sets of rules both allow, and what one lacks of the other (3.5, N-8).
 
 Wildcards mean what the API server takes them for: ``*`` every group, resource or verb, ``*/scale`` that subresource of
-every resource, no ``resourceNames`` every name.  Of verbs only the eight of `tenantry.model.consent` count; the
+every resource, no ``resourceNames`` every name.  Of verbs only the eight of `scope_binding.consent` count; the
 verb ``*`` stands for these, so it never names ``escalate`` or ``bind``.
 
 Anybody may write Roles at home or in a member, so what they cost is bounded (a-17): a Role by its size, before anything is made
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scope_binding.consent import VERBS
 from tenantry.model import limits
-from tenantry.model.consent import VERBS
 from tenantry.model.kinds import Object
 
 GRANTING = ("escalate", "bind")

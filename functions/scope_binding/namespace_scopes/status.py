@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scope_binding.consent import AGENT, consent_name
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import unnamed
 from scope_binding.namespace_scopes.declared import Scope
@@ -16,7 +17,6 @@ from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.seen import Place, Seen
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
-from tenantry.model.consent import AGENT, consent_name
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
+from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
 from scope_binding.namespace_scopes.config_map import shortened
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
@@ -20,7 +21,6 @@ from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.consent import consent_name
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,

@@ -16,10 +16,10 @@ COMMANDS = {
     "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
     "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
     "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
-    "authorize-namespace": ("tenantry.cli.authorize", "Let the operators of another namespace act in a namespace."),
+    "authorize-namespace": ("scope_binding.command", "Let the operators of another namespace act in a namespace."),
     "guards": ("tenantry.cli.guards", "Say whom the admission policies for everybody would refuse today."),
     "dead-letters": ("tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
-    "lock": ("tenantry.cli.lock", "Locks on Helm releases: list, show, pause, resume, diff."),
+    "lock": ("lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),
     "config": ("tenantry.cli.configuration", "Check and show the configuration."),
 }
 

@@ -24,8 +24,8 @@ from typing import Any
 
 from tenantry.api import Api, Keep, Listing
 from tenantry.api.errors import KindNotServed
-from tenantry.model.kept import LeftOut
 from tenantry.model.kinds import Key, Kind, Object, labels_of
+from tenantry.model.values import LeftOut
 
 FEW = 50
 """So many objects of a kind are read at once rather than looked for one by one."""

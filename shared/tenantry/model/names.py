@@ -54,6 +54,9 @@ CONFIG_HASH = "helmcharts.helm.cattle.io/configHash"
 CHART_UNMANAGED = "helmcharts.helm.cattle.io/unmanaged"
 """Annotation on a HelmChart that nobody shall run Helm for."""
 
+HELM_RECORD_TYPE = "helm.sh/release.v1"
+"""Type of the Secrets in which Helm keeps its records."""
+
 HELM_CHART_FINALIZER = "tenantry.dev/helm-chart"
 """Finalizer of release-provisioning on HelmCharts: the release is uninstalled before they go."""
 

@@ -362,3 +362,21 @@ def _joined(values: Object, part: Object) -> Object:
     }
     whole: Object = merged(values, part)
     return {**whole, **lists}
+
+
+def header_of(asked: Object) -> Object:
+    """A ProjectHelmChart without what charts and dashboards get: for who asks only who it is and what it asks for."""
+    kept = {**asked, "metadata": own_metadata(asked["metadata"])}
+    for part, left_out in (("spec", "values"), ("status", "dashboardValues")):
+        if left_out in (asked.get(part) or {}):
+            kept[part] = {name: value for name, value in asked[part].items() if name != left_out}
+    return kept
+
+
+def own_metadata(metadata: Object) -> Object:
+    """Metadata without long annotations: none that we read is long."""
+    annotations = metadata.get("annotations")
+    if not annotations:
+        return metadata
+    short = {name: text for name, text in annotations.items() if len(text) <= limits.SWEEP_TEXT_BYTES}
+    return {**metadata, "annotations": short}

@@ -89,3 +89,7 @@ def as_yaml(values: Mapping[str, Any]) -> str:
     """YAML with sorted keys: equal values give equal text."""
     text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=True, default_flow_style=False, allow_unicode=True, width=_WIDTH)
     return text
+
+
+class LeftOut(dict[str, Any]):
+    """What a list has of an object that is too large to be kept: everything but its long texts."""

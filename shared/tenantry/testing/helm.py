@@ -1,6 +1,6 @@
 """Helm's records without Helm, and what an administrator gives so that releases can be locked.
 
-For what needs many releases, or odd ones: a record is in Helm's own form, byte for byte what `tenantry.model.helm` has to
+For what needs many releases, or odd ones: a record is in Helm's own form, byte for byte what `lock_enforcement.helm` has to
 read.  Where one release is enough, let the real Helm make it.
 """
 
@@ -12,9 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tenantry.model.helm import RECORD_TYPE
 from tenantry.model.kinds import API_SERVER_SOURCE, CLUSTER_ROLE, SECRET, Kind, Object
-from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.names import HELM_RECORD_TYPE, SYSTEM_NAMESPACE
 
 
 def packed(release: Mapping[str, Any]) -> str:
@@ -35,7 +34,7 @@ def record(release: str, namespace: str, revision: int, status: str, *objects: O
     labels = {"owner": "helm", "name": release, "status": status, "version": str(revision)}
     metadata = {"name": f"sh.helm.release.v1.{release}.v{revision}", "namespace": namespace, "labels": labels}
     data = {"release": packed(content)}
-    return {"apiVersion": SECRET.api_version, "kind": SECRET.kind, "type": RECORD_TYPE, "metadata": metadata, "data": data}
+    return {"apiVersion": SECRET.api_version, "kind": SECRET.kind, "type": HELM_RECORD_TYPE, "metadata": metadata, "data": data}
 
 
 def lockable(name: str, *kinds: Kind) -> list[Object]:

@@ -1,8 +1,8 @@
 """lock-enforcement: a release is locked, drifts in every way, is upgraded, fails, is paused and goes."""
 
+from lock_enforcement.fields import same_object
+from lock_enforcement.helm import read_record
 from tenantry.model.conditions import find_condition
-from tenantry.model.drift import same_object
-from tenantry.model.helm import read_record
 from tenantry.model.kinds import CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET
 from tenantry.model.names import RELEASE_MANAGED_BY
 from tenantry.testing.helm import lockable, locked_source, record

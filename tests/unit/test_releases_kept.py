@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenantry.model import limits
-from tenantry.model.digest import Digest
-from tenantry.model.kept import (
+from release_provisioning.kept import (
     KeptDashboards,
     LeftOut,
     SweptCharts,
@@ -18,6 +16,8 @@ from tenantry.model.kept import (
     header_of,
     kept_chart,
 )
+from tenantry.model import limits
+from tenantry.model.digest import Digest
 from tenantry.model.kinds import Object
 from tenantry.model.names import DASHBOARD_VALUES
 from tenantry.model.releases import dashboards_of, values_problem

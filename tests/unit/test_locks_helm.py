@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenantry.model import limits
-from tenantry.model.helm import (
+from lock_enforcement.helm import (
     BadRecord,
     LargeRecord,
     Mark,
@@ -22,6 +21,7 @@ from tenantry.model.helm import (
     revision_of,
     state_of,
 )
+from tenantry.model import limits
 from tenantry.model.kinds import Object
 
 RELEASE: dict[str, Any] = {

@@ -146,7 +146,7 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
 
 
 def _drift(each: Any) -> dict[str, Any] | None:
-    from tenantry.model.drift import shown, value_at
+    from lock_enforcement.fields import shown, value_at
 
     row: dict[str, Any] = {"object": str(each.key)}
     if each.problem is not None:
@@ -168,7 +168,7 @@ def _drift(each: Any) -> dict[str, Any] | None:
 
 
 def _value(value: Any) -> str:
-    from tenantry.model.drift import MISSING
+    from lock_enforcement.fields import MISSING
 
     return "nothing" if value is MISSING else json.dumps(value, ensure_ascii=False)[:200]
 
@@ -203,8 +203,8 @@ async def _get(api: Any, name: str, system: str) -> dict[str, Any]:
 
 
 def _summary(found: dict[str, Any]) -> dict[str, Any]:
+    from lock_enforcement.locks import release_named
     from tenantry.model.conditions import find_condition
-    from tenantry.model.locks import release_named
 
     status = found.get("status") or {}
     locked = find_condition(found, "Locked") or {}

@@ -17,11 +17,8 @@ from tenantry.model import limits
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import Object, labels_of
 from tenantry.model.names import DASHBOARD_VALUES
-from tenantry.model.values import Oversized, budget_problem
-
-
-class LeftOut(dict[str, Any]):
-    """What a list has of an object that is too large to be kept: everything but its long texts."""
+from tenantry.model.releases import own_metadata
+from tenantry.model.values import LeftOut, Oversized, budget_problem
 
 
 def kept_chart(asked: Object) -> Object:
@@ -67,24 +64,6 @@ class SweptHelmCharts:
         return chart
 
 
-def header_of(asked: Object) -> Object:
-    """A ProjectHelmChart without what charts and dashboards get: for who asks only who it is and what it asks for."""
-    kept = {**asked, "metadata": _own_metadata(asked["metadata"])}
-    for part, left_out in (("spec", "values"), ("status", "dashboardValues")):
-        if left_out in (asked.get(part) or {}):
-            kept[part] = {name: value for name, value in asked[part].items() if name != left_out}
-    return kept
-
-
-def _own_metadata(metadata: Object) -> Object:
-    """Metadata without long annotations: none that we read is long."""
-    annotations = metadata.get("annotations")
-    if not annotations:
-        return metadata
-    short = {name: text for name, text in annotations.items() if len(text) <= limits.SWEEP_TEXT_BYTES}
-    return {**metadata, "annotations": short}
-
-
 class SweptCharts:
     """What a sweep keeps of ProjectHelmCharts: small values whole up to a sum, of larger ones and of dashboards a digest.
 
@@ -96,7 +75,7 @@ class SweptCharts:
 
     def __call__(self, asked: Object) -> Object:
         """What is kept of one."""
-        kept = {**asked, "metadata": _own_metadata(asked["metadata"])}
+        kept = {**asked, "metadata": own_metadata(asked["metadata"])}
         spec, status = kept.get("spec") or {}, kept.get("status") or {}
         values, shown = spec.get("values"), status.get("dashboardValues")
         if values and not isinstance(values, Oversized | Digest):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lock_enforcement.fields import pointer_problem
+from lock_enforcement.helm import Mark
 from tenantry.model.config import Config
-from tenantry.model.drift import pointer_problem
-from tenantry.model.helm import Mark
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CONFIG_MAP, SECRET, Kind, Object, annotations_of
 from tenantry.model.names import LOCK, LOCK_IGNORE, LOCK_PAUSED, RELEASE_MANAGED_BY

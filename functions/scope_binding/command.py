@@ -9,12 +9,12 @@ from typing import Any
 import click
 import yaml
 
+from scope_binding.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects, given_to
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.errors import ApiError, RefusedError
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
-from tenantry.model.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects, given_to
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import NAMESPACE, ROLE, ROLE_BINDING, Object, is_terminating, key_of

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from tenantry.model.drift import (
+from lock_enforcement.drift import drifted, quantity
+from lock_enforcement.fields import (
     changed_paths,
-    drifted,
     locked_fields,
     managers_of,
     partial,
     pointer_problem,
-    quantity,
     same_object,
     shown,
     without_ignored,

@@ -19,9 +19,9 @@ from pydantic_core import from_json
 
 from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, SECRET, Kind, Object, annotations_of, labels_of
+from tenantry.model.names import HELM_RECORD_TYPE
 
 RECORD_LABELS: Mapping[str, str] = {"owner": "helm"}
-RECORD_TYPE = "helm.sh/release.v1"
 STORAGES: tuple[Kind, ...] = (SECRET, CONFIG_MAP)
 
 RELEASE_NAME = "meta.helm.sh/release-name"
@@ -115,8 +115,8 @@ def read_record(stored: Object, release: str) -> Record:
     if not isinstance(text, str) or not text:
         raise BadRecord("it has no data.release")
     if stored["kind"] == SECRET.kind:
-        if stored.get("type") != RECORD_TYPE:
-            raise BadRecord(f"its type is not {RECORD_TYPE}")
+        if stored.get("type") != HELM_RECORD_TYPE:
+            raise BadRecord(f"its type is not {HELM_RECORD_TYPE}")
         text = _base64(text).decode("utf-8", "replace")
     return _record(_json(_unpacked(text)), revision)
 
