@@ -21,13 +21,7 @@ from tenantry.local.followed import stand_in
 from tenantry.local.identity import Identity
 from tenantry.local.install import until_served
 from tenantry.model.config import Config
-from tenantry.model.kinds import (
-    CLUSTER_ROLE,
-    CLUSTER_SERVICE_VERSION,
-    CUSTOM_RESOURCE_DEFINITION,
-    Kind,
-    Object,
-)
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, Kind, Object
 from tenantry.testing import eventually
 
 THEFTS = (

@@ -19,19 +19,7 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers, asked, forged
 from flawless import flawless
-from locking import (
-    DEPLOYMENT,
-    FUNCTION,
-    PRIORITY_CLASS,
-    SYSTEM,
-    Helm,
-    Locks,
-    condition,
-    config_map,
-    locking,
-    marked_for,
-    token,
-)
+from locking import DEPLOYMENT, FUNCTION, PRIORITY_CLASS, SYSTEM, Helm, Locks, condition, config_map, locking, marked_for, token
 
 from lock_enforcement.helm import is_record_name
 from tenantry.api import Api

@@ -12,15 +12,7 @@ from tests.bench import objects, stack
 from tests.bench.wire import APPLY, Wire
 
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.kinds import (
-    CLUSTER_ROLE_BINDING,
-    EVENT,
-    NAMESPACE,
-    PROJECT_HELM_CHART,
-    ROLE,
-    ROLE_BINDING,
-    Object,
-)
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.model.names import AGGREGATE_FROM, OPERATED, PROJECT_ID, REGISTRATION_PREFIX, ROLE_OF
 
 IN_FLIGHT = 16

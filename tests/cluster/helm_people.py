@@ -15,17 +15,7 @@ from people import People
 from times import HELM_S
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    HELM_CHART,
-    HELM_CHART_CONFIG,
-    JOB,
-    NAMESPACE,
-    SECRET,
-    Kind,
-    Object,
-    is_terminating,
-)
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_CHART_CONFIG, JOB, NAMESPACE, SECRET, Kind, Object, is_terminating
 from tenantry.testing import eventually
 
 FUNCTION = "release-provisioning"

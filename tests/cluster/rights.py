@@ -9,14 +9,7 @@ from people import CORE_EVENT, LABEL, OPERATED, PROJECT_ID, People, registration
 from times import PROJECTS_S
 
 from tenantry.api import Api
-from tenantry.model.kinds import (
-    CLUSTER_ROLE,
-    CLUSTER_ROLE_BINDING,
-    PROJECT_HELM_CHART,
-    ROLE,
-    ROLE_BINDING,
-    Object,
-)
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.testing import eventually
 
 AGGREGATION = "rbac-aggregation"

@@ -16,15 +16,7 @@ from times import PROJECTS_S
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.event import Event
-from tenantry.model.kinds import (
-    CLUSTER_ROLE,
-    NAMESPACE,
-    PROJECT_HELM_CHART,
-    RESOURCE_QUOTA,
-    ROLE,
-    ROLE_BINDING,
-    Object,
-)
+from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, PROJECT_HELM_CHART, RESOURCE_QUOTA, ROLE, ROLE_BINDING, Object
 from tenantry.testing import eventually
 from tenantry.testing.settling import normalised, snapshot
 

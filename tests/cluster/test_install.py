@@ -23,13 +23,7 @@ from tenantry.local.fence_policy import POLICY
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.policies import guard_names
 from tenantry.model.config import Config
-from tenantry.model.kinds import (
-    ADMISSION_POLICY,
-    ADMISSION_POLICY_BINDING,
-    CLUSTER_ROLE,
-    CUSTOM_RESOURCE_DEFINITION,
-    Object,
-)
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, Object
 from tenantry.testing import eventually
 
 NAME = "helmcharts.helm.cattle.io"

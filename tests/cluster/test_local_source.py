@@ -24,14 +24,7 @@ from tenantry.local.sinks import NoAnswer
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.model.event import Event
-from tenantry.model.kinds import (
-    API_SERVER_SOURCE,
-    CLUSTER_ROLE,
-    CONFIG_MAP,
-    CUSTOM_RESOURCE_DEFINITION,
-    NAMESPACE,
-    Object,
-)
+from tenantry.model.kinds import API_SERVER_SOURCE, CLUSTER_ROLE, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 

@@ -40,15 +40,7 @@ from tenantry.api import Api
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm4
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import (
-    API_SERVER_SOURCE,
-    CONFIG_MAP,
-    HELM_RELEASE,
-    RESOURCE_QUOTA,
-    SECRET,
-    SERVICE_ACCOUNT,
-    Object,
-)
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, RESOURCE_QUOTA, SECRET, SERVICE_ACCOUNT, Object
 from tenantry.model.names import LOCKED_SOURCE, RELEASE_MANAGED_BY, SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog

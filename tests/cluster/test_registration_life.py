@@ -8,19 +8,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 from flawless import Calm
-from people import (
-    CHART_CONFIG_MAP,
-    LABEL,
-    OPERATED,
-    ORPHANED,
-    POLICY,
-    PROJECT_ID,
-    People,
-    marks,
-    marks_of,
-    registration,
-    token,
-)
+from people import CHART_CONFIG_MAP, LABEL, OPERATED, ORPHANED, POLICY, PROJECT_ID, People, marks, marks_of, registration, token
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, is_terminating, labels_of

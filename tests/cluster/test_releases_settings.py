@@ -15,15 +15,7 @@ from releases import CLEANUP, CONFIG, DUMMY, FUNCTIONS, PROVISIONING, SYSTEM, Ow
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    HELM_CHART,
-    NAMESPACE,
-    PROJECT_HELM_CHART,
-    SERVICE_ACCOUNT,
-    annotations_of,
-    labels_of,
-)
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SERVICE_ACCOUNT, annotations_of, labels_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import ConfigError, parse_config
 from tenantry.testing.settling import settle

@@ -6,17 +6,7 @@ import pytest
 from flawless import Calm
 from people import CORE_EVENT, token
 from refusing import keeping
-from scoping import (
-    EVE,
-    GENERATE_NAME,
-    INSTANCE_UID,
-    OP,
-    READ_SECRETS,
-    SCOPES,
-    TEMPLATE_UID,
-    Scoping,
-    role,
-)
+from scoping import EVE, GENERATE_NAME, INSTANCE_UID, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, role
 from times import GARBAGE_S, SCOPES_S
 
 from tenantry.local.knative import Knative

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, places_of, winner
-from rbac_aggregation.projects.plan import (
-    MANAGER,
-    Release,
-    is_untouched,
-    people_of,
-    plan_release,
-    report_release,
-    role_ref,
-)
+from rbac_aggregation.projects.plan import MANAGER, Release, is_untouched, people_of, plan_release, report_release, role_ref
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
 from tenantry.model.names import (

@@ -16,13 +16,7 @@ from hypothesis import strategies as st
 from tenantry.model import limits
 from tenantry.model.event import Event
 from tenantry.serving.attributes import CORE, is_rfc3339, media_type
-from tenantry.serving.cloudevents import (
-    BadEvent,
-    encode_binary,
-    encode_structured,
-    parse_event,
-    read_body,
-)
+from tenantry.serving.cloudevents import BadEvent, encode_binary, encode_structured, parse_event, read_body
 
 REQUIRED = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"), (b"ce-type", b"t")]
 JSON = (b"content-type", b"application/json")

@@ -10,21 +10,13 @@ from scope_objects import ROLES, declared, stored
 
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
-from scope_binding.scopes.plan import wanted_binding, wanted_cluster_role
+from scope_binding.scopes.plan import wanted_binding
+from scope_binding.scopes.seen import wanted_cluster_role
 from scope_binding.scopes.unit import Scopes
 from tenantry.api import Api, Listing
 from tenantry.engine.leftovers import FEW, observe_leftovers
 from tenantry.engine.reader import Reader
-from tenantry.model.kinds import (
-    EVENT,
-    SCOPE_INSTANCE,
-    SCOPE_TEMPLATE,
-    Key,
-    Kind,
-    Object,
-    key_of,
-    labels_of,
-)
+from tenantry.model.kinds import EVENT, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object, key_of, labels_of
 from tenantry.model.plan import Apply, Refusal
 
 TEMPLATE = declared(SCOPE_TEMPLATE, "st", clusterRoles=ROLES)

@@ -10,17 +10,9 @@ import pytest
 from lock_enforcement.fields import partial
 from lock_enforcement.helm import Mark, Record
 from lock_enforcement.locks import annotation_problems, ignore_problems, ignored
-from lock_enforcement.releases.plan import (
-    COMPLETE,
-    LOCKED,
-    Lock,
-    Problem,
-    Seen,
-    kept,
-    plan_lock,
-    report_lock,
-    revision_kept,
-)
+from lock_enforcement.releases.plan import plan_lock
+from lock_enforcement.releases.report import report_lock
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, Problem, Seen, kept, revision_kept
 from lock_enforcement.sources.plan import Watched, plan_sources
 from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
 from tenantry.engine.engine import DEADLINE_S

@@ -9,18 +9,7 @@ from tenantry.model.conditions import condition, find_condition, stamped
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
-from tenantry.model.plan import (
-    NOTHING,
-    Apply,
-    Change,
-    Delete,
-    Edit,
-    Notice,
-    Plan,
-    RemoveFinalizers,
-    RemoveLabel,
-    Write,
-)
+from tenantry.model.plan import NOTHING, Apply, Change, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
 
 US = field_manager("test")
 

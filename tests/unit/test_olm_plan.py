@@ -13,16 +13,7 @@ import owning
 import pytest
 from scope_objects import stored
 
-from scope_binding.olm.plan import (
-    COPIED_FROM,
-    OPT_IN,
-    PARTS,
-    CsvSeen,
-    Part,
-    complaints,
-    plan_csv,
-    wanted_pairs,
-)
+from scope_binding.olm.plan import COPIED_FROM, OPT_IN, PARTS, CsvSeen, Part, complaints, plan_csv, wanted_pairs
 from scope_binding.olm.unit import Olm
 from scope_binding.scopes.names import MANAGER
 from tenantry.api import Api, Listing

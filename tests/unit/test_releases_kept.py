@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from release_provisioning.kept import (
-    KeptDashboards,
-    LeftOut,
-    SweptCharts,
-    SweptHelmCharts,
-    digests_of,
-    header_of,
-    kept_chart,
-)
+from release_provisioning.kept import KeptDashboards, LeftOut, SweptCharts, SweptHelmCharts, digests_of, header_of, kept_chart
 from tenantry.model import limits
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import Object

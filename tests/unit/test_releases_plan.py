@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from release_provisioning.projects.plan import Contender, Release, held_by, plan_release
+from release_provisioning.projects.plan import held_by, plan_release
 from release_provisioning.projects.report import FIXES, report_release
+from release_provisioning.projects.seen import Contender, Release
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object

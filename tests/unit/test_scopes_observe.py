@@ -10,7 +10,8 @@ from scope_objects import ROLES, declared, stored
 
 from scope_binding.scopes.declared import roles_of
 from scope_binding.scopes.names import MAIN
-from scope_binding.scopes.plan import wanted_binding, wanted_cluster_role
+from scope_binding.scopes.plan import wanted_binding
+from scope_binding.scopes.seen import wanted_cluster_role
 from scope_binding.scopes.unit import Scopes
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader

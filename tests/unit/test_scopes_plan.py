@@ -11,18 +11,9 @@ from scope_objects import declared, stored
 from scope_binding.olm.plan import OPT_IN, Complaint, CsvSeen, event_name, plan_csv, possible_complaints, report_csv
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem
 from scope_binding.scopes.names import INSTANCE_UID, MAIN, MANAGER, TEMPLATE_UID, as_label, binding_name, cluster_role_name
-from scope_binding.scopes.plan import (
-    FIXES,
-    InstanceSeen,
-    TemplateSeen,
-    plan_instance,
-    plan_template,
-    refusable,
-    report_instance,
-    report_template,
-    wanted_binding,
-    wanted_cluster_role,
-)
+from scope_binding.scopes.plan import plan_instance, plan_template, refusable, wanted_binding
+from scope_binding.scopes.report import FIXES, report_instance, report_template
+from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, wanted_cluster_role
 from tenantry.model.difference import difference
 from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, labels_of
 from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal

@@ -30,18 +30,9 @@ from lock_enforcement.locks import (
     storage_of,
 )
 from lock_enforcement.records import Content, History, Part
-from lock_enforcement.releases.plan import (
-    COMPLETE,
-    LOCKED,
-    NEVER_DELETED,
-    REPLACED,
-    Lock,
-    Problem,
-    Seen,
-    kept,
-    out_of_reach,
-    refused,
-)
+from lock_enforcement.releases.plan import NEVER_DELETED, REPLACED
+from lock_enforcement.releases.report import out_of_reach, refused
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, Problem, Seen, kept
 from tenantry.api.errors import (
     AdmissionDenied,
     AlreadyExists,

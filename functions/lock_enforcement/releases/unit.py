@@ -12,7 +12,9 @@ from lock_enforcement.helm import Mark, is_record_name, release_in_name
 from lock_enforcement.index import Index, Locked, name_of
 from lock_enforcement.locks import is_ours, release_named, storage_of
 from lock_enforcement.releases.observe import Memory, Observer
-from lock_enforcement.releases.plan import Lock, drift_told, plan_lock, report_lock
+from lock_enforcement.releases.plan import plan_lock
+from lock_enforcement.releases.report import drift_told, report_lock
+from lock_enforcement.releases.seen import Lock
 from lock_enforcement.started import is_locked_source, watches
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit

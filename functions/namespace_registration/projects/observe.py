@@ -13,23 +13,9 @@ from namespace_registration.projects.plan import Member, Project, SystemNamespac
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    NAMESPACE,
-    NETWORK_POLICY,
-    SERVICE_ACCOUNT,
-    Key,
-    Object,
-    is_terminating,
-)
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object, is_terminating
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY
-from tenantry.model.projects import (
-    REGISTRATION_MANAGER,
-    ChartFiles,
-    is_member,
-    is_registration,
-    registration_name,
-)
+from tenantry.model.projects import REGISTRATION_MANAGER, ChartFiles, is_member, is_registration, registration_name
 
 
 async def observe_member(name: str, reader: Reader) -> Member:

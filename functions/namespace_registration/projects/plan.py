@@ -14,20 +14,8 @@ from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.hardening import harden, restored
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    NAMESPACE,
-    Object,
-    is_terminating,
-    labels_of,
-)
-from tenantry.model.names import (
-    NAMESPACE_NAME,
-    OPERATED,
-    ORPHANED,
-    PROJECT_ID,
-    REGISTERED_CONDITION,
-)
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating, labels_of
+from tenantry.model.names import NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, RemoveLabel, Write
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,

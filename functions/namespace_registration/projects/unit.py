@@ -19,16 +19,7 @@ from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    NAMESPACE,
-    NETWORK_POLICY,
-    SERVICE_ACCOUNT,
-    Key,
-    Object,
-    is_terminating,
-    labels_of,
-)
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object, is_terminating, labels_of
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED, PROJECT_ID
 from tenantry.model.plan import Plan, Refusal
 from tenantry.model.projects import (

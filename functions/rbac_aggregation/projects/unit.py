@@ -10,26 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rbac_aggregation.projects import observe, plan
-from rbac_aggregation.projects.claims import (
-    Place,
-    askers,
-    configured_place,
-    may_be_home,
-    places_of,
-)
+from rbac_aggregation.projects.claims import Place, askers, configured_place, may_be_home, places_of
 from rbac_aggregation.projects.plan import Release
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kinds import (
-    CLUSTER_ROLE_BINDING,
-    NAMESPACE,
-    PROJECT_HELM_CHART,
-    ROLE,
-    ROLE_BINDING,
-    Key,
-)
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key
 from tenantry.model.names import ROLE_OF
 from tenantry.model.plan import Plan, Refusal
 

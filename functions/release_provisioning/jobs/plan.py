@@ -13,16 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from release_provisioning.jobs import manifest, rights
-from release_provisioning.jobs.seen import (
-    MANAGER,
-    Problem,
-    Seen,
-    Wanted,
-    finalizers_of,
-    is_managed,
-    is_of_chart,
-    outcome_of,
-)
+from release_provisioning.jobs.seen import MANAGER, Problem, Seen, Wanted, finalizers_of, is_managed, is_of_chart, outcome_of
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
@@ -41,12 +32,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.manifests import NotReadable, load_yaml
-from tenantry.model.names import (
-    CHART_LABEL,
-    CHART_MANAGED_BY,
-    HELM_CHART_FINALIZER,
-    UPSTREAM_HELM_CHART_FINALIZER,
-)
+from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
 
 CLAIM_MANAGER = f"{MANAGER}-jobs"

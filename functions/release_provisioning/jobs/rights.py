@@ -14,15 +14,7 @@ from release_provisioning.jobs import manifest
 from release_provisioning.jobs.seen import MANAGER, Seen, binds_only, is_managed, is_of_chart, outcome_of
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
-from tenantry.model.kinds import (
-    CLUSTER_ROLE_BINDING,
-    ROLE_BINDING,
-    Kind,
-    Object,
-    annotations_of,
-    is_terminating,
-    labels_of,
-)
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from release_provisioning.kept import KeptDashboards
-from release_provisioning.projects.plan import Contender, Release
+from release_provisioning.projects.seen import Contender, Release
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
 from tenantry.engine.notices import now_micro

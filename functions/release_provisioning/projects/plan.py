@@ -10,12 +10,10 @@ to hpo-49).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 
-from tenantry.model.config import Chart, Config
-from tenantry.model.difference import difference, entries_of, is_sole_owner, owns
-from tenantry.model.digest import Digest
+from release_provisioning.projects.seen import Contender, Release, _is_foreign, is_cleaning_up, name_problem, obstacle, targets_of
+from tenantry.model.config import Config
+from tenantry.model.difference import difference, is_sole_owner, owns
 from tenantry.model.hardening import harden
 from tenantry.model.kinds import (
     HELM_CHART,
@@ -39,238 +37,14 @@ from tenantry.model.names import (
     ORPHANED,
     PROJECT_CHART,
     PROJECT_ID,
-    REGISTRATION_PREFIX,
     RELEASE_FINALIZER,
     RELEASE_MANAGED_BY,
-    SYSTEM_NAMESPACE,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
 from tenantry.model.pointer import pointer
-from tenantry.model.projects import (
-    REGISTRATION_MANAGER,
-    RELEASE_MANAGER,
-    is_made_for_release,
-    project_annotation,
-    project_of_registration_name,
-)
-from tenantry.model.releases import (
-    ChartKey,
-    Dashboards,
-    chart_key,
-    claimants,
-    composed_values,
-    held_by,
-    holder_of,
-    made_for,
-    release_name,
-    release_name_problem,
-    release_namespace,
-    selected_namespaces,
-    target_namespaces,
-    values_content,
-    values_problem,
-)
-
-
-def was_served(asked: Object) -> bool:
-    """Whether we ever held a ProjectHelmChart or told it something."""
-    finalizers = asked["metadata"].get("finalizers") or ()
-    return RELEASE_FINALIZER in finalizers or bool(entries_of(asked, RELEASE_MANAGER, "status"))
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A ProjectHelmChart that may claim the release name, or for which something of the release was made.
-
-    ``chart`` is None when its helmApiVersion is not ours; ``project`` is empty when its namespace is no
-    registration namespace of ours; ``denied`` says that the project is on the deny list.
-    """
-
-    object: Object
-    chart: Chart | None
-    project: str
-    denied: bool = False
-
-    @cached_property
-    def key(self) -> ChartKey:
-        """Its namespace and name."""
-        return chart_key(self.object)
-
-    @property
-    def is_served(self) -> bool:
-        """Whether its release is kept: a chart of ours, in a project that is served."""
-        return self.chart is not None and bool(self.project) and not self.denied
-
-    @property
-    def finalizers(self) -> tuple[str, ...]:
-        """The finalizers that are for us to take off: upstream's too, where the ProjectHelmChart is ours."""
-        ours = self.chart is not None and bool(self.project)
-        return (RELEASE_FINALIZER, *([UPSTREAM_PROJECT_CHART_FINALIZER] if ours else []))
-
-    @property
-    def was_served(self) -> bool:
-        """Whether we ever held it or told it something."""
-        return was_served(self.object)
-
-    def asks_for(self, name: str) -> bool:
-        """Whether it asks for this release, or for no chart that we know."""
-        return self.chart is None or release_name(self.key, self.chart) == name
-
-    def claims(self, name: str) -> bool:
-        """Whether it may hold the name: served, of that name, and not on its way out."""
-        return self.is_served and not is_terminating(self.object) and self.asks_for(name)
-
-
-@dataclass(frozen=True)
-class Release:
-    """One release name as it is: who may want it (oldest first), and what there is of it.
-
-    ``members`` are the namespaces with the project's label (all of them in single-namespace mode); ``gone`` are the
-    ProjectHelmCharts that something was made for and that exist no more; ``installation`` identifies this one, and is
-    only read when the cleanup label asks for it.  ``service_account`` and ``network_policy`` are those that harden its
-    namespace.  ``values`` is the text of its values where they are large, and so were laid together beside everything else;
-    in a sweep maybe only its digest.  Thousands may ask for one name (a-19): who has it is worked out once.
-    """
-
-    name: str
-    contenders: tuple[Contender, ...] = ()
-    helm_chart: Object | None = None
-    helm_release: Object | None = None
-    namespace: Object | None = None
-    members: tuple[Object, ...] = ()
-    dashboards: Dashboards = field(default_factory=lambda: Dashboards({}))
-    gone: frozenset[str] = frozenset()
-    installation: str = ""
-    service_account: Object | None = None
-    network_policy: Object | None = None
-    values: str | Digest | None = None
-
-    @cached_property
-    def keeper(self) -> Contender | None:
-        """A ProjectHelmChart that has the release and is not served any more: nobody else may have the name meanwhile."""
-        found = (each for each in self.contenders if str(each.key) == self._marked and not is_terminating(each.object))
-        return next((each for each in found if not each.claims(self.name)), None)
-
-    @cached_property
-    def holder(self) -> Contender | None:
-        """Who gets the release, by `holder_of`."""
-        by_key = {each.key: each for each in self.contenders if not is_terminating(each.object)}
-        found = holder_of({key: each.claims(self.name) for key, each in by_key.items()}, self._marked)
-        return by_key[found] if found is not None else None
-
-    @property
-    def _marked(self) -> str:
-        return made_for(self.helm_chart, self.helm_release, self.namespace)
-
-
-def targets_of(holder: Contender, seen: Release, config: Config) -> tuple[str, ...]:
-    """The namespaces that the release is for.
-
-    Raises:
-        ValueError: the selector of single-namespace mode cannot be understood.
-    """
-    if not config.project_label:
-        selector = (holder.object.get("spec") or {}).get("projectNamespaceSelector")
-        return selected_namespaces(seen.members, selector, config)
-    return target_namespaces(seen.members, holder.project, seen.name, config)
-
-
-def is_cleaning_up(holder: Contender, seen: Release) -> bool:
-    """Whether the cleanup label holds: this very installation has seen it first (hpo-49, hpo-50)."""
-    if CLEANUP not in labels_of(holder.object):
-        return False
-    return annotations_of(holder.object).get(CLEANED_UP_BY, seen.installation) == seen.installation
-
-
-def name_problem(holder: Contender, name: str, config: Config) -> str:
-    """Why its release cannot have that name, with the fix; empty when it can.
-
-    A name that its author chooses may not be that of a registration or system namespace, be it there or not (a-31).
-    """
-    if problem := release_name_problem(name, config):
-        return problem
-    if not config.dedicated or (holder.chart is not None and holder.chart.singleton):
-        return ""
-    if name.startswith(REGISTRATION_PREFIX) or name in (*config.system_namespaces, SYSTEM_NAMESPACE):
-        return f"the name {name} is kept for a registration or system namespace: choose another name for the ProjectHelmChart"
-    return ""
-
-
-def obstacle(holder: Contender, seen: Release, config: Config) -> str:
-    """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
-    if config.dedicated and seen.namespace is not None:
-        if not _is_ours(seen.namespace, holder.project):
-            return (
-                f"namespace {seen.name} exists and was not made for this release: choose another name for the ProjectHelmChart "
-                f"or delete the namespace; an administrator may hand it over with the annotation {ADOPT}=true"
-            )
-        if _is_left_by_another_project(seen, holder.project):
-            return (
-                f"namespace {seen.name} has what a release of another project left in it: choose another name for the "
-                "ProjectHelmChart, or ask an administrator to delete the namespace, or to hand it over with all that is in it by "
-                f"the annotation {ADOPT}=true"
-            )
-    for live in (seen.helm_chart, seen.helm_release):
-        if live is not None and _is_foreign(live, config):
-            return (
-                f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
-                f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
-            )
-    wanted, place = release_namespace(holder.key, seen.name, config), _installed_in(seen.helm_chart)
-    if place not in ("", wanted):
-        enabled = "true" if place == seen.name else "false"
-        return (
-            f"it is installed in namespace {place}, and no release is moved, because its data would stay behind: delete the "
-            "ProjectHelmChart and make it again, or ask an administrator to set "
-            f"helmProjectOperator.projectReleaseNamespaces.enabled: {enabled} again"
-        )
-    return ""
-
-
-def _installed_in(helm_chart: Object | None) -> str:
-    """Where a HelmChart was asked to install, by us or by who had it before us; empty for what was edited since by hand."""
-    if helm_chart is None or (
-        owns(helm_chart, RELEASE_MANAGER, "spec") and not owns(helm_chart, RELEASE_MANAGER, "spec", "targetNamespace")
-    ):
-        return ""
-    return str((helm_chart.get("spec") or {}).get("targetNamespace") or "")
-
-
-def _is_ours(namespace: Object, project: str) -> bool:
-    if is_made_for_release(namespace) or annotations_of(namespace).get(ADOPT) == "true":
-        return True
-    labels = labels_of(namespace)
-    return OPERATED in labels and labels.get(PROJECT_ID) == project and not entries_of(namespace, REGISTRATION_MANAGER)
-
-
-def _is_left_by_another_project(seen: Release, project: str) -> bool:
-    """Whether the namespace still has what a release of another project left: Secrets and claims are not handed on (a-32).
-
-    Of whose release it is the HelmChart says first, which nobody but administrators can write beside us; the namespace's own
-    marks may have been stripped by hand, and then it is only told by the HelmChart.
-    """
-    namespace = seen.namespace
-    if annotations_of(namespace).get(ADOPT) == "true":
-        return False
-    if seen.helm_chart is not None and _project_in(held_by(seen.helm_chart)) == project:
-        return False
-    return (labels_of(namespace).get(PROJECT_ID) or _project_in(held_by(namespace)) or project) != project
-
-
-def _project_in(made_for: str) -> str:
-    """The project of ``<namespace>/<name>`` of a ProjectHelmChart; empty for none."""
-    return project_of_registration_name(made_for.partition("/")[0])
-
-
-def _is_foreign(obj: Object, config: Config) -> bool:
-    if owns(obj, RELEASE_MANAGER, "spec") or annotations_of(obj).get(ADOPT) == "true":
-        return False
-    operator, annotations = config.helm_project_operator, annotations_of(obj)
-    names = ("", operator.controller_name, operator.helm_controller.external_controller_name)
-    managed_by = annotations.get(CHART_MANAGED_BY, "") or annotations.get(RELEASE_MANAGED_BY, "")
-    return OPERATED not in labels_of(obj) or managed_by not in names
-
+from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
+from tenantry.model.releases import claimants, composed_values, held_by, release_namespace, values_content, values_problem
 
 # -- the plan ----------------------------------------------------------------------------------------------
 

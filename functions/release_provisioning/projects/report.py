@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from release_provisioning.projects.plan import Contender, Release, is_cleaning_up, name_problem, obstacle, targets_of
+from release_provisioning.projects.seen import Contender, Release, is_cleaning_up, name_problem, obstacle, targets_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import difference

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from release_provisioning.kept import are_small
-from release_provisioning.projects.plan import Contender, Release, targets_of
+from release_provisioning.projects.seen import Contender, Release, targets_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.unit import OutdatedError
 from tenantry.model import limits

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from release_provisioning.kept import KeptDashboards, SweptCharts, digests_of
 from release_provisioning.projects.observe import observe_release, observe_unserved
-from release_provisioning.projects.plan import Release, plan_release, was_served
+from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
+from release_provisioning.projects.seen import Release, was_served
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Prefetch, Reader

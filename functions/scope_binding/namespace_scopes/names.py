@@ -5,13 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from tenantry.model.names import (
-    GIVEN_FROM,
-    INJECTION_ORIGINAL,
-    NAMESPACE_LIST,
-    NAMESPACE_SCOPE_FINALIZER,
-    field_manager,
-)
+from tenantry.model.names import GIVEN_FROM, INJECTION_ORIGINAL, NAMESPACE_LIST, NAMESPACE_SCOPE_FINALIZER, field_manager
 
 FUNCTION = "scope-binding"
 MANAGER = field_manager(FUNCTION)

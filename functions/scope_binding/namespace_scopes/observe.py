@@ -22,13 +22,7 @@ from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING, own_role_name
 from scope_binding.namespace_scopes.others import growing, is_held, naming
 from scope_binding.namespace_scopes.others import kept as what_is_kept
-from scope_binding.namespace_scopes.projection import (
-    Observed,
-    Projection,
-    agreed_accounts,
-    copying_accounts,
-    projected,
-)
+from scope_binding.namespace_scopes.projection import Observed, Projection, agreed_accounts, copying_accounts, projected
 from scope_binding.namespace_scopes.register import Registers
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import entries_of, single_rights

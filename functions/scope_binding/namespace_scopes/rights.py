@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import replace
 
-from scope_binding.namespace_scopes.names import (
-    FROM_LABEL,
-    MANAGED_PREFIX,
-    MANAGER,
-    OWNERSHIP_LABEL,
-    RUNTIME_PREFIX,
-    label_value,
-)
+from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGED_PREFIX, MANAGER, OWNERSHIP_LABEL, RUNTIME_PREFIX, label_value
 from scope_binding.namespace_scopes.others import is_held, kept, rules_of, strangers
 from scope_binding.namespace_scopes.projection import Grant, Projection, stale
 from scope_binding.namespace_scopes.seen import Place, Seen

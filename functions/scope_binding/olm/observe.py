@@ -9,15 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from scope_binding.olm.plan import (
-    PARTS,
-    CsvSeen,
-    event_name,
-    is_copy,
-    is_generated,
-    pair_name,
-    possible_complaints,
-)
+from scope_binding.olm.plan import PARTS, CsvSeen, event_name, is_copy, is_generated, pair_name, possible_complaints
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.notices import now_micro

@@ -13,15 +13,7 @@ from typing import Any, Literal
 
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import digest
-from tenantry.model.kinds import (
-    CLUSTER_SERVICE_VERSION,
-    SCOPE_INSTANCE,
-    SCOPE_TEMPLATE,
-    Key,
-    Object,
-    is_terminating,
-    labels_of,
-)
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers, report_leftovers
 from tenantry.model.names import SCOPE_GENERATED, field_manager
 from tenantry.model.plan import Apply, Delete, Plan, Refusal, Write

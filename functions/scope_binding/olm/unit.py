@@ -14,14 +14,7 @@ from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, C
 from tenantry.engine.reader import Prefetch, Reader
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import (
-    CLUSTER_SERVICE_VERSION,
-    OPERATOR_GROUP,
-    SCOPE_INSTANCE,
-    SCOPE_TEMPLATE,
-    Key,
-    labels_of,
-)
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, labels_of
 from tenantry.model.plan import Plan, Refusal
 
 CSV = "csv"

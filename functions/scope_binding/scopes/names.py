@@ -23,6 +23,9 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import SCOPE_INSTANCE_UID, SCOPE_TEMPLATE_UID, field_manager
 
+TEMPLATED, SCOPED = "Templated", "Scoped"
+"""Types of the conditions on templates and on instances."""
+
 MANAGER = field_manager("scope-binding")
 
 TEMPLATE_UID = SCOPE_TEMPLATE_UID

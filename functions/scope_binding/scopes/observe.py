@@ -12,24 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, template_name_of
-from scope_binding.scopes.names import (
-    GENERATE_NAME,
-    INSTANCE_UID,
-    TEMPLATE_UID,
-    Family,
-    as_label,
-    binding_name,
-    is_of,
-    was_of,
-)
-from scope_binding.scopes.plan import (
-    InstanceSeen,
-    TemplateSeen,
-    alive,
-    is_well,
-    refusable,
-    servable_roles,
-)
+from scope_binding.scopes.names import GENERATE_NAME, INSTANCE_UID, TEMPLATE_UID, Family, as_label, binding_name, is_of, was_of
+from scope_binding.scopes.plan import refusable, servable_roles
+from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_well
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader

@@ -10,16 +10,14 @@ left the scope goes at once.  Nothing is bound to a ClusterRole that is not the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem, template_name_of
+from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem
 from scope_binding.scopes.names import (
-    FAMILIES,
     GENERATE_NAME,
     INSTANCE_HASH,
     INSTANCE_UID,
     MANAGER,
-    TEMPLATE_HASH,
     TEMPLATE_UID,
     Family,
     as_label,
@@ -27,124 +25,21 @@ from scope_binding.scopes.names import (
     is_of,
     owner_reference,
     short_digest,
-    was_of,
 )
-from tenantry.model import limits
-from tenantry.model.conditions import condition, find_condition
+from scope_binding.scopes.seen import (
+    InstanceSeen,
+    TemplateSeen,
+    _is_predecessor,
+    alive,
+    is_as_wanted,
+    is_pending,
+    role_problem,
+    unbound_namespaces,
+    wanted_cluster_role,
+)
 from tenantry.model.difference import difference
-from tenantry.model.kinds import (
-    CLUSTER_ROLE,
-    CLUSTER_ROLE_BINDING,
-    ROLE_BINDING,
-    Kind,
-    Object,
-    is_terminating,
-    labels_of,
-)
-from tenantry.model.leftovers import Leftovers, report_leftovers
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
-from tenantry.model.refusals import fixes, message_of, text_of
-
-TEMPLATED, SCOPED = "Templated", "Scoped"
-_BETWEEN = "; "
-FIXES = fixes("scope-binding", invalid="correct the ScopeTemplate or the ScopeInstance")
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateSeen:
-    """One template as it is.
-
-    ``found`` are the live ClusterRoles with the names that its roles want, ``left`` all others that it or a
-    template of its name made, ``bound`` the names among those to which instances still bind.
-    """
-
-    family: Family
-    name: str
-    template: Object | None
-    referenced: bool = False
-    found: Mapping[str, Object | None] = field(default_factory=dict)
-    left: tuple[Object, ...] = ()
-    bound: frozenset[str] = frozenset()
-    leftovers: Leftovers = field(default_factory=Leftovers)
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceSeen:
-    """One instance as it is, or with ``part`` its bindings in one namespace only.
-
-    ``namespaces`` holds those that the instance means and that can take bindings, ``missing`` and
-    ``terminating`` those that it lists and that cannot.  ``cluster_roles`` are live, by name.  ``refusing`` holds
-    namespaces that refuse their bindings now, where something wider waits for them.
-    """
-
-    family: Family
-    name: str
-    instance: Object | None
-    template: Object | None = None
-    cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
-    namespaces: frozenset[str] = frozenset()
-    missing: frozenset[str] = frozenset()
-    terminating: frozenset[str] = frozenset()
-    bindings: tuple[Object, ...] = ()
-    part: str = ""
-    refusing: frozenset[str] = frozenset()
-    leftovers: Leftovers = field(default_factory=Leftovers)
-
-
-# -- templates ---------------------------------------------------------------------------------------------
-
-
-def alive(obj: Object | None) -> Object | None:
-    """The object, unless its deletion was asked for."""
-    return None if is_terminating(obj) else obj
-
-
-def role_problem(role: Role, template: Object, live: Object | None) -> str:
-    """Why a role cannot have its ClusterRole; empty when it can (O-3, O-10)."""
-    if role.problem:
-        return role.problem
-    if live is not None and not is_of(live, template, TEMPLATE_UID) and not _is_predecessor(live, template):
-        return (
-            f'clusterroles.rbac.authorization.k8s.io "{role.name}" already exists and is not of this template: '
-            "choose another generateName"
-        )
-    return ""
-
-
-def _is_predecessor(live: Object, template: Object) -> bool:
-    """Whether a ClusterRole is of a template of the same name that is gone."""
-    family = FAMILIES[template["apiVersion"].partition("/")[0]]
-    marked = TEMPLATE_UID in labels_of(live) and not is_of(live, template, TEMPLATE_UID)
-    return marked and was_of(live, family, family.template, template["metadata"]["name"])
-
-
-def wanted_cluster_role(family: Family, role: Role, template: Object, live: Object | None) -> Object:
-    """The ClusterRole of a role: all fields of ours."""
-    rules: list[Object] | None = list(role.rules)
-    if not rules and live is not None and not live.get("rules"):
-        rules = live.get("rules")  # the API server stores an empty list in either form
-    return {
-        "apiVersion": CLUSTER_ROLE.api_version,
-        "kind": CLUSTER_ROLE.kind,
-        "metadata": {
-            "name": role.name,
-            "labels": {
-                TEMPLATE_UID: template["metadata"]["uid"],
-                TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
-                GENERATE_NAME: as_label(role.generate_name),
-                family.template_label: as_label(template["metadata"]["name"]),
-            },
-            "ownerReferences": [owner_reference(template)],
-        },
-        "rules": rules,
-    }
-
-
-def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:
-    """Whether a live ClusterRole is this template's and gives exactly the role's rules."""
-    if live is None or is_terminating(live) or not is_of(live, template, TEMPLATE_UID):
-        return False
-    return list(live.get("rules") or []) == list(role.rules) and not live.get("aggregationRule")
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, is_terminating
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write
 
 
 def plan_template(seen: TemplateSeen) -> Plan:
@@ -166,30 +61,6 @@ def plan_template(seen: TemplateSeen) -> Plan:
         elif live is not None and role.name not in seen.bound:
             gone.append(Delete(CLUSTER_ROLE, live))
     return _summed(template, made, gone)
-
-
-def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
-    """The condition ``Templated`` (1.1); without a template, what could not be deleted is told where it stands."""
-    template = alive(seen.template)
-    if template is None:
-        return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
-    problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
-    problems += sorted(_refused(refusal, template, TEMPLATED) for refusal in refusals)
-    name = template["metadata"]["name"]
-    if problems:
-        return _status(seen.family.template, template, TEMPLATED, "TemplatingFailed", _BETWEEN.join(problems))
-    return _status(seen.family.template, template, TEMPLATED, "TemplatingSuccessful", _done("ScopeTemplate", name))
-
-
-def _refused(refusal: Refusal, on: Object, type_: str, place: str = "") -> str:
-    standing = message_of(on, type_, generation=on["metadata"].get("generation"))
-    return text_of(refusal, FIXES, standing, place=place, separator=_BETWEEN)
-
-
-def _done(kind: str, name: str) -> str:
-    if kind == "ScopeTemplate":
-        return f'ScopeTemplate "{name}" successfully reconciled'
-    return f'ScopeInstance "{name}" reconciled successfully'
 
 
 # -- instances ---------------------------------------------------------------------------------------------
@@ -317,7 +188,7 @@ def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach
     if namespace in seen.terminating or namespace in seen.missing:
         return True  # the namespace takes it along; or it is there, and was read too early
     roles = roles_of(template)
-    if not namespace and not reach.cluster and _is_pending(seen, template):
+    if not namespace and not reach.cluster and is_pending(seen, template):
         return True  # what takes its place can be made as soon as the run of the template is done
     if len(served) == len(roles) or role in {each.name for each in served}:
         return False
@@ -341,119 +212,12 @@ def _waits(binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[
     return not all(all(stands) for place, stands in standing.items() if place not in seen.refusing)
 
 
-def unbound_namespaces(instance: Object) -> frozenset[str]:
-    """Namespaces of which the current status says that the scope does not hold there."""
-    status = instance.get("status") or {}
-    told = find_condition(instance, SCOPED)
-    if told is None or told.get("observedGeneration") != instance["metadata"].get("generation"):
-        return frozenset()
-    return frozenset(status.get("unboundNamespaces") or ())
-
-
 def _place(binding: Object) -> tuple[str, str]:
     return binding["metadata"].get("namespace", ""), binding["metadata"]["name"]
 
 
 def _kind_of(binding: Object) -> Kind:
     return ROLE_BINDING if binding["kind"] == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
-
-
-def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
-    """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, what could not be deleted."""
-    instance = alive(seen.instance)
-    if instance is None:
-        return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
-    told = find_condition(instance, SCOPED) or {}
-    if seen.part and (not refusals or told.get("status") == "False"):
-        return NOTHING  # the whole of the instance has more to say
-    template = alive(seen.template)
-    if template is None:
-        missing = template_name_of(instance)
-        what = f"{seen.family.template.kind}.{seen.family.group}"
-        text = f'getting ScopeTemplate "{missing}": {what} "{missing}" not found'
-        if not missing:
-            text += ": write spec.scopeTemplateName, the name of a ScopeTemplate of the same API group"
-        return _scoped(seen, instance, "ScopeTemplateNotFound", text, [])
-    if _is_pending(seen, template):
-        return NOTHING
-    problems = list(_problems(seen, instance, template, refusals))
-    if not problems:
-        return _scoped(seen, instance, "ScopingSuccessful", _done("ScopeInstance", instance["metadata"]["name"]), [])
-    reason = problems[0][0]
-    unbound = sorted({*seen.missing, *seen.terminating, *(each.key.namespace for each in refusals if each.key.namespace)})
-    return _scoped(seen, instance, reason, _BETWEEN.join(text for _, text in problems), unbound)
-
-
-def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: Sequence[Refusal]) -> Iterator[tuple[str, str]]:
-    reach = reach_of(instance)
-    if text := _template_problem(seen, template):
-        yield "ScopeTemplateFailed", f'ScopeTemplate "{template["metadata"]["name"]}": {text}'
-    if reach.problem:
-        yield "ScopingFailed", reach.problem
-    for role in roles_of(template):
-        if problem := subject_problem(role, cluster=reach.cluster):
-            yield "ScopingFailed", problem
-    places = {name: f'{name}: namespaces "{name}" not found' for name in seen.missing}
-    places |= {name: f"{name}: the namespace is being terminated" for name in seen.terminating}
-    for refusal in sorted(refusals, key=lambda each: each.key):
-        namespace = refusal.key.namespace
-        places.setdefault(namespace, _refused(refusal, instance, SCOPED, namespace))
-    for _, text in sorted(places.items()):
-        yield "ScopingFailed", text
-
-
-def _unserved(seen: InstanceSeen, template: Object) -> list[Role]:
-    return [role for role in roles_of(template) if not is_as_wanted(role, template, seen.cluster_roles.get(role.name))]
-
-
-def _is_pending(seen: InstanceSeen, template: Object) -> bool:
-    """Whether the run of the template is not done yet: it makes what is missing, or says why not."""
-    return bool(_unserved(seen, template)) and not _template_problem(seen, template)
-
-
-def _template_problem(seen: InstanceSeen, template: Object) -> str:
-    """Why the template is not served, as it says itself or will say; empty when it is, or when nobody knows yet."""
-    unserved = _unserved(seen, template)
-    own = [text for role in unserved if (text := role_problem(role, template, seen.cluster_roles.get(role.name)))]
-    said = find_condition(template, TEMPLATED) or {}
-    current = said.get("observedGeneration") == template["metadata"].get("generation")
-    if unserved and not own and current and said.get("status") == "False":
-        return str(said.get("message", ""))
-    return "; ".join(own)
-
-
-def _scoped(seen: InstanceSeen, instance: Object, reason: str, message: str, unbound: Sequence[str]) -> Plan:
-    return _status(seen.family.instance, instance, SCOPED, reason, message, unboundNamespaces=list(unbound))
-
-
-def is_well(instance: Object) -> bool:
-    """Whether an instance says that all of its current spec holds."""
-    told = find_condition(instance, SCOPED) or {}
-    return told.get("status") == "True" and told.get("observedGeneration") == instance["metadata"].get("generation")
-
-
-# -- both --------------------------------------------------------------------------------------------------
-
-_GOOD = frozenset({"TemplatingSuccessful", "ScopingSuccessful"})
-
-
-def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, **fields: list[str]) -> Plan:
-    """The status with one condition; a turn of it is told by an Event, the first success is not."""
-    good = reason in _GOOD
-    message = message.encode()[: limits.MESSAGE_CHARACTERS].decode(errors="ignore")
-    made = condition(type_, "True" if good else "False", reason, message, live["metadata"].get("generation"))
-    before = find_condition(live, type_) or {}
-    notice = None
-    if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
-        notice = Notice(live, reason, message, "Report", "Normal" if good else "Warning")
-    status = {"conditions": [made], **{name: value for name, value in fields.items() if value}}
-    wanted: Object = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": live["metadata"]["name"]},
-        "status": status,
-    }
-    return Plan(((Apply(kind, wanted, live, subresource="status", notice=notice),),))
 
 
 def _summed(regarding: Object | None, first: Sequence[Write], then: Sequence[Write]) -> Plan:

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from scope_binding.scopes import observe, plan
+from scope_binding.scopes import observe, plan, report
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import (
     FAMILIES,
@@ -27,7 +27,7 @@ from scope_binding.scopes.names import (
     binding_name,
     reference_to,
 )
-from scope_binding.scopes.plan import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
+from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Prefetch, Reader, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
@@ -70,7 +70,7 @@ class TemplateHandler(Handler[TemplateSeen]):
 
     def report(self, observed: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
         """The condition ``Templated``."""
-        return plan.report_template(observed, refusals)
+        return report.report_template(observed, refusals)
 
 
 class _InstanceHandler(Handler[InstanceSeen]):
@@ -93,7 +93,7 @@ class _InstanceHandler(Handler[InstanceSeen]):
 
     def report(self, observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
         """The condition ``Scoped``."""
-        return plan.report_instance(observed, refusals)
+        return report.report_instance(observed, refusals)
 
 
 class PartHandler(_InstanceHandler):

@@ -15,15 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from tenantry.local.dead_letters import DeadLetters, dead_letter
-from tenantry.local.delivery import (
-    BROKEN_REPLY,
-    ERROR_BODY_LIMIT,
-    NO_ANSWER,
-    NOT_AN_EVENT,
-    delay,
-    is_retried,
-    is_success,
-)
+from tenantry.local.delivery import BROKEN_REPLY, ERROR_BODY_LIMIT, NO_ANSWER, NOT_AN_EVENT, delay, is_retried, is_success
 from tenantry.local.sinks import Answer, NoAnswer, Poster
 from tenantry.local.specs import DeliverySpec, TriggerSpec
 from tenantry.model.event import Event

@@ -21,15 +21,7 @@ from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
-from tenantry.model.names import (
-    ADOPT,
-    NAMESPACE_NAME,
-    OPERATED,
-    PROJECT_ID,
-    PROJECT_ID_LIMIT,
-    REGISTRATION_PREFIX,
-    field_manager,
-)
+from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, PROJECT_ID, PROJECT_ID_LIMIT, REGISTRATION_PREFIX, field_manager
 
 REGISTRATION_MANAGER = field_manager("namespace-registration")
 RELEASE_FUNCTION = "release-provisioning"

@@ -1,0 +1,155 @@
+"""What is observed of a ScopeTemplate or a ScopeInstance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scope_binding.scopes.declared import Role, roles_of
+from scope_binding.scopes.names import (
+    FAMILIES,
+    GENERATE_NAME,
+    SCOPED,
+    TEMPLATE_HASH,
+    TEMPLATE_UID,
+    TEMPLATED,
+    Family,
+    as_label,
+    is_of,
+    owner_reference,
+    short_digest,
+    was_of,
+)
+from tenantry.model.conditions import find_condition
+from tenantry.model.kinds import CLUSTER_ROLE, Object, is_terminating, labels_of
+from tenantry.model.leftovers import Leftovers
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSeen:
+    """One template as it is.
+
+    ``found`` are the live ClusterRoles with the names that its roles want, ``left`` all others that it or a
+    template of its name made, ``bound`` the names among those to which instances still bind.
+    """
+
+    family: Family
+    name: str
+    template: Object | None
+    referenced: bool = False
+    found: Mapping[str, Object | None] = field(default_factory=dict)
+    left: tuple[Object, ...] = ()
+    bound: frozenset[str] = frozenset()
+    leftovers: Leftovers = field(default_factory=Leftovers)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSeen:
+    """One instance as it is, or with ``part`` its bindings in one namespace only.
+
+    ``namespaces`` holds those that the instance means and that can take bindings, ``missing`` and
+    ``terminating`` those that it lists and that cannot.  ``cluster_roles`` are live, by name.  ``refusing`` holds
+    namespaces that refuse their bindings now, where something wider waits for them.
+    """
+
+    family: Family
+    name: str
+    instance: Object | None
+    template: Object | None = None
+    cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
+    namespaces: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    terminating: frozenset[str] = frozenset()
+    bindings: tuple[Object, ...] = ()
+    part: str = ""
+    refusing: frozenset[str] = frozenset()
+    leftovers: Leftovers = field(default_factory=Leftovers)
+
+
+def alive(obj: Object | None) -> Object | None:
+    """The object, unless its deletion was asked for."""
+    return None if is_terminating(obj) else obj
+
+
+def unbound_namespaces(instance: Object) -> frozenset[str]:
+    """Namespaces of which the current status says that the scope does not hold there."""
+    status = instance.get("status") or {}
+    told = find_condition(instance, SCOPED)
+    if told is None or told.get("observedGeneration") != instance["metadata"].get("generation"):
+        return frozenset()
+    return frozenset(status.get("unboundNamespaces") or ())
+
+
+def is_well(instance: Object) -> bool:
+    """Whether an instance says that all of its current spec holds."""
+    told = find_condition(instance, SCOPED) or {}
+    return told.get("status") == "True" and told.get("observedGeneration") == instance["metadata"].get("generation")
+
+
+def role_problem(role: Role, template: Object, live: Object | None) -> str:
+    """Why a role cannot have its ClusterRole; empty when it can (O-3, O-10)."""
+    if role.problem:
+        return role.problem
+    if live is not None and not is_of(live, template, TEMPLATE_UID) and not _is_predecessor(live, template):
+        return (
+            f'clusterroles.rbac.authorization.k8s.io "{role.name}" already exists and is not of this template: '
+            "choose another generateName"
+        )
+    return ""
+
+
+def _is_predecessor(live: Object, template: Object) -> bool:
+    """Whether a ClusterRole is of a template of the same name that is gone."""
+    family = FAMILIES[template["apiVersion"].partition("/")[0]]
+    marked = TEMPLATE_UID in labels_of(live) and not is_of(live, template, TEMPLATE_UID)
+    return marked and was_of(live, family, family.template, template["metadata"]["name"])
+
+
+def wanted_cluster_role(family: Family, role: Role, template: Object, live: Object | None) -> Object:
+    """The ClusterRole of a role: all fields of ours."""
+    rules: list[Object] | None = list(role.rules)
+    if not rules and live is not None and not live.get("rules"):
+        rules = live.get("rules")  # the API server stores an empty list in either form
+    return {
+        "apiVersion": CLUSTER_ROLE.api_version,
+        "kind": CLUSTER_ROLE.kind,
+        "metadata": {
+            "name": role.name,
+            "labels": {
+                TEMPLATE_UID: template["metadata"]["uid"],
+                TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
+                GENERATE_NAME: as_label(role.generate_name),
+                family.template_label: as_label(template["metadata"]["name"]),
+            },
+            "ownerReferences": [owner_reference(template)],
+        },
+        "rules": rules,
+    }
+
+
+def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:
+    """Whether a live ClusterRole is this template's and gives exactly the role's rules."""
+    if live is None or is_terminating(live) or not is_of(live, template, TEMPLATE_UID):
+        return False
+    return list(live.get("rules") or []) == list(role.rules) and not live.get("aggregationRule")
+
+
+def unserved_roles(seen: InstanceSeen, template: Object) -> list[Role]:
+    """The roles whose ClusterRole is not as the template wants it."""
+    return [role for role in roles_of(template) if not is_as_wanted(role, template, seen.cluster_roles.get(role.name))]
+
+
+def is_pending(seen: InstanceSeen, template: Object) -> bool:
+    """Whether the run of the template is not done yet: it makes what is missing, or says why not."""
+    return bool(unserved_roles(seen, template)) and not template_problem(seen, template)
+
+
+def template_problem(seen: InstanceSeen, template: Object) -> str:
+    """Why the template is not served, as it says itself or will say; empty when it is, or when nobody knows yet."""
+    unserved = unserved_roles(seen, template)
+    own = [text for role in unserved if (text := role_problem(role, template, seen.cluster_roles.get(role.name)))]
+    said = find_condition(template, TEMPLATED) or {}
+    current = said.get("observedGeneration") == template["metadata"].get("generation")
+    if unserved and not own and current and said.get("status") == "False":
+        return str(said.get("message", ""))
+    return "; ".join(own)
