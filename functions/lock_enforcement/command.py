@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,8 +11,23 @@ from typing import Any
 
 import click
 
+from lock_enforcement.fields import MISSING, shown, value_at
+from lock_enforcement.index import Index
+from lock_enforcement.locks import release_named
+from lock_enforcement.releases.observe import Observer
+from lock_enforcement.releases.report import why_not_kept
+from lock_enforcement.releases.seen import Seen
+from lock_enforcement.releases.trial import Memory
+from tenantry.api import Api
+from tenantry.api.errors import NotFound
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
+from tenantry.engine.reader import Reader
+from tenantry.model.conditions import find_condition
+from tenantry.model.kinds import HELM_RELEASE, annotations_of
+from tenantry.model.names import LOCK
+from tenantry.model.pointer import pointer
+from tenantry.serving.config import load_config
 
 NOTHING_LOCKED = 3
 MANAGER = "tenantry-lock-enforcement"
@@ -42,8 +56,6 @@ def list_(namespace: str, kubeconfig: Path | None, output: str) -> None:
     """List HelmReleases with what they lock."""
 
     async def read(api: Any, system: str) -> list[dict[str, Any]]:
-        from tenantry.model.kinds import HELM_RELEASE
-
         return [_summary(found) for found in (await api.list(HELM_RELEASE, system)).items]
 
     rows = _run(read, namespace, kubeconfig, PERSON)
@@ -108,18 +120,13 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
     """
 
     async def read(api: Any, system: str) -> dict[str, Any]:
-        from tenantry.engine.reader import Reader
-        from tenantry.serving.config import load_config
-
         await _get(api, name, system)
         config = load_config()
-        observing = importlib.import_module("lock_enforcement.releases.observe")
-        index = importlib.import_module("lock_enforcement.index").Index(config)
-        observer = observing.Observer(config, index, observing.Memory())
+        observer = Observer(config, Index(config), Memory())
         seen = await observer.lock(name, Reader(api), paused_too=True)
         drift = [row for each in seen.objects if (row := _drift(each)) is not None]
         problems = [str(text) for text in seen.bad_documents]
-        why = importlib.import_module("lock_enforcement.releases.plan").why_not_kept(seen, config)
+        why = why_not_kept(seen, config)
         return {
             "release": str(seen.release),
             "revision": seen.deployed.revision if seen.deployed else 0,
@@ -145,9 +152,7 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
     sys.exit(NOTHING_LOCKED if "notLocked" in found else 1 if found["drift"] or found["problems"] else 0)
 
 
-def _drift(each: Any) -> dict[str, Any] | None:
-    from lock_enforcement.fields import shown, value_at
-
+def _drift(each: Seen) -> dict[str, Any] | None:
     row: dict[str, Any] = {"object": str(each.key)}
     if each.problem is not None:
         return {**row, "state": "not kept", "problem": each.problem.text}
@@ -168,17 +173,11 @@ def _drift(each: Any) -> dict[str, Any] | None:
 
 
 def _value(value: Any) -> str:
-    from lock_enforcement.fields import MISSING
-
     return "nothing" if value is MISSING else json.dumps(value, ensure_ascii=False)[:200]
 
 
 def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]]:
     async def write(api: Any, system: str) -> None:
-        from tenantry.model.kinds import HELM_RELEASE, annotations_of
-        from tenantry.model.names import LOCK
-        from tenantry.model.pointer import pointer
-
         found = await _get(api, name, system)
         operations = [{"op": "test", "path": "/metadata/uid", "value": found["metadata"]["uid"]}]
         if not isinstance(found.get("spec"), dict):
@@ -192,9 +191,6 @@ def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]
 
 
 async def _get(api: Any, name: str, system: str) -> dict[str, Any]:
-    from tenantry.api.errors import NotFound
-    from tenantry.model.kinds import HELM_RELEASE
-
     found = await api.get(HELM_RELEASE, name, system)
     if found is None:
         raise NotFound(f"there is no HelmRelease {name} in namespace {system}; `tenantry lock list` shows those that are")
@@ -203,9 +199,6 @@ async def _get(api: Any, name: str, system: str) -> dict[str, Any]:
 
 
 def _summary(found: dict[str, Any]) -> dict[str, Any]:
-    from lock_enforcement.locks import release_named
-    from tenantry.model.conditions import find_condition
-
     status = found.get("status") or {}
     locked = find_condition(found, "Locked") or {}
     complete = find_condition(found, "Complete") or {}
@@ -221,9 +214,6 @@ def _summary(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(work: Callable[[Any, str], Awaitable[Any]], namespace: str, kubeconfig: Path | None, manager: str) -> Any:
-    from tenantry.api import Api
-    from tenantry.serving.config import load_config
-
     async def run() -> Any:
         system = namespace or load_config().helm_project_operator.system_namespace
         async with await Api.connect(field_manager=manager, kubeconfig=kubeconfig) as api:

@@ -15,7 +15,9 @@ from lock_enforcement.helm import RECORD_LABELS, Mark
 from lock_enforcement.locks import is_ours, reach_of, release_named, storage_of
 from lock_enforcement.records import Part, Records
 from tenantry.api.errors import ApiError
-from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot, started
+from tenantry.engine.reader import Reader
+from tenantry.engine.shared import Shared, started
+from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_RELEASE, SECRET, Key, Kind, Object, annotations_of, is_terminating
 from tenantry.model.names import RELEASE_MANAGED_BY
@@ -128,7 +130,7 @@ class Index:
             return await self._make(reader)
 
         async def begin() -> asyncio.Task[Locked]:
-            return started(self._make(await reader.snapshot(self.lists())))
+            return started(self._make(await Snapshot.of(reader, self.lists())))
 
         made: asyncio.Task[Locked] = await self._shared.read("lists", begin)
         return await asyncio.shield(made)

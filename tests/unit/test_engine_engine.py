@@ -17,8 +17,10 @@ from tenantry.api import Api
 from tenantry.api.client import Listing
 from tenantry.api.errors import KindNotServed, TransientError
 from tenantry.engine import Engine, Verdict, engine
-from tenantry.engine.reader import Prefetch, Reader, Shared, Snapshot
+from tenantry.engine.reader import Reader
 from tenantry.engine.request import MalformedRequest
+from tenantry.engine.shared import Shared
+from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import EVERY, Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event

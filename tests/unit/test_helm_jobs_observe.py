@@ -14,7 +14,8 @@ from release_provisioning.jobs.seen import Seen
 from release_provisioning.jobs.unit import Jobs
 from release_provisioning.kept import LeftOut
 from tenantry.api import Api, Keep, Listing
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Key, Kind, Object

@@ -20,7 +20,8 @@ from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
 from scope_binding.namespace_scopes.seen import Place, Seen
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, Key, Kind, Object, key_of
 from tenantry.model.plan import Apply, Plan

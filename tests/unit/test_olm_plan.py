@@ -18,7 +18,8 @@ from scope_binding.olm.unit import Olm
 from scope_binding.scopes.names import MANAGER
 from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.reader import Reader, _read
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import _read
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     EVENT,

@@ -12,7 +12,8 @@ import pytest
 from namespace_registration.projects import Projects
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.api import Api
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import NAMESPACE_NAME, OPERATED, PROJECT_ID

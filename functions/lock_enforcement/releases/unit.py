@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from lock_enforcement.helm import Mark, is_record_name, release_in_name
 from lock_enforcement.index import Index, Locked, name_of
 from lock_enforcement.locks import is_ours, release_named, storage_of
-from lock_enforcement.releases.observe import Memory, Observer
+from lock_enforcement.releases.observe import Observer
 from lock_enforcement.releases.plan import plan_lock
 from lock_enforcement.releases.report import drift_told, report_lock
 from lock_enforcement.releases.seen import Lock
+from lock_enforcement.releases.trial import Memory
 from lock_enforcement.started import is_locked_source, watches
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating

@@ -9,7 +9,8 @@ from lock_enforcement.index import Index, Locked, declaration_of
 from lock_enforcement.locks import release_named, storage_of
 from lock_enforcement.sources.observe import observe_sources
 from lock_enforcement.sources.plan import Watched, plan_sources
-from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key

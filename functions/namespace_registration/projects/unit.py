@@ -13,7 +13,8 @@ from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Member, Project, SystemNamespace
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model import limits
 from tenantry.model.config import Config

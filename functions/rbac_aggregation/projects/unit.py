@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from rbac_aggregation.projects import observe, plan
 from rbac_aggregation.projects.claims import Place, askers, configured_place, may_be_home, places_of
 from rbac_aggregation.projects.plan import Release
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain

@@ -11,7 +11,8 @@ from release_provisioning.jobs.plan import plan_chart, with_wanted
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen, is_managed, outcome_of
 from tenantry.engine.leftovers import observe_leftovers
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,

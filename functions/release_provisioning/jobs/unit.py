@@ -14,7 +14,8 @@ from release_provisioning.jobs.plan import upgrades_to
 from release_provisioning.jobs.rights import Stray
 from release_provisioning.jobs.seen import Seen
 from release_provisioning.kept import SweptHelmCharts, digests_of
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain

@@ -11,7 +11,8 @@ from release_provisioning.projects.seen import Contender, Release
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
 from tenantry.engine.notices import now_micro
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CONFIG_MAP,

@@ -7,7 +7,7 @@ of requests does not grow with the number of members.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,9 +17,9 @@ from typing import TypeVar
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
-from scope_binding.namespace_scopes.config_map import sharing
 from scope_binding.namespace_scopes.declared import declared
-from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, PENDING, own_role_name
+from scope_binding.namespace_scopes.lists import observe_config_maps
+from scope_binding.namespace_scopes.names import FROM_LABEL, OLM_OWNER_NAMESPACE, own_role_name
 from scope_binding.namespace_scopes.others import growing, is_held, naming
 from scope_binding.namespace_scopes.others import kept as what_is_kept
 from scope_binding.namespace_scopes.projection import Observed, Projection, agreed_accounts, copying_accounts, projected
@@ -30,14 +30,14 @@ from scope_binding.namespace_scopes.seen import Place, Seen
 from scope_binding.namespace_scopes.status import untold
 from tenantry.api import Keep
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_SERVICE_VERSION,
-    CONFIG_MAP,
     DAEMON_SET,
     DEPLOYMENT,
     MUTATING_WEBHOOKS,
@@ -50,7 +50,6 @@ from tenantry.model.kinds import (
     VALIDATING_WEBHOOKS,
     Kind,
     Object,
-    annotations_of,
     is_terminating,
 )
 
@@ -60,8 +59,6 @@ LIST_ABOVE = 8
 """More members than this are looked up in one list of all namespaces."""
 LISTS_AT_ONCE = 8
 """Lists over all namespaces that one run reads at a time: others' requests come between them."""
-LARGE_AT_ONCE = 4
-"""ConfigMaps that one run reads at a time: each may have a megabyte of others' data."""
 PATIENCE = timedelta(minutes=10)
 """How long a deleted NamespaceScope waits for what cannot be cleaned up (N-13)."""
 
@@ -124,7 +121,7 @@ async def _around(seen: Seen, reader: Reader) -> Seen:
     roles, bindings, config_maps, namespaces, csvs, webhooks = await asyncio.gather(
         reader.list(ROLE, labels=ours, keep=kept.given_role),
         reader.list(ROLE_BINDING, labels=ours, keep=kept.given_binding),
-        _config_maps(seen, reader),
+        observe_config_maps(seen, reader),
         _namespaces(seen, reader),
         _csvs(seen.name, reader) if injected else _none(),
         _webhooks(seen.name, reader) if injected else _none(),
@@ -146,50 +143,6 @@ async def _none() -> tuple[Object, ...]:
 
 def _by_place(objects: Iterable[Object]) -> dict[Place, Object]:
     return {(found["metadata"]["namespace"], found["metadata"]["name"]): found for found in objects}
-
-
-async def _config_maps(seen: Seen, reader: Reader) -> Mapping[str, Object]:
-    """Those with our label, and those that the NamespaceScopes name.
-
-    A run reads the metadata of the labelled ones, and one by one those that a NamespaceScope names or that we wrote: what others
-    put beside them is read by nobody.
-    """
-    labels, named = {LIST_LABEL: "true"}, set(sharing(seen))
-    if isinstance(reader, Snapshot):
-        labelled = await reader.list(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
-        found = {each["metadata"]["name"]: each for each in labelled}
-        missing = sorted(name for name in named if kept.FOREIGN in found.get(name, {kept.FOREIGN: True}))
-    else:
-        labelled = await reader.headers(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
-        found = {each["metadata"]["name"]: each for each in labelled}
-        missing = sorted(named | {name for name, each in found.items() if kept.FOREIGN not in each})
-    gate = asyncio.Semaphore(LARGE_AT_ONCE)
-    read = await asyncio.gather(*(_read_one(name, seen.name, reader, gate) for name in missing))
-    for name, live in zip(missing, read, strict=True):
-        found.pop(name, None)
-        if live is not None:
-            found[name] = live
-    for name in named:
-        reader.depends_on(_pending_of(name, seen.name), _pending(found.get(name)))
-    return found
-
-
-async def _read_one(name: str, namespace: str, reader: Reader, gate: asyncio.Semaphore) -> Object | None:
-    async with gate:
-        live = await reader.fetch(CONFIG_MAP, name, namespace)
-        return None if live is None else kept.named_config_map(live)
-
-
-def _pending_of(name: str, namespace: str) -> Callable[[Reader], Awaitable[Hashable]]:
-    async def pending(fresh: Reader) -> Hashable:
-        return _pending(await fresh.fetch(CONFIG_MAP, name, namespace))
-
-    return pending
-
-
-def _pending(config_map: Object | None) -> Hashable:
-    """A restart that our own write has begun has to be carried out in the same run."""
-    return annotations_of(config_map).get(PENDING)
 
 
 async def _namespaces(seen: Seen, reader: Reader) -> Mapping[str, Object | None]:

@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.declared import Projection, Scope, declared
-from tenantry.engine.reader import Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.kinds import NAMESPACE_SCOPE, Object, is_terminating
 

@@ -17,7 +17,8 @@ from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.projection import Observed
 from scope_binding.namespace_scopes.register import Register, Registers
 from scope_binding.namespace_scopes.seen import Place
-from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.config import Config, NamespaceScopeSettings

@@ -11,7 +11,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
 from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, labels_of

@@ -28,7 +28,8 @@ from scope_binding.scopes.names import (
     reference_to,
 )
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
-from tenantry.engine.reader import Prefetch, Reader, Snapshot
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.difference import difference

@@ -1,29 +1,19 @@
 """The one narrow door to the API server: raw JSON in, raw JSON out, every failure typed.
 
-Built on the official client's REST layer (connection pool, TLS, credentials) without its typed API
-classes, which cost more to import than everything else together.  Rules that hold for every request: a
-timeout, a bounded number in flight, the answer's status checked, 429 waited for as long as the server
-asks (bounded), 401 tried once more with the token read anew.  There is no client-side rate limit: the
-server's priority and fairness decides.
+`Wire` makes the requests; here is what is asked of an API server.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlencode
 
 import aiohttp
-from pydantic_core import to_json
 
-from tenantry import __version__
 from tenantry.api.connect import load_configuration
 from tenantry.api.depth import decoded
 from tenantry.api.discovery import Discovery
@@ -34,33 +24,26 @@ from tenantry.api.errors import (
     Invalid,
     KindNotServed,
     NotFound,
-    TooManyRequests,
     TransientError,
-    Unauthorized,
     error_from,
 )
-from tenantry.api.official import RESTClientObject
 from tenantry.api.tokens import Token
+from tenantry.api.wire import CONNECT_TIMEOUT_S, JSON, TIMEOUT_S, LargePage, Wire, decode, describe, patience
 from tenantry.model import limits
 from tenantry.model.kinds import Kind, Object, can_be_name
 
-CONCURRENCY = 32
 SEARCHES = 4
 """Lists by field over all namespaces at a time. An API server whose cache is behind answers them from etcd and decodes every
 object of the kind for each: thirty at a time, among a few hundred large objects, took it 5 GiB and half a minute (a-14)."""
+CONCURRENCY = 32
 FIELD_MANAGERS = "tenantry-"
 """Every field manager of ours begins so."""
-TIMEOUT_S = 30.0
-CONNECT_TIMEOUT_S = 5.0
-PATIENCE_S = 20.0
-"""How long one request waits in all for a server that answers 429."""
 
 Keep = Callable[[Object], Object]
 """What of an object is kept; called right after it was read, and for a list in its order, before the next page is read."""
 
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
-_JSON = "application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
@@ -73,11 +56,7 @@ class Listing:
     complete: bool = True
 
 
-class _LargePage(Exception):
-    """A page of a list has more bytes than `limits.PAGE_BYTES`."""
-
-
-class Api:
+class Api(Wire):
     """An asynchronous client of one API server under one identity.
 
     ``field_manager`` names the owner of every field that it writes.  ``keeps`` says by kind what is kept of every object that the
@@ -95,20 +74,11 @@ class Api:
         timeout_s: float = TIMEOUT_S,
         keeps: Mapping[Kind, Keep] | None = None,
     ) -> None:
-        configuration.connection_pool_maxsize = max(concurrency * 2, 8)  # watches hold one each
+        super().__init__(configuration, field_manager, token, concurrency, timeout_s)
         self.field_manager = field_manager
-        self.server = str(configuration.host).rstrip("/")
         self._keeps = dict(keeps or {})
-        self._configuration = configuration
-        self._token = token
-        self._rest = RESTClientObject(configuration)
-        route = {"proxy": configuration.proxy, "server_hostname": configuration.tls_server_name}
-        self._route: dict[str, Any] = {key: value for key, value in route.items() if value}
-        self._slots = asyncio.Semaphore(concurrency)
         self._searches = asyncio.Semaphore(SEARCHES)
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         self._discovery = Discovery(self.request)
-        self._headers = {"Accept": _JSON, "User-Agent": f"tenantry/{__version__} ({field_manager})"}
 
     @classmethod
     async def connect(
@@ -137,16 +107,6 @@ class Api:
             )
         except (OSError, ValueError) as error:  # also what ssl says of certificates
             raise ConnectError(f"the certificates that the kubeconfig names cannot be used: {error}") from error
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._rest.close()
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -226,14 +186,14 @@ class Api:
             query |= {"resourceVersion": not_older_than, "resourceVersionMatch": "NotOlderThan"}
         items: list[Object] = []
         at_once = most = limit or limits.PAGE_OBJECTS
-        accept = _METADATA_LIST if metadata_only else _JSON
+        accept = _METADATA_LIST if metadata_only else JSON
         while True:
             query["limit"] = str(at_once)
             try:
                 page, size = await self._sized(
                     "GET", kind.path(namespace), query, accept=accept, most=limits.PAGE_BYTES if at_once > 1 else 0
                 )
-            except _LargePage:
+            except LargePage:
                 if one_page:
                     return Listing([], "", complete=False)
                 at_once = max(1, at_once // 4)
@@ -285,7 +245,7 @@ class Api:
         response = await self._send("GET", kind.path(namespace), query, None, dict(self._headers), timeout)
         try:
             if response.status != 200:
-                raise error_from(response.status, _decode(await response.read()), retry_after=_patience(response))
+                raise error_from(response.status, decode(await response.read()), retry_after=patience(response))
             async for line in response.content:
                 change = decoded(line)
                 if change["type"] == "ERROR":
@@ -293,7 +253,7 @@ class Api:
                     raise error_from(int(status.get("code") or 500), status)
                 yield change["type"], change["object"]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransientError(f"the watch of {kind.plural} broke off: {_describe(error)}") from error
+            raise TransientError(f"the watch of {kind.plural} broke off: {describe(error)}") from error
         finally:
             response.close()
 
@@ -370,108 +330,6 @@ class Api:
         """Any other request, for example a subresource such as a token; JSON both ways."""
         return await self._json(method, path, query, body)
 
-    # -- the wire --------------------------------------------------------------------------------------
-
-    async def _json(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = _JSON,
-    ) -> Object:
-        return (await self._sized(method, path, query, body, content_type))[0]
-
-    async def _sized(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        content_type: str = _JSON,
-        *,
-        accept: str = _JSON,
-        most: int = 0,
-    ) -> tuple[Object, int]:
-        """The answer, and its bytes.
-
-        Raises:
-            _LargePage: it has more than ``most`` bytes, where that is given; the rest was not read.
-        """
-        headers = {**self._headers, "Content-Type": content_type, "Accept": accept}
-        data = None if body is None else to_json(body)
-        give_up_at = time.monotonic() + PATIENCE_S
-        asked_again = False
-        while True:
-            async with self._slots:
-                status, answer, size, retry_after = await self._exchange(method, path, query, data, headers, most)
-            if status < 300:
-                return answer, size
-            error = error_from(status, answer, retry_after=retry_after, method=method)
-            if isinstance(error, Unauthorized) and self._token is not None and not asked_again:
-                asked_again = True
-                self._token.forget()
-                continue
-            if not isinstance(error, TooManyRequests) or time.monotonic() + error.retry_after > give_up_at:
-                raise error
-            await asyncio.sleep(error.retry_after)
-
-    async def _exchange(
-        self, method: str, path: str, query: Mapping[str, str] | None, data: bytes | None, headers: dict[str, str], most: int = 0
-    ) -> tuple[int, Object, int, float | None]:
-        response = await self._send(method, path, query, data, dict(headers), self._timeout)
-        try:
-            raw = await (_at_most(response, most) if most else response.read())
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransientError(f"{method} {path}: the answer broke off: {_describe(error)}") from error
-        return response.status, _decode(raw), len(raw), _patience(response)
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        data: bytes | None,
-        headers: dict[str, str],
-        timeout: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
-        rest = self._rest
-        if rest.pool_manager is None:
-            rest.pool_manager = rest._create_pool_manager()
-        auth = await self._configuration.auth_settings()
-        if "BearerToken" in auth:
-            headers["Authorization"] = auth["BearerToken"]["value"]
-        url = self.server + path + ("?" + urlencode(query) if query else "")
-        try:
-            response: aiohttp.ClientResponse = await rest.pool_manager.request(
-                method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False, **self._route
-            )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransientError(f"{method} {path}: {_describe(error)}") from error
-        return response
-
-
-async def _at_most(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body of an answer; `_LargePage` when it has more bytes, and the connection is given up."""
-    raw = bytearray()
-    async for part in response.content.iter_any():
-        raw += part
-        if len(raw) > most:
-            response.close()
-            raise _LargePage
-    return bytes(raw)
-
-
-def _patience(response: aiohttp.ClientResponse) -> float | None:
-    """The seconds that ``Retry-After`` asks to wait, given as such or as a date (RFC 9110, 10.2.3)."""
-    asked = response.headers.get("Retry-After", "")
-    if asked.isdecimal():
-        return float(asked)
-    try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - time.time())
-    except ValueError:
-        return None
-
 
 def _forget_others(item: Object) -> None:
     """Drop the field ownership of others from a listed object: half of its size, and nobody here asks for it."""
@@ -483,16 +341,3 @@ def _forget_others(item: Object) -> None:
 
 def _sub(path: str, subresource: str) -> str:
     return f"{path}/{subresource}" if subresource else path
-
-
-def _decode(raw: bytes) -> Object:
-    """The JSON object of an answer; proxies answer with text, which becomes the message."""
-    try:
-        value = decoded(raw)
-    except ValueError:
-        return {"message": raw[:200].decode("utf-8", "replace")}
-    return value if isinstance(value, dict) else {}
-
-
-def _describe(error: BaseException) -> str:
-    return "timed out" if isinstance(error, TimeoutError) else (str(error) or type(error).__name__)

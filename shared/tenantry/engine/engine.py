@@ -23,8 +23,10 @@ from tenantry.engine import notices, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, Known, SingleFlight
-from tenantry.engine.reader import Lists, Reader, Shared, Snapshot
+from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
+from tenantry.engine.shared import Shared
+from tenantry.engine.snapshot import Lists, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer

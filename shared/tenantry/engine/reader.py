@@ -16,16 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 
 from tenantry.api import Api, Keep, Listing
-from tenantry.api.errors import KindNotServed
+from tenantry.engine.shared import Shared
 from tenantry.model.kinds import Key, Kind, Object, labels_of
-from tenantry.model.values import LeftOut
 
 FEW = 50
 """So many objects of a kind are read at once rather than looked for one by one."""
@@ -51,15 +46,9 @@ async def versions_of(api: Api, kind: Kind, namespace: str, labels: Mapping[str,
     return frozenset((item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in listing.items)
 
 
-def _key(kind: Kind, name: str, namespace: str) -> Key:
+def key_in(kind: Kind, name: str, namespace: str) -> Key:
+    """The key of an object of a kind; of a cluster-scoped one whatever namespace is asked for."""
     return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
-
-
-def started(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task whose failure is nobody's when nobody waits for it any more."""
-    task = asyncio.create_task(run)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task
 
 
 class Known(dict[Key, Object | None]):
@@ -70,37 +59,6 @@ class Known(dict[Key, Object | None]):
         before = known if isinstance(known, Known) else None
         self.whole: dict[Kind, list[Object]] = dict(before.whole) if before is not None else {}
         self.versions: dict[Kind, str] = dict(before.versions) if before is not None else {}
-
-
-class Shared:
-    """Reads that many runs want at the same time: who asks while one is under way shares the next one.
-
-    So every answer is as live as a read of one's own, and a hundred runs in parallel cost a few requests.
-    """
-
-    def __init__(self) -> None:
-        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
-        self._next: dict[Hashable, asyncio.Task[Any]] = {}
-
-    async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
-        """The result of a ``fetch`` that begins after this call."""
-        if name not in self._under_way:
-            task = self._under_way[name] = started(self._run(name, fetch, None))
-        elif name not in self._next:
-            task = self._next[name] = started(self._run(name, fetch, self._under_way[name]))
-        else:
-            task = self._next[name]
-        return await asyncio.shield(task)
-
-    async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], before: asyncio.Task[Any] | None) -> Any:
-        if before is not None:
-            await asyncio.wait({before})
-            self._under_way[name] = self._next.pop(name)
-        try:
-            return await fetch()
-        finally:
-            if name not in self._next:
-                del self._under_way[name]
 
 
 class Reader:
@@ -129,7 +87,7 @@ class Reader:
         With ``again`` it is read now, whatever was read before: what is concluded from two objects depends on the order of
         their reads.
         """
-        key = _key(kind, name, namespace)
+        key = key_in(kind, name, namespace)
         if again and self._live:
             self.known[key] = await self._fetch(kind, name, namespace)
         elif key not in self.known:
@@ -137,7 +95,7 @@ class Reader:
             if whole is None:
                 self.known[key] = await self._fetch(kind, name, namespace)
             else:
-                self.known[key] = next((item for item in whole if _fits(item, namespace, {}, name)), None)
+                self.known[key] = next((item for item in whole if fits(item, namespace, {}, name)), None)
         found = self.known[key]
         if verify is not None:
             fingerprint = verify
@@ -186,10 +144,6 @@ class Reader:
         """
         await self._api.create(kind, body, dry_run=True)
 
-    async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
-        """A reader that answers from these lists, read now; a snapshot answers with itself."""
-        return await Snapshot.take(self._api, lists)
-
     async def headers(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str], keep: Keep | None = None
     ) -> builtins.list[Object]:
@@ -214,7 +168,7 @@ class Reader:
         (`Api.list`); what is known already comes as it is.
         """
         if kind in self.known.whole and not fields:
-            return [item for item in self.known.whole[kind] if _fits(item, namespace, labels or {}, name)]
+            return [item for item in self.known.whole[kind] if fits(item, namespace, labels or {}, name)]
         field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
         before = self.known.versions.get(kind, "")
         listing = await self._api.list(
@@ -228,7 +182,7 @@ class Reader:
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
         """The live object or None, read together with the other runs that want it now."""
-        key = _key(kind, name, "")
+        key = key_in(kind, name, "")
         if key not in self.known:
             self.known[key] = await self._shared.read(key, lambda: self._fetch(kind, name, ""))
         return self.known[key]
@@ -286,204 +240,11 @@ class Reader:
         return all(value == before for value, (_, before) in zip(now, self._inputs, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Prefetch:
-    """A list that a sweep reads once: the kind, narrowed by labels, a name or a namespace.
-
-    It answers every question that it covers: what it would contain and does not, does not exist.
-    With ``optional`` a kind that the server does not serve has no objects.
-    """
-
-    kind: Kind
-    labels: tuple[tuple[str, str], ...] = ()
-    name: str = ""
-    namespace: str = ""
-    optional: bool = False
-    headers: bool = False
-    """Only metadata; it answers `Reader.headers`, and nothing else."""
-    keep: Keep | None = None
-    """What of each object is kept (`Api.list`)."""
-
-    def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
-        """Whether every object that is asked for would be in this list."""
-        if self.namespace not in ("", namespace) or self.name not in ("", name):
-            return False
-        return all(label in labels and value in ("", labels[label]) for label, value in self.labels)
-
-
-def _fits(item: Object, namespace: str, labels: Mapping[str, str], name: str) -> bool:
+def fits(item: Object, namespace: str, labels: Mapping[str, str], name: str) -> bool:
+    """Whether an object is in a namespace, has labels and a name, as far as they are asked for."""
     metadata = item["metadata"]
     return (
         (not namespace or metadata.get("namespace") == namespace)
         and (not name or metadata["name"] == name)
         and matches(item, labels)
     )
-
-
-def _label(label: str, item: Object) -> str | None:
-    return labels_of(item).get(label)
-
-
-class _Table:
-    """The items of one prefetched list, indexed by namespace and by label as far as somebody asks."""
-
-    def __init__(self, wanted: Prefetch, items: builtins.list[Object]) -> None:
-        self.wanted = wanted
-        self._items = items
-        self._indexes: dict[str, dict[str, builtins.list[Object]]] = {}
-
-    def find(self, namespace: str, labels: Mapping[str, str], name: str) -> builtins.list[Object]:
-        """The items that match, in time that grows with the result only."""
-        named = [self._by(f"label {label}", partial(_label, label)).get(value, []) for label, value in labels.items() if value]
-        if namespace:
-            named.append(self._by("namespace", lambda item: item["metadata"].get("namespace")).get(namespace, []))
-        if name:
-            named.append(self._by("name", lambda item: item["metadata"]["name"]).get(name, []))
-        found = min(named, key=len, default=self._items)
-        return [item for item in found if _fits(item, namespace, labels, name)]
-
-    def _by(self, index: str, value_of: Callable[[Object], str | None]) -> dict[str, builtins.list[Object]]:
-        if index not in self._indexes:
-            made: dict[str, builtins.list[Object]] = {}
-            for item in self._items:
-                value = value_of(item)
-                if value is not None:
-                    made.setdefault(value, []).append(item)
-            self._indexes[index] = made
-        return self._indexes[index]
-
-
-Lists = dict[Prefetch, "asyncio.Task[builtins.list[Object]]"]
-"""Lists that are read, or being read, for several snapshots of one moment."""
-
-
-async def _read(api: Api, wanted: Prefetch) -> list[Object]:
-    try:
-        listing = await api.list(
-            wanted.kind,
-            wanted.namespace,
-            label_selector=selector(dict(wanted.labels)),
-            field_selector=f"metadata.name={wanted.name}" if wanted.name else "",
-            metadata_only=wanted.headers,
-            keep=wanted.keep,
-        )
-    except KindNotServed:
-        if not wanted.optional or await api.served(wanted.kind.api_version, wanted.kind.kind, again=True) is not None:
-            raise
-        return []
-    return listing.items
-
-
-class Snapshot(Reader):
-    """A reader that answers from prefetched lists where they cover the question, and live where not."""
-
-    _live = False
-
-    def __init__(self, api: Api) -> None:
-        super().__init__(api)
-        self.begun = time.monotonic()
-        """When its lists were begun: what happened before, they show."""
-        self._tables: dict[Kind, builtins.list[_Table]] = {}
-        self._headers: dict[Kind, builtins.list[_Table]] = {}
-        self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
-        self._asked: dict[Key, asyncio.Task[Object | None]] = {}
-        self._left_out: set[Key] = set()
-
-    @classmethod
-    async def take(cls, api: Api, wanted: Iterable[Prefetch], lists: Lists | None = None) -> Snapshot:
-        """Read all that is wanted, in parallel; what is in ``lists`` is not read again, and what is not is put there."""
-        snapshot = cls(api)
-        lists = {} if lists is None else lists
-        every = tuple(wanted)
-        for each in every:
-            if each not in lists:
-                lists[each] = started(_read(api, each))
-        for each, items in zip(every, await asyncio.gather(*(asyncio.shield(lists[each]) for each in every)), strict=True):
-            snapshot._keep(each, items)
-        return snapshot
-
-    def _keep(self, wanted: Prefetch, items: builtins.list[Object]) -> None:
-        if wanted.headers:
-            self._headers.setdefault(wanted.kind, []).append(_Table(wanted, items))
-            return
-        for item in items:
-            metadata = item["metadata"]
-            key = _key(wanted.kind, metadata["name"], metadata.get("namespace", ""))
-            if isinstance(item, LeftOut):
-                self._left_out.add(key)
-            else:
-                self.known[key] = item
-        self._tables.setdefault(wanted.kind, []).append(_Table(wanted, items))
-
-    async def get(
-        self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None, again: bool = False
-    ) -> Object | None:
-        """The object as it was listed; what the list left out is read each time that it is asked for, and not kept."""
-        if _key(kind, name, namespace) in self._left_out:
-            return await self.fetch(kind, name, namespace)
-        return await super().get(kind, name, namespace, verify=verify, again=again)
-
-    async def get_shared(self, kind: Kind, name: str) -> Object | None:
-        """The same as `get`: a snapshot asks once."""
-        return await self.get(kind, name)
-
-    async def list_shared(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, keep: Keep | None = None
-    ) -> builtins.list[Object]:
-        """The same as `list`."""
-        return await self.list(kind, namespace, labels=labels, keep=keep)
-
-    async def all_shared(self, kind: Kind, most: int = FEW, *, keep: Keep | None = None) -> builtins.list[Object] | None:
-        """The prefetched list, however long."""
-        del most
-        return await self.list(kind, keep=keep)
-
-    def _table(self, kind: Kind, namespace: str, labels: Mapping[str, str], name: str) -> _Table | None:
-        tables = self._tables.get(kind, ())
-        return next((table for table in tables if table.wanted.covers(namespace, labels, name)), None)
-
-    async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
-        if self._table(kind, namespace, {}, name) is not None:
-            return None
-        key = _key(kind, name, namespace)
-        if key not in self._asked:
-            self._asked[key] = started(super()._fetch(kind, name, namespace))
-        return await asyncio.shield(self._asked[key])
-
-    async def list(
-        self,
-        kind: Kind,
-        namespace: str = "",
-        *,
-        labels: Mapping[str, str] | None = None,
-        name: str = "",
-        fields: str = "",
-        keep: Keep | None = None,
-    ) -> builtins.list[Object]:
-        """From a prefetched list that covers the question, else live, once for all who ask the same."""
-        table = self._table(kind, namespace, labels or {}, name)
-        if table is None or fields:
-            asked = (kind, namespace, tuple(sorted((labels or {}).items())), name, fields, keep)
-            if asked not in self._listed:
-                self._listed[asked] = started(super().list(kind, namespace, labels=labels, name=name, fields=fields, keep=keep))
-            return await asyncio.shield(self._listed[asked])
-        return table.find(namespace, labels or {}, name)
-
-    async def snapshot(self, lists: Iterable[Prefetch]) -> Snapshot:
-        """Itself: what a sweep reads is of one moment."""
-        del lists
-        return self
-
-    async def try_apply(self, kind: Kind, body: Object) -> Object | None:
-        """None: a snapshot only tells whether a live run is needed."""
-        del kind, body
-        return None
-
-    async def headers(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str], keep: Keep | None = None
-    ) -> builtins.list[Object]:
-        """From a prefetched list that covers the question, else live."""
-        for table in self._headers.get(kind, ()):
-            if table.wanted.covers(namespace, labels, ""):
-                return table.find(namespace, labels, "")
-        return await super().headers(kind, namespace, labels=labels, keep=keep)

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tenantry.engine.reader import Prefetch, Reader
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
 from tenantry.model.identifiers import is_dns_subdomain
 from tenantry.model.kinds import Key, Kind
 from tenantry.model.plan import NOTHING, Plan, Refusal

@@ -29,7 +29,8 @@ from tenantry.api.errors import (
     TransientError,
 )
 from tenantry.engine import notices, telemetry
-from tenantry.engine.reader import Shared, versions_of
+from tenantry.engine.reader import versions_of
+from tenantry.engine.shared import Shared
 from tenantry.model import limits
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries, entries_of

@@ -287,14 +287,16 @@ class Knative:
                 )
             return await ApiServerSource(apis[account], spec, self.broker.accept, say=self._say).__aenter__()
 
-        for spec in heard(manifests.sources, self._served(manifests)):
-            if await self._has_account(spec, admin):
-                source = await start(spec)
-                self._stack.push_async_exit(source.__aexit__)
-                self.sources.append(source)
+        # Asked before anything is watched: a cluster that is full keeps this process busy with what it has for a while.
+        follows = await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
+        specs = [each for each in heard(manifests.sources, self._served(manifests)) if await self._has_account(each, admin)]
+        for spec in specs:
+            source = await start(spec)
+            self._stack.push_async_exit(source.__aexit__)
+            self.sources.append(source)
         for source in self.sources:
             await source.synced()
-        if await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None:
+        if follows:
             self.followed = await self._stack.enter_async_context(FollowedSources(admin, start, self._say))
 
     async def _has_account(self, spec: SourceSpec, admin: Api) -> bool:

@@ -1,0 +1,65 @@
+"""Reads of the ConfigMaps that list the members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+
+from scope_binding.namespace_scopes import kept
+from scope_binding.namespace_scopes.config_map import sharing
+from scope_binding.namespace_scopes.names import LIST_LABEL, PENDING
+from scope_binding.namespace_scopes.seen import Seen
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    Object,
+    annotations_of,
+)
+
+LARGE_AT_ONCE = 4
+"""ConfigMaps that one run reads at a time: each may have a megabyte of others' data."""
+
+
+async def observe_config_maps(seen: Seen, reader: Reader) -> Mapping[str, Object]:
+    """Those with our label, and those that the NamespaceScopes name.
+
+    A run reads the metadata of the labelled ones, and one by one those that a NamespaceScope names or that we wrote: what others
+    put beside them is read by nobody.
+    """
+    labels, named = {LIST_LABEL: "true"}, set(sharing(seen))
+    if isinstance(reader, Snapshot):
+        labelled = await reader.list(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
+        found = {each["metadata"]["name"]: each for each in labelled}
+        missing = sorted(name for name in named if kept.FOREIGN in found.get(name, {kept.FOREIGN: True}))
+    else:
+        labelled = await reader.headers(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
+        found = {each["metadata"]["name"]: each for each in labelled}
+        missing = sorted(named | {name for name, each in found.items() if kept.FOREIGN not in each})
+    gate = asyncio.Semaphore(LARGE_AT_ONCE)
+    read = await asyncio.gather(*(_read_one(name, seen.name, reader, gate) for name in missing))
+    for name, live in zip(missing, read, strict=True):
+        found.pop(name, None)
+        if live is not None:
+            found[name] = live
+    for name in named:
+        reader.depends_on(_pending_of(name, seen.name), _pending(found.get(name)))
+    return found
+
+
+async def _read_one(name: str, namespace: str, reader: Reader, gate: asyncio.Semaphore) -> Object | None:
+    async with gate:
+        live = await reader.fetch(CONFIG_MAP, name, namespace)
+        return None if live is None else kept.named_config_map(live)
+
+
+def _pending_of(name: str, namespace: str) -> Callable[[Reader], Awaitable[Hashable]]:
+    async def pending(fresh: Reader) -> Hashable:
+        return _pending(await fresh.fetch(CONFIG_MAP, name, namespace))
+
+    return pending
+
+
+def _pending(config_map: Object | None) -> Hashable:
+    """A restart that our own write has begun has to be carried out in the same run."""
+    return annotations_of(config_map).get(PENDING)
