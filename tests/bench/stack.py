@@ -27,6 +27,7 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.model.duties import DUTY_VARIABLE, all_services, service_of
 from tenantry.serving.server import FUNCTIONS
 
 FUNCTION = "namespace-registration"
@@ -155,13 +156,22 @@ class Up:
         return self.process_of(FUNCTION)
 
     def process_of(self, function: str) -> psutil.Process:
-        """The process that serves a function."""
-        return next(child for child in self.process.children() if function in child.cmdline())
+        """The process that serves a function, or one of its duties: that of a Service."""
+        return self._processes()[function]
 
     def served(self) -> list[str]:
-        """The functions that run."""
-        lines = [child.cmdline() for child in self.process.children()]
-        return [name for name in FUNCTIONS if any(name in line for line in lines)]
+        """The Services that run."""
+        running = self._processes()
+        return [name for name in all_services(FUNCTIONS) if name in running]
+
+    def _processes(self) -> dict[str, psutil.Process]:
+        children = [(child, child.cmdline()) for child in self.process.children()]
+        return {
+            service_of(name, child.environ().get(DUTY_VARIABLE, "")): child
+            for child, line in children
+            for name in FUNCTIONS
+            if name in line
+        }
 
     @property
     def function_url(self) -> str:

@@ -17,6 +17,7 @@ from tenantry.model.config import Config
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guards.md"
 NO_MARKS = {
     "kubernetes.io/metadata.name": "the API server's",
+    "helm.sh/release.v1": "Helm's; the guard on records knows it",
     "olm.operatorGroup": "OLM's",
     "olm.owner": "OLM's",
     "olm.owner.kind": "OLM's",

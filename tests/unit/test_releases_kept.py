@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from release_provisioning.kept import KeptDashboards, LeftOut, SweptCharts, SweptHelmCharts, digests_of, header_of, kept_chart
+from release_provisioning.kept import KeptDashboards, SweptCharts, SweptHelmCharts, digests_of, kept_chart
 from tenantry.model import limits
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import Object
 from tenantry.model.names import DASHBOARD_VALUES
-from tenantry.model.releases import dashboards_of, values_problem
-from tenantry.model.values import Oversized, as_yaml, budget_problem
+from tenantry.model.releases import dashboards_of, header_of, values_problem
+from tenantry.model.values import LeftOut, Oversized, as_yaml, budget_problem
 
 
 def chart(values: Any, **status: Any) -> Object:

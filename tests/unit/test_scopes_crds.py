@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scope_binding.namespace_scopes.status import READY
-from scope_binding.scopes.plan import SCOPED, TEMPLATED
+from scope_binding.scopes.names import SCOPED, TEMPLATED
 
 CRDS = Path(__file__).resolve().parents[2] / "knative" / "crds"
 AGE = ("Age", "date", ".metadata.creationTimestamp", 0)
