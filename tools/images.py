@@ -30,12 +30,12 @@ import yaml
 from tenantry import __version__
 from tenantry.local.fences import all_policies
 from tenantry.model.config import Config
-from tenantry.serving.server import FUNCTIONS
+from tenantry.serving.installed import descriptors
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACEHOLDER = "image.invalid/tenantry/"
 JOB = "helm-job"
-NAMES = (*FUNCTIONS, JOB)
+NAMES = (*descriptors(), JOB)
 _DIGEST = re.compile(r"[a-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
 _HERE = "localhost/"
 _HEAD = "# Written by tools/images.py: what was built, by digest.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lock_enforcement.descriptor import descriptor
 from lock_enforcement.index import Index
 from lock_enforcement.releases import Releases
 from lock_enforcement.sources import Sources
@@ -14,4 +15,4 @@ def _units(settings: Settings) -> Units:
     return [Releases(settings.config, index), Sources(settings.config, index)]
 
 
-function = Function("lock-enforcement", _units)
+function = Function(descriptor, _units)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from namespace_registration.descriptor import descriptor
 from namespace_registration.projects import Projects
 from tenantry.serving import Function, Settings
 from tenantry.serving.charts import chart_files
@@ -11,4 +12,4 @@ def _units(settings: Settings) -> list[Projects]:
     return [Projects(settings.config, chart_files(settings.config))]
 
 
-function = Function("namespace-registration", _units)
+function = Function(descriptor, _units)

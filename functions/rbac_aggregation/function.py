@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rbac_aggregation.descriptor import descriptor
 from rbac_aggregation.projects import Releases
 from tenantry.model.kinds import PROJECT_HELM_CHART
 from tenantry.model.releases import header_of
@@ -12,4 +13,4 @@ def _units(settings: Settings) -> list[Releases]:
     return [Releases(settings.config)]
 
 
-function = Function("rbac-aggregation", _units, concurrency=64, keeps={PROJECT_HELM_CHART: header_of})
+function = Function(descriptor, _units, concurrency=64, keeps={PROJECT_HELM_CHART: header_of})

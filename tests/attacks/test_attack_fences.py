@@ -13,7 +13,6 @@ from thieves import Ask, Attack, Theft, apply, create, delete, obj
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
 from tenantry.local.fence_policy import POLICY
-from tenantry.model.duties import function_of
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -32,6 +31,7 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.installed import service_named
 from tenantry.testing import eventually
 
 OPEN = {
@@ -78,7 +78,7 @@ DUTIES = [
     pytest.param(one, other, id=f"{one.function}-as-{other.function}", marks=pytest.mark.check(one.check, open=OPEN[one.check]))
     for one in THEFTS
     for other in THEFTS
-    if one is not other and function_of(one.function) == function_of(other.function)
+    if one is not other and service_named(one.function).function == service_named(other.function).function
 ]
 
 

@@ -15,8 +15,8 @@ from scoping import SCOPES
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.duties import services_of
 from tenantry.model.kinds import CONFIG_MAP
+from tenantry.serving.installed import descriptor_of
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
 
@@ -88,7 +88,7 @@ async def forge(system: Knative, proxy: FaultProxy, function: str, unit: str, ow
     """Send one forged request; what the function asked the API server for it."""
     mark = proxy.recording.mark()
     async with Wire() as wire:
-        for service in services_of(function):
+        for service in (each.name for each in descriptor_of(function).services):
             status = await wire.send(system.functions[service].url, *requested(function, unit, owner))
             assert status in (204, 400), f"{service} answers {status} to {unit} {owner[:100]}"
     return [each for each in proxy.recording.between(mark) if each.function == f"tenantry-{function}"]

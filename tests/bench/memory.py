@@ -20,7 +20,6 @@ from tests.bench.wire import Wire
 
 from scope_binding.consent import consent_objects
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.duties import function_of
 from tenantry.model.kinds import (
     HELM_CHART,
     HELM_RELEASE,
@@ -36,6 +35,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.names import AGGREGATE_FROM, OPERATED, REGISTRATION_PREFIX, ROLE_OF
+from tenantry.serving.installed import service_named
 from tenantry.testing.memory import forget_peak, limit_mib, peak_mib
 
 RESOURCES = {*scopes.RESOURCES, "roles", "projecthelmcharts", "helmcharts", "helmreleases", "namespacescopes"}
@@ -161,7 +161,7 @@ async def _at_rest(wire: Wire) -> None:
 
 async def _sweep(url: str, function: str) -> int:
     """Ask for sweeps until one ends; how many it took."""
-    ping = {"type": "dev.knative.sources.ping", "resync": function_of(function)}
+    ping = {"type": "dev.knative.sources.ping", "resync": service_named(function).function}
     async with Wire(url, None, "", 1) as wire:
         for number in range(1, SWEEPS + 1):
             if (status := await wire.raw(stack.event_request(ping, {"resync": "all"}))) == 204:

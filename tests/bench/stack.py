@@ -27,8 +27,8 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.model.duties import DUTY_VARIABLE, all_services, service_of
-from tenantry.serving.server import FUNCTIONS
+from tenantry.model.descriptor import DUTY_VARIABLE
+from tenantry.serving.installed import descriptors, services_of
 
 FUNCTION = "namespace-registration"
 OUR_RESOURCES = ("namespaces", "configmaps", "serviceaccounts", "networkpolicies", "events")
@@ -162,14 +162,14 @@ class Up:
     def served(self) -> list[str]:
         """The Services that run."""
         running = self._processes()
-        return [name for name in all_services(FUNCTIONS) if name in running]
+        return [each.name for each in services_of(descriptors()) if each.name in running]
 
     def _processes(self) -> dict[str, psutil.Process]:
         children = [(child, child.cmdline()) for child in self.process.children()]
         return {
-            service_of(name, child.environ().get(DUTY_VARIABLE, "")): child
+            function.service_of(child.environ().get(DUTY_VARIABLE, "")).name: child
             for child, line in children
-            for name in FUNCTIONS
+            for name, function in descriptors().items()
             if name in line
         }
 

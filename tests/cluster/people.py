@@ -17,10 +17,10 @@ from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.schedule import ping_event
-from tenantry.model.duties import function_of, services_of
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import ALLOW_DELETION
 from tenantry.serving.cloudevents import encode_binary
+from tenantry.serving.installed import descriptor_of, service_named
 from tenantry.testing import eventually
 
 FUNCTION = "namespace-registration"
@@ -218,18 +218,22 @@ async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, 
 
 async def swept(system: Knative, function: str) -> tuple[int, str]:
     """Ask a function for a sweep, in all of its Services at once; the worst answer."""
-    return max(await asyncio.gather(*(swept_alone(system, service) for service in services_of(function))))
+    return max(await asyncio.gather(*(swept_alone(system, service.name) for service in descriptor_of(function).services)))
 
 
 async def swept_alone(system: Knative, service: str) -> tuple[int, str]:
     """Ask one Service for its sweep."""
     pings = load(deployment_folder("knative") / "base" / "broker.yaml", deployment_folder("triggers")).pings
-    headers, body = encode_binary(ping_event(next(each for each in pings if each.name == f"{function_of(service)}-sweep")))
+    headers, body = encode_binary(
+        ping_event(next(each for each in pings if each.name == f"{service_named(service).function}-sweep"))
+    )
     return await post(system.functions[service].url, headers, body)
 
 
 async def tell(system: Knative, function: str, kind: Kind, name: str, namespace: str = "") -> None:
     """Have a function look at an object, in all of its Services at once, and wait until it has."""
     headers, body = look(kind, name, namespace)
-    answers = await asyncio.gather(*(post(system.functions[each].url, headers, body) for each in services_of(function)))
+    answers = await asyncio.gather(
+        *(post(system.functions[each.name].url, headers, body) for each in descriptor_of(function).services)
+    )
     assert [status for status, _ in answers] == [204] * len(answers), answers

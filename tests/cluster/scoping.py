@@ -14,7 +14,6 @@ from times import SCOPES_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.duties import services_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -25,6 +24,7 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
+from tenantry.serving.installed import descriptor_of
 from tenantry.testing import eventually
 
 SCOPES = "scope-binding"
@@ -123,7 +123,7 @@ class Scoping(People):
     @contextmanager
     def asleep(self, knative: Knative) -> Iterator[None]:
         """While the function stands still, in all its Services: what happens then reaches it together, afterwards."""
-        pids = [knative.functions[service].pid for service in services_of(SCOPES)]
+        pids = [knative.functions[service.name].pid for service in descriptor_of(SCOPES).services]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         try:

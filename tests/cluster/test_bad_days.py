@@ -29,7 +29,7 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.charts import READ_BY
 from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Store
-from tenantry.serving.server import FUNCTIONS
+from tenantry.serving.installed import descriptors
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
@@ -284,7 +284,7 @@ async def test_unusable_chart_stops_the_start(control_plane: ControlPlane, tmp_p
     assert says in text
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", descriptors())
 async def test_a_chart_that_is_not_there_stops_who_needs_it(control_plane: ControlPlane, tmp_path: Path, function: str) -> None:
     """Where a chart is not mounted, the functions that read charts refuse to start, and the others are ready."""
     given = {"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy", "chart": str(tmp_path / "nowhere")}

@@ -26,7 +26,6 @@ from tenantry.local.control_plane import Lines, ensure_helm
 from tenantry.local.knative import Knative
 from tenantry.local.processes import free_port
 from tenantry.model.conditions import find_condition
-from tenantry.model.duties import service_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -44,10 +43,11 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 from tenantry.model.names import CHART_LABEL, SYSTEM_NAMESPACE
+from tenantry.serving.installed import descriptor_of
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
-SERVICE = service_of(FUNCTION, "helm-jobs")
+SERVICE = descriptor_of(FUNCTION).service_of("helm-jobs").name
 CONFIG: dict[str, Any] = {
     "helmProjectOperator": {
         "systemNamespace": SYSTEM,

@@ -21,8 +21,8 @@ import yaml
 
 from tenantry.local.manifests import spec_of
 from tenantry.local.specs import SourceSpec
-from tenantry.model.duties import all_services
 from tenantry.model.kinds import Kind
+from tenantry.serving.installed import services_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("knative", "triggers")
@@ -189,7 +189,7 @@ def functions() -> list[str]:
 
 def services() -> list[str]:
     """The Services of the functions, which are also the names of their identities."""
-    return sorted(all_services(functions()))
+    return sorted(each.name for each in services_of(functions()))
 
 
 def guessed_plural(kind: str) -> str:

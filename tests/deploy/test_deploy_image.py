@@ -12,7 +12,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 
 from locked import BUILD_LOCK, IMAGE_LOCK, LOCK, packages
-from tenantry.serving.server import FUNCTIONS
+from tenantry.serving.installed import descriptors
 
 TEXT = (manifests.ROOT / "knative" / "Containerfile").read_text(encoding="utf-8")
 HELM_TEXT = (manifests.ROOT / "knative" / "helm-job" / "Containerfile").read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ def test_manifests_name_images_of_functions(documents: list[Document]) -> None:
         each["image"] for _, pod in pod_templates(documents) for each in pod["spec"]["containers"] if "tenantry" in each["image"]
     }
 
-    assert {image.rpartition("/")[2].partition(":")[0] for image in images} == set(FUNCTIONS)
+    assert {image.rpartition("/")[2].partition(":")[0] for image in images} == set(descriptors())
     assert re.search(r"^USER [1-9]\d+$", TEXT, re.MULTILINE)
     assert 'exec tenantry serve \\"$FUNCTION\\" --host 0.0.0.0' in TEXT
 

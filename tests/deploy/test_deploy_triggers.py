@@ -17,7 +17,7 @@ import pytest
 from croniter import croniter
 from manifests import Document, guessed_plural, seconds, sources
 
-from tenantry.model.duties import function_of, services_of
+from tenantry.serving.installed import descriptor_of, service_named
 
 DIALECTS = {"exact", "prefix", "suffix", "all", "any", "not"}
 CLUSTER_SCOPED = manifests.CLUSTER_SCOPED
@@ -117,7 +117,7 @@ def test_each_trigger_writes_its_delivery_out(installation: list[Document]) -> N
     assert set(delivery) == {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
     assert delivery["backoffPolicy"] == "exponential"
     for trigger in triggers:
-        function = function_of(trigger.spec["subscriber"]["ref"]["name"])
+        function = service_named(trigger.spec["subscriber"]["ref"]["name"]).function
         sink = {**delivery["deadLetterSink"], "uri": f"/{function}"}  # Knative's own attributes do not always say who gave up
         assert trigger.spec["delivery"] == {**delivery, "deadLetterSink": sink}, str(trigger)
         assert delivery["deadLetterSink"]["ref"] != trigger.spec["subscriber"]["ref"], f"{trigger} is its own dead end"
@@ -240,7 +240,11 @@ def test_every_change_reaches_its_function(documents: list[Document]) -> None:
         service = source.body["metadata"]["labels"]["app.kubernetes.io/name"]
         for watched in spec.resources:
             for event in events_about(watched.api_version, watched.kind, dict(spec.ce_overrides.extensions)):
-                heard = [each for each in receivers(documents, event) if function_of(each) == function_of(service)]
+                heard = [
+                    each
+                    for each in receivers(documents, event)
+                    if service_named(each).function == service_named(service).function
+                ]
                 assert heard, f"{source}: {event}"
                 assert len(heard) == len(set(heard)), f"{source}: {event}"
 
@@ -290,7 +294,7 @@ def test_sources_of_an_earlier_installation_are_still_heard(documents: list[Docu
             heard = receivers(documents, event)
             assert heard, event
             assert len(heard) == len(set(heard)), event
-            assert function in {function_of(service) for service in heard}, event
+            assert function in {service_named(service).function for service in heard}, event
 
 
 def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
@@ -319,7 +323,7 @@ UNITS = {
 @pytest.mark.parametrize("function", manifests.functions())
 def test_every_function_sweeps_and_takes_requests(documents: list[Document], function: str) -> None:
     """Each function gets its own schedule event, in all of its Services, and its own requests, and no other function's."""
-    services = services_of(function)
+    services = tuple(each.name for each in descriptor_of(function).services)
     assert sorted(receivers(documents, {"type": "dev.knative.sources.ping", "resync": function})) == sorted(services)
     for service in services:
         asked = {"type": "dev.tenantry.reconcile.requested", "function": function}
@@ -366,5 +370,5 @@ def test_all_of_one_file_belongs_to_one_function(documents: list[Document]) -> N
     """Names and labels in a function's trigger file are the function's own."""
     for document in documents:
         if document.path.parts[0] == "triggers":
-            assert function_of(document.body["metadata"]["labels"]["app.kubernetes.io/name"]) == document.path.stem
+            assert service_named(document.body["metadata"]["labels"]["app.kubernetes.io/name"]).function == document.path.stem
             assert document.name.startswith(f"{document.path.stem}-")

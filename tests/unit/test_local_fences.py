@@ -11,11 +11,10 @@ from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.fence_policy import merged
 from tenantry.local.fences import configured, fence_policies
 from tenantry.model.config import Config
-from tenantry.model.duties import all_services
 from tenantry.model.kinds import Object
-from tenantry.serving.server import FUNCTIONS as FUNCTIONS_
+from tenantry.serving.installed import descriptors, services_of
 
-FUNCTIONS = all_services(FUNCTIONS_)
+FUNCTIONS = [each.name for each in services_of(descriptors())]
 
 
 def fence(function: str) -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lock_enforcement.descriptor import LOCKS
 from lock_enforcement.fields import shown
 from lock_enforcement.helm import STORAGES, Mark, state_of
 from lock_enforcement.locks import ignore_problems, is_ours, is_paused, storage_of
@@ -18,9 +19,9 @@ from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
 _BETWEEN = "; "
 _REASONS = {**REASONS, "invalid": "Refused"}
-FIXES = fixes("lock-enforcement")
+FIXES = fixes(LOCKS)
 FIXES_OF_LOCKED = fixes(
-    "lock-enforcement",
+    LOCKS,
     quota="raise the ResourceQuota",
     admission="change the admission policy, or pause the lock of this object",
     rights="add the right to the ClusterRole tenantry-lock-enforcement-kinds",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from namespace_registration.descriptor import PROJECTS
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
@@ -66,7 +67,7 @@ class SystemNamespace:
 
 INVALID_PROJECT_ID = "InvalidProjectID"
 FIXES = fixes(
-    "namespace-registration",
+    PROJECTS,
     admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
     "namespaceAnnotations",
 )

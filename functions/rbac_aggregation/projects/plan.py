@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rbac_aggregation.descriptor import RELEASES
 from rbac_aggregation.projects.claims import Claim, Place, askers, configured_place, is_of, key_text
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
@@ -298,7 +299,7 @@ class Problem:
 _MORE = re.compile(r" \(and \d+ more\)$")
 _REASONS = {**REASONS, "invalid": "InvalidRoleBinding"}
 _FIXES = fixes(
-    "rbac-aggregation",
+    RELEASES,
     quota="raise the ResourceQuota of the release namespace or delete what is not needed",
     invalid="correct the Role or the subjects of the bindings in the registration namespace",
 )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, last_word, taken_by
 from release_provisioning.jobs.rights import Stray
@@ -23,7 +24,7 @@ from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_F
 from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
 from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
 
-FIXES = fixes("release-provisioning-helm-jobs", invalid="correct the HelmChart")
+FIXES = fixes(HELM_JOBS, invalid="correct the HelmChart")
 _LACKS = re.compile(r"is forbidden: [Uu]ser ")
 """How the API server says that an account lacks a right."""
 Verdict = tuple[Literal["True", "False"], str, str]
@@ -33,7 +34,7 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
     """The status of one HelmChart; without one, what is said where it left something that may not be deleted."""
     chart = seen.chart
     if chart is None:
-        return report_leftovers(seen.leftovers, refusals, "release-provisioning-helm-jobs", "jobs")
+        return report_leftovers(seen.leftovers, refusals, HELM_JOBS, "jobs")
     if not is_managed(chart, config) or CHART_MANAGED_BY not in annotations_of(chart):
         return NOTHING
     if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
@@ -65,7 +66,7 @@ def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Pla
 
 def report_stray(stray: Stray, refusals: Sequence[Refusal]) -> Plan:
     """What is said on a binding of no use that may not be deleted."""
-    return report_leftovers(stray.leftovers, refusals, "release-provisioning-helm-jobs", "jobs")
+    return report_leftovers(stray.leftovers, refusals, HELM_JOBS, "jobs")
 
 
 def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
+from release_provisioning.descriptor import RELEASES
 from release_provisioning.projects.seen import Contender, Release, is_cleaning_up, name_problem, obstacle, targets_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
@@ -41,7 +42,7 @@ State = Literal["ready", "moving", "stalled"]
 _AT_WORK = ("Running", "Retrying", "NamespaceMissing")
 """Reasons of the condition ``Failed`` of a HelmChart while it is False, as our own controller gives them; and ``Complete``."""
 FIXES = fixes(
-    "release-provisioning",
+    RELEASES,
     admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
     "namespaceAnnotations",
     invalid="correct the values or the configuration that this object is made from",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scope_binding.consent import AGENT, consent_name
+from scope_binding.descriptor import NAMESPACE_SCOPES
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import unnamed
 from scope_binding.namespace_scopes.declared import Scope
@@ -34,7 +35,7 @@ from tenantry.model.refusals import fixes, message_of, text_of
 
 READY = "Ready"
 _BETWEEN = ". "
-FIXES = fixes("scope-binding-namespace-scopes", invalid="correct the NamespaceScope")
+FIXES = fixes(NAMESPACE_SCOPES, invalid="correct the NamespaceScope")
 _RIGHTS = frozenset({ROLE.kind, ROLE_BINDING.kind})
 _RESTARTED = frozenset({*WORKLOADS, POD.kind})
 _INJECTED = frozenset({CLUSTER_SERVICE_VERSION.kind, VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind})

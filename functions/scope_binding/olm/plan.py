@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from scope_binding.descriptor import OLM
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, is_terminating, labels_of
@@ -260,7 +261,7 @@ def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> 
     When it is gone they are on what could not be deleted.
     """
     if seen.csv is None:
-        return report_leftovers(seen.leftovers, refusals, "scope-binding-olm", "olm")
+        return report_leftovers(seen.leftovers, refusals, OLM, "olm")
     told = complaints(seen, enabled=enabled)
     told += [refused(refusal.key, refusal.message) for refusal in refusals]
     events = [_event(seen, seen.csv, complaint) for complaint in told]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scope_binding.descriptor import SCOPES
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import SCOPED, TEMPLATED
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_pending, role_problem, template_problem
@@ -15,7 +16,7 @@ from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
 from tenantry.model.refusals import fixes, message_of, text_of
 
 _BETWEEN = "; "
-FIXES = fixes("scope-binding", invalid="correct the ScopeTemplate or the ScopeInstance")
+FIXES = fixes(SCOPES, invalid="correct the ScopeTemplate or the ScopeInstance")
 _GOOD = frozenset({"TemplatingSuccessful", "ScopingSuccessful"})
 
 
@@ -23,7 +24,7 @@ def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition ``Templated`` (1.1); without a template, what could not be deleted is told where it stands."""
     template = alive(seen.template)
     if template is None:
-        return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
+        return report_leftovers(seen.leftovers, refusals, SCOPES, "scopes")
     problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
     problems += sorted(_refused(refusal, template, TEMPLATED) for refusal in refusals)
     name = template["metadata"]["name"]
@@ -47,7 +48,7 @@ def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, what could not be deleted."""
     instance = alive(seen.instance)
     if instance is None:
-        return report_leftovers(seen.leftovers, refusals, "scope-binding", "scopes")
+        return report_leftovers(seen.leftovers, refusals, SCOPES, "scopes")
     told = find_condition(instance, SCOPED) or {}
     if seen.part and (not refusals or told.get("status") == "False"):
         return NOTHING  # the whole of the instance has more to say

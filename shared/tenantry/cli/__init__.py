@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import cache
 from typing import NoReturn
 
 import click
@@ -16,12 +17,18 @@ COMMANDS = {
     "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
     "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
     "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
-    "authorize-namespace": ("scope_binding.command", "Let the operators of another namespace act in a namespace."),
     "guards": ("tenantry.cli.guards", "Say whom the admission policies for everybody would refuse today."),
     "dead-letters": ("tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
-    "lock": ("lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),
     "config": ("tenantry.cli.configuration", "Check and show the configuration."),
 }
+
+
+@cache
+def commands() -> dict[str, tuple[str, str]]:
+    """The module and the first line of help of each command: those of everybody, and those that come with a function."""
+    from tenantry.serving.installed import descriptors
+
+    return COMMANDS | {each.name: (each.module, each.about) for function in descriptors().values() for each in function.commands}
 
 
 class _Main(click.Group):
@@ -29,19 +36,19 @@ class _Main(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in COMMANDS:
+        if cmd_name not in commands():
             return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
+        command: click.Command = getattr(importlib.import_module(commands()[cmd_name][0]), cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in commands().items()])
 
     def invoke(self, ctx: click.Context) -> object:
         from tenantry.api import ConnectError

@@ -21,10 +21,10 @@ DEAD_LETTERS = "dead-letters"
 
 def _known(ctx: click.Context, parameter: click.Parameter, function: str) -> str:
     """Checked before anything else, also before options that are missing."""
-    from tenantry.serving.server import UnknownFunction, source_of
+    from tenantry.serving.installed import UnknownFunction, descriptor_of
 
     try:
-        source_of(function)
+        descriptor_of(function)
     except UnknownFunction as error:
         raise click.BadParameter(str(error), ctx, parameter) from error
     return function

@@ -74,14 +74,12 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     from tenantry.local.processes import FunctionFailed
     from tenantry.serving.charts import READ_BY, chart_files
     from tenantry.serving.config import load_config
-    from tenantry.serving.server import available_functions
+    from tenantry.serving.installed import descriptors
 
     need_local("up")
-    unknown = [name for name in functions if name not in available_functions()]
+    unknown = [name for name in functions if name not in descriptors()]
     if unknown:
-        raise click.BadParameter(
-            f"no function {unknown[0]}: there are {', '.join(available_functions())}", param_hint="--function"
-        )
+        raise click.BadParameter(f"no function {unknown[0]}: there are {', '.join(descriptors())}", param_hint="--function")
     config = load_config()  # a wrong configuration ends here, before anything is started
     if READ_BY.intersection(functions or READ_BY):
         chart_files(config)

@@ -31,7 +31,7 @@ from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, 
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model import limits
-from tenantry.model.duties import rights_file
+from tenantry.model.descriptor import Service
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import SERVICE_ACCOUNT, Key, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -55,8 +55,8 @@ Emit = Callable[[Event], Awaitable[None]]
 class Engine:
     """One function's units over one API client.
 
-    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made.  ``service`` is the name of
-    our ServiceAccount and of the folder with its rights, where that is not the function's.
+    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made.  ``service`` is what this
+    process is, where that is not called like the function.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Engine:
         emit: Emit | None = None,
         on_write: OnWrite | None = None,
         deadline_s: float = DEADLINE_S,
-        service: str = "",
+        service: Service | None = None,
     ) -> None:
         self.function = function
-        self._service = service or function
+        self._service = service or Service(function, function)
         self._api = api
         self._units = {unit.name: unit for unit in units}
         self._kinds_of = {unit.name: {(kind.group, kind.kind) for kind in unit.kinds} for unit in self._units.values()}
@@ -357,7 +357,7 @@ class Engine:
             log.warning("%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
-            await self._tell(f"{verdict.reason}: apply {rights_file(self._service)} again")
+            await self._tell(f"{verdict.reason}: apply {self._service.rights_file} again")
         return verdict
 
     async def _tell(self, note: str) -> None:
@@ -365,7 +365,7 @@ class Engine:
         account: Object = {
             "apiVersion": SERVICE_ACCOUNT.api_version,
             "kind": SERVICE_ACCOUNT.kind,
-            "metadata": {"name": self._service, "namespace": SYSTEM_NAMESPACE},
+            "metadata": {"name": self._service.name, "namespace": SYSTEM_NAMESPACE},
         }
         try:
             await notices.record(self._api, Notice(account, "RightMissing", note, "Reconcile", "Warning"))

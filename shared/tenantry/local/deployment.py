@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 import tenantry
-from tenantry.model.duties import IN_FOLDERS, services_of
 from tenantry.model.kinds import Object
+from tenantry.serving.installed import descriptor_of
 
 
 class DeploymentFilesMissing(RuntimeError):
@@ -43,12 +43,13 @@ def documents(*paths: Path) -> list[Object]:
 
 def event_files() -> list[Path]:
     """What wakes the functions: ``triggers/``, and what a cluster adds with OLM."""
-    olm = deployment_folder("knative") / IN_FOLDERS["scope-binding-olm"]
+    olm = deployment_folder("knative") / "olm"
     return [deployment_folder("triggers"), olm / "source.yaml", olm / "triggers.yaml"]
 
 
 def function_documents(function: str) -> list[Object]:
     """What ``knative/`` has for one function: all of its Services with their identities, also what comes with another system."""
     knative = deployment_folder("knative")
-    services = services_of(function)
-    return documents(*(knative / name for name in (*services, *(IN_FOLDERS[each] for each in services if each in IN_FOLDERS))))
+    services = descriptor_of(function).services
+    folders = [*(each.name for each in services), *(each.rights_folder for each in services if each.rights_folder)]
+    return documents(*(knative / name for name in folders))

@@ -35,12 +35,11 @@ from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.local.subscription import OnDelivery
 from tenantry.model.config import Config
-from tenantry.model.duties import all_services, function_of
 from tenantry.model.kinds import API_SERVER_SOURCE, SERVICE_ACCOUNT
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 from tenantry.serving.function import SINK_VARIABLE
-from tenantry.serving.server import available_functions
+from tenantry.serving.installed import descriptors, service_named, services_of
 
 WATCHES = 1000
 """Connections of the sources: a source that selects namespaces holds one for each kind in each namespace."""
@@ -93,7 +92,7 @@ class Knative:
         spawn: Spawn = execute,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
-        """By Service: where duties of a function run apart there is one for each (`tenantry.model.duties`)."""
+        """By Service: where duties of a function run apart there is one for each (`tenantry.model.descriptor`)."""
         self.sources: list[ApiServerSource] = []
         self.followed: FollowedSources | None = None
         self.dead_letters = LetterBox(say)
@@ -107,7 +106,7 @@ class Knative:
         self._kubeconfig = kubeconfig
         self._folder = folder
         self._given_config = config
-        self.names = list(functions) if functions is not None else available_functions()
+        self.names = list(functions) if functions is not None else list(descriptors())
         self._triggers = triggers
         self._say = say
         self._on_log = on_log
@@ -163,7 +162,7 @@ class Knative:
 
     async def sweep(self, function: str) -> None:
         """Fire a function's schedule now and wait until all of its Services have swept."""
-        await self.schedule.fire_now(f"{function_of(function)}-sweep")
+        await self.schedule.fire_now(f"{service_named(function).function}-sweep")
         await self.broker.drain()
 
     async def _start(self) -> None:
@@ -182,8 +181,8 @@ class Knative:
         environment = dict(self._environment)
         if config_path is not None:
             environment[CONFIG_VARIABLE] = str(config_path.absolute())
-        for name in all_services(self.names):
-            self.functions[name] = await self._make_function(name, admin, environment)
+        for service in services_of(self.names):
+            self.functions[service.name] = await self._make_function(service.name, admin, environment)
         self.broker = await self._stack.enter_async_context(
             Broker(
                 manifests.brokers[0],
@@ -227,7 +226,7 @@ class Knative:
         return load(knative / "base" / "broker.yaml", *triggers)
 
     def _served(self, manifests: Manifests) -> list[Any]:
-        known = set(all_services(self.names))
+        known = {service.name for service in services_of(self.names)}
         return [
             trigger for trigger in manifests.triggers if trigger.subscriber.ref is None or trigger.subscriber.ref.name in known
         ]

@@ -20,7 +20,8 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from tenantry.model.duties import DUTY_VARIABLE, duty_of, function_of
+from tenantry.model.descriptor import DUTY_VARIABLE
+from tenantry.serving.installed import service_named
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
@@ -120,6 +121,7 @@ class FunctionProcess:
         spawn: Spawn = execute,
     ) -> None:
         self.name = name
+        self._service = service_named(name)
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self.port = int(self._listener.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}/"
@@ -153,8 +155,8 @@ class FunctionProcess:
             raise FunctionFailed(f"{self.name} did not start:\n{said}") from None
 
     async def _spawn(self) -> None:
-        arguments = ["serve", function_of(self.name), "--kubeconfig", str(self._kubeconfig), "--end-with-parent"]
-        duty = {DUTY_VARIABLE: duty_of(self.name)} if duty_of(self.name) else {}
+        arguments = ["serve", self._service.function, "--kubeconfig", str(self._kubeconfig), "--end-with-parent"]
+        duty = {DUTY_VARIABLE: self._service.duty} if self._service.duty else {}
         environment = {**os.environ, **self.environment, **duty}
         self._process = await self._start_process(self._program(), arguments, environment, self._listener)
         self.pid = self._process.pid

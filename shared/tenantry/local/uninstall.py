@@ -26,7 +26,6 @@ from tenantry.local.presence import END, PRESENCE
 from tenantry.local.removal import Files
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
-from tenantry.model.duties import all_services
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -86,7 +85,7 @@ from tenantry.model.names import (
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_registration
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
-from tenantry.serving.server import FUNCTIONS
+from tenantry.serving.installed import descriptors, services_of
 
 MANAGERS = "tenantry-"
 POLL_S = 1.0
@@ -290,7 +289,8 @@ class Uninstaller:
 
     async def _functions(self) -> list[str]:
         """What runs functions and takes their dead letters: in the cluster, and on machines that answered."""
-        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({','.join((*all_services(FUNCTIONS), DEAD_LETTERS))})"
+        names = ",".join((*(service.name for service in services_of(descriptors())), DEAD_LETTERS))
+        selector = _selector(PART_OF) + f",app.kubernetes.io/name in ({names})"
         found = [each for kind in _RUNNING for each in await self._list(kind, SYSTEM_NAMESPACE, selector)]
         return sorted(
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tenantry.model.duties import function_of, rights_file
+from tenantry.model.descriptor import Service
 from tenantry.model.kinds import Key, Object, key_of
 from tenantry.model.limits import REFUSAL_CHARACTERS
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
@@ -30,20 +30,20 @@ class Leftovers:
     now: str = ""
 
 
-def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: str, unit: str) -> Plan:
+def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Plan:
     """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it."""
     made = tuple(_warnings(left, refusals, service, unit))
     return Plan((made,)) if made else NOTHING
 
 
-def _warnings(left: Leftovers, refusals: Sequence[Refusal], service: str, unit: str) -> Iterator[Apply]:
+def _warnings(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Iterator[Apply]:
     for refusal in refusals:
         about = left.objects.get(refusal.key)
         if about is not None and left.warnings.get(refusal.key) is None:
-            fix = FIXES.get(refusal.cause, "").format(rights=rights_file(service))
+            fix = FIXES.get(refusal.cause, "").format(rights=service.rights_file)
             note = f"nobody declares this any more and it could not be deleted: {refusal.message[:REFUSAL_CHARACTERS]}"
             note += f". To fix it, {fix}, or delete it by hand" if fix else ""
-            yield warning(about, warning_of(about), REASON, note, None, left.now, by=(function_of(service), unit, "CleanUp"))
+            yield warning(about, warning_of(about), REASON, note, None, left.now, by=(service.function, unit, "CleanUp"))
 
 
 def warning_of(obj: Object) -> str:

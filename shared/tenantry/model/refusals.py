@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
-from tenantry.model.duties import rights_file
+from tenantry.model.descriptor import Service
 from tenantry.model.kinds import Object
 from tenantry.model.plan import Cause, Refusal
 
@@ -26,7 +26,7 @@ REASONS: Mapping[Cause, str] = {
 
 
 def fixes(
-    service: str,
+    service: Service,
     *,
     quota: str = "raise the ResourceQuota or delete what is not needed",
     admission: str = "change the admission policy",
@@ -34,7 +34,7 @@ def fixes(
     invalid: str = "correct the configuration that this object is made from",
 ) -> Fixes:
     """What mends a refusal, by its cause; ``service`` is the one whose rights are to be applied again."""
-    rights = rights or f"apply {rights_file(service)} again"
+    rights = rights or f"apply {service.rights_file} again"
     return {"quota": quota, "admission": admission, "rights": rights, "invalid": invalid}
 
 

@@ -27,7 +27,7 @@ from tenantry.engine.request import MalformedRequest, named_only
 from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
-from tenantry.model.duties import DUTY_VARIABLE, duties_of, service_of
+from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Service
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import Kind
 from tenantry.model.names import field_manager
@@ -54,13 +54,13 @@ class Settings:
     duty: str = ""
     """The one duty of this process; empty: all."""
 
-    def has(self, duty: str) -> bool:
-        """Whether the units of a duty belong to this process."""
-        return self.duty in ("", duty)
+    def has(self, service: Service) -> bool:
+        """Whether the units of a Service belong to this process."""
+        return self.duty in ("", service.duty)
 
 
 class Function:
-    """A function by name and units.  Configuration and client are made at the first use, in its loop.
+    """A function by its descriptor and units.  Configuration and client are made at the first use, in its loop.
 
     ``units`` makes the units from the settings.  It reads what only this function needs, such as charts, and raises ConfigError
     where that cannot be used: then this function does not start, and the others do.
@@ -73,13 +73,14 @@ class Function:
 
     def __init__(
         self,
-        name: str,
+        descriptor: Descriptor,
         units: Callable[[Settings], Units],
         *,
         concurrency: int = 16,
         keeps: Mapping[Kind, Keep] | None = None,
     ) -> None:
-        self.name = name
+        self.name = descriptor.name
+        self._descriptor = descriptor
         self._keeps = keeps
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
@@ -99,7 +100,7 @@ class Function:
             ConfigError: it cannot be used; the process must not start.
         """
         if self._settings is None:
-            settings = Settings(config or load_config(), duty_of_process(self.name))
+            settings = Settings(config or load_config(), duty_of_process(self._descriptor))
             self._made = self._units(settings)
             self._settings = settings
         return self._settings
@@ -123,7 +124,7 @@ class Function:
                     units,
                     emit=await self._make_emit(),
                     on_write=self._written,
-                    service=service_of(self.name, settings.duty),
+                    service=self._descriptor.service_of(settings.duty),
                 )
         return self._engine
 
@@ -211,17 +212,17 @@ class Function:
         return verdict
 
 
-def duty_of_process(function: str) -> str:
+def duty_of_process(function: Descriptor) -> str:
     """The duty that the environment gives this process of a function; empty: all.
 
     Raises:
         ConfigError: the function has no such duty.
     """
     duty = os.environ.get(DUTY_VARIABLE, "")
-    known = duties_of(function)
+    known = function.duties
     if duty and duty not in known:
         there_are = f"there are: {', '.join(known)}" if known else "it has only one; leave the variable out"
-        raise ConfigError(f"{DUTY_VARIABLE}: {function} has no duty {duty!r}; {there_are}")
+        raise ConfigError(f"{DUTY_VARIABLE}: {function.name} has no duty {duty!r}; {there_are}")
     return duty
 
 

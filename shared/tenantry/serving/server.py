@@ -18,44 +18,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FUNCTIONS = (
-    "namespace-registration",
-    "release-provisioning",
-    "rbac-aggregation",
-    "scope-binding",
-    "lock-enforcement",
-)
+from tenantry.serving.installed import descriptor_of
+
 KEEP_ALIVE_S = 620
 GRACE_S = 25
-
-
-class UnknownFunction(LookupError):
-    """There is no function of that name; the message lists those there are."""
-
-
-def available_functions() -> list[str]:
-    """The functions that are installed, by name."""
-    return [name for name in FUNCTIONS if _source(name) is not None]
-
-
-def _source(name: str) -> Path | None:
-    spec = importlib.util.find_spec(name.replace("-", "_"))
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    source = Path(spec.submodule_search_locations[0]) / "main.py"
-    return source if source.is_file() else None
 
 
 def source_of(name: str) -> Path:
     """The ``main.py`` of a function.
 
     Raises:
-        UnknownFunction: it does not exist.
+        UnknownFunction: it is not installed.
     """
-    found = _source(name) if name in FUNCTIONS else None
-    if found is None:
-        raise UnknownFunction(f"no function {name!r}; there are: {', '.join(available_functions())}")
-    return found
+    spec = importlib.util.find_spec(name.replace("-", "_")) if descriptor_of(name) else None
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "main.py"
 
 
 def make_app(name: str) -> tuple[Any, Any]:

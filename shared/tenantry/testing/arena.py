@@ -26,10 +26,10 @@ from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import Selector, SourceSpec
-from tenantry.model.duties import services_of
 from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
+from tenantry.serving.installed import descriptor_of
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import DRIFTED, tag_of
 from tenantry.testing.perturbations import Aims
@@ -103,7 +103,7 @@ class Arena:
 
     async def _start(self) -> None:
         function, say = self.workload.function, lambda _: None
-        services = tuple(self.workload.services or services_of(function))
+        services = tuple(self.workload.services or (each.name for each in descriptor_of(function).services))
         plane = ControlPlane(ephemeral=True)
         await asyncio.to_thread(plane.start)
         self._stack.push_async_callback(asyncio.to_thread, plane.stop)

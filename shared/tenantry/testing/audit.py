@@ -17,8 +17,8 @@ from typing import Any, Self
 
 from pydantic_core import from_json
 
-from tenantry.model.duties import function_of
 from tenantry.model.names import SYSTEM_NAMESPACE, field_manager
+from tenantry.serving.installed import service_named
 from tenantry.testing.writes import Written, written
 
 _POLICY = f"""\
@@ -76,7 +76,11 @@ class Used:
         user = str(event["user"]["username"])
         function = user.removeprefix(_USER)
         reference = event.get("objectRef")
-        if function == user or not reference or f"({field_manager(function_of(function))})" not in event.get("userAgent", ""):
+        if (
+            function == user
+            or not reference
+            or f"({field_manager(service_named(function).function)})" not in event.get("userAgent", "")
+        ):
             return
         status = event.get("responseStatus") or {}
         group, name, verb = reference.get("apiGroup", ""), reference.get("name", ""), event["verb"]

@@ -95,14 +95,14 @@ async def identity(
     from tenantry.local.identity import Identity
     from tenantry.local.install import INSTALL_MANAGER, install
     from tenantry.model.config import Config
-    from tenantry.model.duties import function_of
+    from tenantry.serving.installed import service_named
 
     folder = tmp_path_factory.mktemp("identities")
     opened: dict[str, Identity] = {}
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
 
         async def open_identity(function: str, config: Config | None = None) -> Path:
-            await install(api, [function_of(function)], config or Config(), _silent, without=policies_left_out())
+            await install(api, [service_named(function).function], config or Config(), _silent, without=policies_left_out())
             if function not in opened:
                 opened[function] = Identity(api, function, folder, control_plane.kubeconfig, _silent)
                 await opened[function].open()

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from tenantry.local.deployment import deployment_folder
-from tenantry.model.duties import IN_FOLDERS
+from tenantry.serving.installed import descriptors, services_of
 from tenantry.testing import fences
 from tenantry.testing.audit import Use, Used
 from tenantry.testing.finding import Finding
@@ -231,7 +231,7 @@ def _sorted(verbs: Iterable[str]) -> list[str]:
 def rights_files(folder: Path | None = None) -> dict[str, Path]:
     """The rights file of each identity that has one."""
     root = folder or deployment_folder("knative")
-    identities = {folder: identity for identity, folder in IN_FOLDERS.items()}
+    identities = {each.rights_folder: each.name for each in services_of(descriptors()) if each.rights_folder}
     return {identities.get(path.parent.name, path.parent.name): path for path in sorted(root.glob("*/rights.yaml"))}
 
 

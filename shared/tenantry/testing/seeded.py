@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tenantry.serving.server import available_functions
+from tenantry.serving.installed import descriptors
 from tenantry.testing.workload import never
 
 Plant = Callable[[], None]
@@ -68,7 +68,7 @@ def import_all() -> None:
 
 
 def _packages() -> list[str]:
-    return [name.replace("-", "_") for name in available_functions()]
+    return [name.replace("-", "_") for name in descriptors()]
 
 
 @bug()

@@ -28,6 +28,7 @@ from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
 from tenantry.serving.dead_letters import NAME
 from tenantry.serving.dead_letters.letter import Letter, letter_of, now, unreadable
 from tenantry.serving.dead_letters.store import Collector, Store
+from tenantry.serving.installed import descriptors
 
 log = logging.getLogger("tenantry")
 
@@ -71,7 +72,7 @@ class Entry:
             letter, answer = unreadable(path, error.reason, now()), PlainTextResponse(error.reason, error.status)
         except ClientDisconnect:
             return PlainTextResponse("the sender went away", 400)
-        _letters.add(1, {"function": letter.function if letter.function in server.FUNCTIONS else "unknown"})
+        _letters.add(1, {"function": letter.function if letter.function in descriptors() else "unknown"})
         if self._on_letter is not None:
             self._on_letter(letter)
         try:

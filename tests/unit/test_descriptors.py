@@ -6,40 +6,36 @@ import pytest
 
 from tenantry.engine import Units
 from tenantry.model.config import Config
-from tenantry.model.duties import (
-    DUTY_VARIABLE,
-    all_services,
-    duties_of,
-    duty_of,
-    function_of,
-    rights_file,
-    service_of,
-    services_of,
-)
+from tenantry.model.descriptor import DUTY_VARIABLE
 from tenantry.serving import Settings
 from tenantry.serving.config import ConfigError
 from tenantry.serving.function import Function
-from tenantry.serving.server import FUNCTIONS
+from tenantry.serving.installed import UnknownFunction, descriptor_of, descriptors, service_named, services_of
 
 
 def test_each_service_is_of_one_duty_of_one_function() -> None:
     """Names lead there and back; the first Service of a function has its name."""
-    services = all_services(FUNCTIONS)
-    assert len(set(services)) == len(services)
-    for function in FUNCTIONS:
-        assert services_of(function)[0] == function
-        assert [(function_of(each), duty_of(each)) for each in services_of(function)] == [
-            (function, duty) for duty in duties_of(function) or ("",)
-        ]
-        for service in services_of(function):
-            assert service_of(function, duty_of(service)) == service
-    assert service_of("scope-binding", "") == "scope-binding"
+    services = services_of(descriptors())
+    assert len({each.name for each in services}) == len(services)
+    for name, function in descriptors().items():
+        assert (function.name, function.services[0].name) == (name, name)
+        assert len(function.duties) in (0, len(function.services))
+        for service in function.services:
+            assert (service.function, function.service_of(service.duty), service_named(service.name)) == (name, service, service)
+        assert function.service_of("").name == name
+
+
+def test_who_is_not_described_is_a_function_of_its_own_or_unknown() -> None:
+    """Such as who takes dead letters, or a person."""
+    assert service_named("dead-letters").function == "dead-letters"
+    with pytest.raises(UnknownFunction, match="there are: lock-enforcement, namespace-registration"):
+        descriptor_of("dead-letters")
 
 
 def test_rights_are_where_the_system_is_that_needs_them() -> None:
     """Those for OLM come with knative/olm."""
-    assert rights_file("scope-binding-olm") == "knative/olm/rights.yaml"
-    assert rights_file("scope-binding-namespace-scopes") == "knative/scope-binding-namespace-scopes/rights.yaml"
+    assert service_named("scope-binding-olm").rights_file == "knative/olm/rights.yaml"
+    assert service_named("scope-binding-namespace-scopes").rights_file == "knative/scope-binding-namespace-scopes/rights.yaml"
 
 
 def settings_of(function: str) -> Settings:
@@ -50,16 +46,17 @@ def settings_of(function: str) -> Settings:
         seen.append(settings)
         return []
 
-    Function(function, units).configure(Config())
+    Function(descriptor_of(function), units).configure(Config())
     return seen[0]
 
 
 def test_a_process_has_the_duty_that_its_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """And all of them when it names none."""
+    services = descriptor_of("scope-binding").services
     monkeypatch.delenv(DUTY_VARIABLE, raising=False)
-    assert all(settings_of("scope-binding").has(duty) for duty in duties_of("scope-binding"))
+    assert all(map(settings_of("scope-binding").has, services))
     monkeypatch.setenv(DUTY_VARIABLE, "olm")
-    assert [duty for duty in duties_of("scope-binding") if settings_of("scope-binding").has(duty)] == ["olm"]
+    assert [each.duty for each in services if settings_of("scope-binding").has(each)] == ["olm"]
 
 
 @pytest.mark.parametrize(
