@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks volume image images check format faults hunt bench rights lock sbom audit clean
+.PHONY: help setup run test attacks volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,7 @@ check: setup ## formatting, lint, types, the import contracts and the tables of 
 	@$(BIN)/python tests/checks_table.py --verify
 	@$(BIN)/python tests/attacks_table.py --verify
 	@$(BIN)/python -m tenantry.testing.fences --verify
+	@$(BIN)/python -m tenantry.local.manifest_files --verify
 	@echo "check: all good"
 
 format: setup ## put the formatting right
@@ -99,6 +100,9 @@ bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run
 
 fences: setup ## write the one admission policy of all fences, knative/fences/policy.yaml, from the fences of the identities
 	@$(BIN)/python -m tenantry.testing.fences
+
+manifests: setup ## write what follows from the functions' descriptors: Services, sources, Triggers, rights of sources
+	@$(BIN)/python -m tenantry.local.manifest_files
 
 rights: setup ## write the least rights of each function and the lists of its fence, from what the tests used
 	@$(BIN)/python -m tenantry.testing.rights

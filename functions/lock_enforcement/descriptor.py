@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Service
+from tenantry.model.descriptor import Command, Descriptor, Heard, Service, Source, Trigger, Watch
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, SECRET
 
-LOCKS = Service("lock-enforcement", "lock-enforcement")
+NAME = "lock-enforcement"
+ACCOUNT = "tenantry-lock-source"
+"""Of the sources, also of those that the function makes."""
+RECORDS = ("locked", "records")
+LOCKED = ("locked", "true")
+"""What the events of the sources carry that the function makes."""
+
+LOCKS = Service(
+    NAME,
+    NAME,
+    sources=(
+        Source(f"{NAME}-records", (Watch(SECRET, "owner=helm"), Watch(CONFIG_MAP, "owner=helm")), mark=RECORDS, account=ACCOUNT),
+        Source(f"{NAME}-sources", (Watch(API_SERVER_SOURCE),), account=ACCOUNT, own_namespace=True),
+    ),
+    triggers=(
+        Trigger(f"{NAME}-releases", (Heard(HELM_RELEASE, "release-provisioning"),)),
+        Trigger(f"{NAME}-records", mark=RECORDS),
+        Trigger(f"{NAME}-sources", (Heard(API_SERVER_SOURCE, NAME),)),
+        Trigger(f"{NAME}-locked", mark=LOCKED),
+    ),
+)
 descriptor = Descriptor(
     (LOCKS,),
-    (Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
+    "1-59/5 * * * *",
+    commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
 )

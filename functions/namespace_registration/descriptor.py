@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Service
+from tenantry.model.descriptor import Descriptor, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
+from tenantry.model.names import OPERATED
 
-PROJECTS = Service("namespace-registration", "namespace-registration")
-descriptor = Descriptor((PROJECTS,))
+NAME = "namespace-registration"
+OURS = f"{OPERATED}=true"
+_INSIDE = (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
+
+PROJECTS = Service(
+    NAME,
+    NAME,
+    sources=(
+        Source(f"{NAME}-cluster", (Watch(NAMESPACE),), whole=True),
+        Source(f"{NAME}-owned", tuple(Watch(kind, OURS) for kind in _INSIDE)),
+    ),
+    triggers=(
+        Trigger(f"{NAME}-cluster", (Heard(NAMESPACE, NAME),)),
+        Trigger(f"{NAME}-owned", tuple(Heard(kind, NAME) for kind in _INSIDE)),
+    ),
+)
+descriptor = Descriptor((PROJECTS,), "3-59/10 * * * *", makes=(Product(CONFIG_MAP, OURS), Product(NETWORK_POLICY, OURS)))

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Service
+from tenantry.model.descriptor import Descriptor, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
+from tenantry.model.names import OPERATED, ROLE_OF
 
-RELEASES = Service("rbac-aggregation", "rbac-aggregation")
-descriptor = Descriptor((RELEASES,))
+NAME = "rbac-aggregation"
+
+RELEASES = Service(
+    NAME,
+    NAME,
+    sources=(
+        Source(f"{NAME}-cluster", (Watch(CLUSTER_ROLE_BINDING),)),
+        Source(f"{NAME}-owned", (Watch(PROJECT_HELM_CHART), Watch(ROLE_BINDING), Watch(ROLE, ROLE_OF))),
+    ),
+    triggers=(
+        Trigger(f"{NAME}-cluster", (Heard(CLUSTER_ROLE_BINDING, NAME),)),
+        Trigger(f"{NAME}-owned", tuple(Heard(kind, NAME) for kind in (PROJECT_HELM_CHART, ROLE_BINDING, ROLE))),
+    ),
+    memory_mib=256,
+)
+descriptor = Descriptor((RELEASES,), "9-59/10 * * * *", makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),))

@@ -2,8 +2,56 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Service
+from tenantry.model.descriptor import Descriptor, Heard, Service, Source, Trigger, Watch
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    HELM_CHART,
+    HELM_CHART_CONFIG,
+    HELM_RELEASE,
+    JOB,
+    NAMESPACE,
+    NETWORK_POLICY,
+    PROJECT_HELM_CHART,
+    SERVICE_ACCOUNT,
+)
+from tenantry.model.names import CHART_LABEL, DASHBOARD_VALUES
 
-RELEASES = Service("release-provisioning", "release-provisioning", "releases")
-HELM_JOBS = Service("release-provisioning-helm-jobs", "release-provisioning", "helm-jobs")
-descriptor = Descriptor((RELEASES, HELM_JOBS))
+NAME = "release-provisioning"
+JOBS = f"{NAME}-helm-jobs"
+REGISTRATION = "namespace-registration"
+
+RELEASES = Service(
+    NAME,
+    NAME,
+    "releases",
+    "projects",
+    sources=(
+        Source(
+            f"{NAME}-owned",
+            (
+                *(Watch(kind) for kind in (PROJECT_HELM_CHART, HELM_CHART, HELM_CHART_CONFIG, HELM_RELEASE)),
+                Watch(JOB, CHART_LABEL),
+                Watch(CONFIG_MAP, DASHBOARD_VALUES),
+            ),
+        ),
+    ),
+    triggers=(
+        Trigger(f"{NAME}-cluster", (Heard(NAMESPACE, REGISTRATION),)),
+        Trigger(
+            f"{NAME}-owned",
+            (
+                *(Heard(kind, NAME) for kind in (PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CONFIG_MAP)),
+                *(Heard(kind, REGISTRATION) for kind in (SERVICE_ACCOUNT, NETWORK_POLICY)),
+            ),
+        ),
+    ),
+    memory_mib=256,
+)
+HELM_JOBS = Service(
+    JOBS,
+    NAME,
+    "helm-jobs",
+    "jobs",
+    triggers=(Trigger(JOBS, tuple(Heard(kind, NAME) for kind in (HELM_CHART, HELM_CHART_CONFIG, JOB))),),
+)
+descriptor = Descriptor((RELEASES, HELM_JOBS), "5-59/10 * * * *")

@@ -187,9 +187,7 @@ async def test_invoke_tells_what_is_wrong(kubeconfig: Path, tmp_path: Path) -> N
     """An unknown function or kind is a usage error that lists the known ones; no API server is exit code 1 and 503."""
     for rest in ((), ("--kind", "Foo"), ("--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))):
         code, _, errors = await _tenantry("invoke", "nobody", *rest)
-        assert (code, "no function 'nobody'; there are: namespace-registration" in errors) == (2, True), (
-            "the function comes first"
-        )
+        assert (code, "no function 'nobody'; there are: lock-enforcement" in errors) == (2, True), "the function comes first"
     code, _, errors = await _tenantry("invoke", FUNCTION, "--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))
     assert (code, "--api-version" in errors) == (2, True)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import pytest
 import pytest_asyncio
 from people import FUNCTION, LABEL, People
 from times import START_S
+from upping import ROOT, Up, run_up, uninstall
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
@@ -36,62 +34,9 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 
-ROOT = Path(__file__).parents[2]
-CONFIGURATION = "docs/examples/tenantry.yaml"
 HOME, RELEASE, CHART = "cattle-project-p-a", "demo-monitored", "apps.example.com.v1alpha1"
 
 pytestmark = pytest.mark.timeout(240)
-
-
-class Up:
-    """``tenantry up`` as a process, and the lines it printed so far."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.lines: list[str] = []
-        self._reading = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            self.lines.append(line.decode().rstrip())
-
-    async def says(self, text: str, within: float = START_S) -> str:
-        """Wait for a line that has the text."""
-
-        async def said() -> str:
-            found = next((line for line in self.lines if text in line), "")
-            assert found or self.process.returncode is None, "\n".join(self.lines)
-            return found
-
-        return await eventually(said, within=within, what=text)
-
-    async def ends(self) -> int:
-        """Wait for the end and the last line."""
-        async with asyncio.timeout(60):
-            code = await self.process.wait()
-            await self._reading
-        return code
-
-
-@asynccontextmanager
-async def _up(home: Path, *options: str, **environment: str) -> AsyncIterator[Up]:
-    """``tenantry up`` with a home of its own, killed at the end if it still runs."""
-    inherited = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tenantry.cli", "up", *options),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={**inherited, "TENANTRY_HOME": str(home), "TENANTRY_CONFIG": CONFIGURATION, **environment},
-        cwd=ROOT,
-    )
-    running = Up(process)
-    try:
-        yield running
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await running.ends()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -102,7 +47,7 @@ async def up(tmp_path: Path) -> AsyncIterator[Up]:
     found = await asyncio.to_thread(ensure_binaries, modules=ALL_MODULES)
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "helm"):
         (programs / name).symlink_to(found.path(name))
-    async with _up(tmp_path / "home", TENANTRY_CONTROL_PLANE=str(programs)) as running:
+    async with run_up(tmp_path / "home", TENANTRY_CONTROL_PLANE=str(programs)) as running:
         yield running
 
 
@@ -133,18 +78,6 @@ async def _may(api: Api, who: str, verb: str, config_map: str) -> bool:
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     answer = await api.request("POST", path, body={**review, "spec": spec})
     return bool(answer["status"]["allowed"])
-
-
-async def _uninstall(kubeconfig: str | Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tenantry.cli", "uninstall", "--yes", "--kubeconfig", str(kubeconfig)),
-        stderr=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "TENANTRY_CONFIG": CONFIGURATION},
-        cwd=ROOT,
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 90)
-    assert process.returncode == 0, (output + errors).decode()
 
 
 async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
@@ -192,7 +125,7 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         await api.json_patch(CONFIG_MAP, dashboard, RELEASE, [{"op": "replace", "path": "/data/dashboard.json", "value": "{}"}])
         await _until(api, CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
 
-        await _uninstall(kubeconfig)
+        await uninstall(kubeconfig)
         await up.says("Ctrl-C ends the control plane")
         assert await api.get(HELM_CHART, RELEASE, "cattle-helm-system") is None
         assert await api.get(NAMESPACE, HOME) is not None, "the control plane stays"
@@ -211,7 +144,7 @@ async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> 
         options = ("--kubeconfig", str(plane.kubeconfig), "--function", FUNCTION)
         async with await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin:
             people = People(admin)
-            async with _up(tmp_path / "home", *options) as up:
+            async with run_up(tmp_path / "home", *options) as up:
                 await up.says("Ready.")
                 for crd in documents(ROOT / "knative" / "crds"):
                     assert await admin.get(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"]) is not None
@@ -225,7 +158,7 @@ async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> 
                 assert not [line for line in up.lines if "Traceback" in line]
                 assert [each for each in processes if each.is_running()] == []
 
-            async with _up(tmp_path / "home", *options) as up:
+            async with run_up(tmp_path / "home", *options) as up:
                 await up.says("Ready.")
                 processes = psutil.Process(up.process.pid).children(recursive=True)
                 assert [FUNCTION in each.cmdline() for each in processes] == [True]
@@ -240,10 +173,10 @@ async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> 
 async def test_an_uninstallation_ends_it(tmp_path: Path) -> None:
     """In somebody else's cluster it ends by itself when Tenantry is uninstalled, and leaves no dead letter."""
     with ControlPlane(ephemeral=True) as plane:
-        async with _up(tmp_path / "home", "--kubeconfig", str(plane.kubeconfig), "--function", FUNCTION) as up:
+        async with run_up(tmp_path / "home", "--kubeconfig", str(plane.kubeconfig), "--function", FUNCTION) as up:
             await up.says("Ready.")
             processes = psutil.Process(up.process.pid).children(recursive=True)
-            await _uninstall(plane.kubeconfig)
+            await uninstall(plane.kubeconfig)
             assert [each for each in processes if each.is_running()] == []
             assert await up.ends() == 0, "\n".join(up.lines)
     assert [line for line in up.lines if "Tenantry was taken out of this cluster" in line]
@@ -255,7 +188,7 @@ async def test_a_wrong_configuration_ends_it_before_anything_is_started(tmp_path
     config = tmp_path / "tenantry.yaml"
     config.write_text("global:\n  cattle:\n    clusterID: c\n")
     home = tmp_path / "home"
-    async with _up(home, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=str(tmp_path / "nothing")) as up:
+    async with run_up(home, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=str(tmp_path / "nothing")) as up:
         assert await up.ends() == 2
 
     assert up.lines == [line for line in up.lines if "global.cattle.clusterID: unknown key" in line]
@@ -269,7 +202,9 @@ async def test_a_chart_that_is_not_there_is_told_where_it_is_needed(tmp_path: Pa
     config = tmp_path / "tenantry.yaml"
     config.write_text("helmProjectOperator:\n  charts: [{helmApiVersion: a.b/v1, releaseName: r, chart: /nowhere}]\n")
     nothing = str(tmp_path / "nothing")
-    async with _up(tmp_path / "home", "--function", function, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=nothing) as up:
+    async with run_up(
+        tmp_path / "home", "--function", function, TENANTRY_CONFIG=str(config), TENANTRY_CONTROL_PLANE=nothing
+    ) as up:
         assert await up.ends() == (2 if stops else 1)
 
     assert ("helmProjectOperator.charts[0].chart" in "\n".join(up.lines)) == stops

@@ -37,7 +37,7 @@ RUNTIME_PREFIX = "nss-runtime-managed-role-from-"
 MANAGED_OPERATORS = "nss.operator.ibm.com/managed-operators"
 MANAGED_WEBHOOKS = "nss.operator.ibm.com/managed-webhooks"
 ORIGINAL = INJECTION_ORIGINAL
-OLM_OWNER, OLM_OWNER_KIND, OLM_OWNER_NAMESPACE = "olm.owner", "olm.owner.kind", "olm.owner.namespace"
+OLM_OWNER, OLM_OWNER_KIND = "olm.owner", "olm.owner.kind"
 
 LABEL_LIMIT = 63
 _HASH_DIGITS = 14

@@ -19,7 +19,7 @@ from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.lists import observe_config_maps
-from scope_binding.namespace_scopes.names import FROM_LABEL, OLM_OWNER_NAMESPACE, own_role_name
+from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
 from scope_binding.namespace_scopes.others import growing, is_held, naming
 from scope_binding.namespace_scopes.others import kept as what_is_kept
 from scope_binding.namespace_scopes.projection import Observed, Projection, agreed_accounts, copying_accounts, projected
@@ -52,6 +52,7 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
+from tenantry.model.names import OLM_OWNER_NAMESPACE
 
 Result = TypeVar("Result")
 

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
 from scope_binding.namespace_scopes.config_map import shortened
-from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, OLM_OWNER_NAMESPACE, may_be_ours
+from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.projection import Observed
 from scope_binding.namespace_scopes.register import Register, Registers
@@ -37,6 +37,7 @@ from tenantry.model.kinds import (
     Key,
     labels_of,
 )
+from tenantry.model.names import OLM_OWNER_NAMESPACE
 from tenantry.model.plan import Plan, Refusal
 
 HOME = "namespace"

@@ -8,7 +8,6 @@ import yaml
 
 import tenantry
 from tenantry.model.kinds import Object
-from tenantry.serving.installed import descriptor_of
 
 
 class DeploymentFilesMissing(RuntimeError):
@@ -45,11 +44,3 @@ def event_files() -> list[Path]:
     """What wakes the functions: ``triggers/``, and what a cluster adds with OLM."""
     olm = deployment_folder("knative") / "olm"
     return [deployment_folder("triggers"), olm / "source.yaml", olm / "triggers.yaml"]
-
-
-def function_documents(function: str) -> list[Object]:
-    """What ``knative/`` has for one function: all of its Services with their identities, also what comes with another system."""
-    knative = deployment_folder("knative")
-    services = descriptor_of(function).services
-    folders = [*(each.name for each in services), *(each.rights_folder for each in services if each.rights_folder)]
-    return documents(*(knative / name for name in folders))

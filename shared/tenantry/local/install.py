@@ -13,7 +13,8 @@ from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed
-from tenantry.local.deployment import deployment_folder, documents, function_documents
+from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.described import function_documents
 from tenantry.local.fence_policy import POLICY as FENCE_POLICY
 from tenantry.local.fence_policy import PREFIX, Fence
 from tenantry.local.fences import all_fences, all_policies

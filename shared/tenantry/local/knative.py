@@ -21,11 +21,13 @@ import yaml
 from tenantry.api import Api
 from tenantry.local.broker import Broker
 from tenantry.local.deployment import deployment_folder, event_files
+from tenantry.local.described import unshipped
 from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
 from tenantry.local.letter_box import LetterBox
+from tenantry.local.manifest_files import rewrite
 from tenantry.local.manifests import Manifests, heard, load
 from tenantry.local.presence import Presence
 from tenantry.local.processes import FunctionProcess, Spawn, execute
@@ -223,6 +225,9 @@ class Knative:
         knative = deployment_folder("knative")
         # OLM's source starts when somebody serves OLM's kinds; a cluster adds it, and what it wakes, with OLM.
         triggers = [self._triggers] if self._triggers else event_files()
+        if found := [each for each in unshipped() if each.name in self.names]:
+            rewrite(found, self._folder / "described")
+            triggers.append(self._folder / "described" / "triggers")
         return load(knative / "base" / "broker.yaml", *triggers)
 
     def _served(self, manifests: Manifests) -> list[Any]:

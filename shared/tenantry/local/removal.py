@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.described import function_documents, unshipped
 from tenantry.local.install import retired
 from tenantry.model.kinds import API_SERVER_SOURCE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object, key_of
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -34,6 +35,7 @@ class Files:
     def read(cls) -> Self:
         """Read ``triggers/`` and ``knative/``, overlays included; what makes events comes before what passes them on."""
         found = [*documents(deployment_folder("triggers")), *documents(deployment_folder("knative"))]
+        found += [document for function in unshipped() for document in function_documents(function.name)]
         found += [_earlier(each) for each in found if each.get("kind") == "ContainerSource"] + _retired()
         made = cls([], [], [], [])
         for each in {key_of(each): each for each in found if _is_whole(each) and each["kind"] not in _SKIPPED}.values():

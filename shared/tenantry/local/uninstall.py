@@ -30,7 +30,6 @@ from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
     API_SERVER_SOURCE,
-    CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -43,13 +42,9 @@ from tenantry.model.kinds import (
     MUTATING_WEBHOOKS,
     NAMESPACE,
     NAMESPACE_SCOPE,
-    NETWORK_POLICY,
     POD,
     PROJECT_HELM_CHART,
-    ROLE,
     ROLE_BINDING,
-    SCOPE_INSTANCE,
-    SCOPE_TEMPLATE,
     SECRET,
     SERVICE_ACCOUNT,
     VALIDATING_WEBHOOKS,
@@ -66,7 +61,6 @@ from tenantry.model.names import (
     CHART_LABEL,
     CHART_MANAGED_BY,
     CLEANUP,
-    GIVEN_FROM,
     HELM_CHART_FINALIZER,
     INJECTION_ORIGINAL,
     LOCK_FINALIZER,
@@ -77,9 +71,6 @@ from tenantry.model.names import (
     OPERATED,
     PROJECT_ID,
     RELEASE_FINALIZER,
-    SCOPE_GENERATED,
-    SCOPE_INSTANCE_UID,
-    SCOPE_TEMPLATE_UID,
     SYSTEM_NAMESPACE,
 )
 from tenantry.model.pointer import pointer
@@ -91,20 +82,6 @@ MANAGERS = "tenantry-"
 POLL_S = 1.0
 ANSWER_S = 15.0
 """Who holds a Lease on one machine and lives answers within this time."""
-_MADE = (
-    (ROLE_BINDING, f"{OPERATED}=true"),
-    (CONFIG_MAP, f"{OPERATED}=true"),
-    (NETWORK_POLICY, f"{OPERATED}=true"),
-    (SCOPE_INSTANCE, SCOPE_GENERATED),
-    (SCOPE_TEMPLATE, SCOPE_GENERATED),
-    (ROLE_BINDING, SCOPE_INSTANCE_UID),
-    (CLUSTER_ROLE_BINDING, SCOPE_INSTANCE_UID),
-    (CLUSTER_ROLE, SCOPE_TEMPLATE_UID),
-    (ROLE_BINDING, GIVEN_FROM),
-    (ROLE, GIVEN_FROM),
-)
-"""What functions make outside the system namespace, bindings before roles: kinds with label selectors."""
-
 _GIVES_HELM = (ROLE_BINDING, CLUSTER_ROLE_BINDING)
 """The rights of Helm's accounts, in the namespaces of releases or in all."""
 
@@ -403,7 +380,8 @@ class Uninstaller:
 
     async def _remove_products(self) -> None:
         """What functions made in namespaces that stay, and their memory on the namespaces of projects."""
-        for kind, selector in _MADE:
+        made = [product for function in descriptors().values() for product in function.makes]
+        for kind, selector in ((product.kind, product.selector) for product in made):
             for live in await self._list(kind, selector=selector):
                 if _written_by_functions(live):
                     await self._delete(kind, live)

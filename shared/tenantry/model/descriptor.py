@@ -3,30 +3,96 @@
 A function is one for people: its name is in logs, field managers, dead letters and events.  Where its units have duties of very
 different strength they are deployed as one Service each, so that who steals the token of one has not the rights of the others
 (decision 23).  A process knows its duty by `DUTY_VARIABLE`; without it, it has all duties of its function.
+
+From a descriptor come the commands, what is watched and what wakes whom (``triggers/``), the Services (``knative/``), the rights
+of the sources, and what an uninstallation looks for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tenantry.model.kinds import Kind
+
 DUTY_VARIABLE = "TENANTRY_DUTY"
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """Objects of a kind that a source tells of; ``selector`` selects by label, as ``kubectl -l`` takes it."""
+
+    kind: Kind
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is watched together, cluster-wide: kinds in namespaces, or cluster-scoped ones."""
+
+    name: str
+    watches: tuple[Watch, ...]
+    whole: bool = False
+    """Objects travel whole, for labels that say whose an object was that is gone; else their kind and name."""
+    mark: tuple[str, str] | None = None
+    """The extension that its events carry; without one ``watch`` with the name of the function."""
+    account: str = ""
+    """Its identity, where that has rights of its own; else it is ``tenantry-source-<service>``, with the right to watch."""
+    own_namespace: bool = False
+    """Namespaced kinds are watched in the namespace of the functions alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Events of a kind, from the sources of a function."""
+
+    kind: Kind
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What a Service is woken by: events of kinds, or all with an extension."""
+
+    name: str
+    heard: tuple[Heard, ...] = ()
+    mark: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
-    """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``."""
+    """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``.
+
+    Besides its ``triggers`` it hears the sweeps of its function, and fan-outs for its ``unit``.
+    """
 
     name: str
     function: str
     duty: str = ""
     """Empty where the function has only one."""
+    unit: str = ""
+    """Of its duty; empty where the function has only one."""
+    sources: tuple[Source, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    reads: tuple[Kind, ...] = ()
+    writes: tuple[Kind, ...] = ()
+    """What its first rights are made from; then ``make rights`` keeps them to what the tests were seen to use."""
+    memory_mib: int = 192
+    """What a pod may have: a third more than it was seen to have, at least."""
     rights_folder: str = ""
-    """In ``knative/``, where the rights come only with the system that needs them."""
+    """In ``knative/``, where rights and events come only with the system that needs them."""
 
     @property
     def rights_file(self) -> str:
         """Where the rights of its identity are."""
         return f"knative/{self.rights_folder or self.name}/rights.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What a function makes, by kind and label selector, outside the namespaces of the system."""
+
+    kind: Kind
+    selector: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +106,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A function: its Services, of which the first is called like the function, and its commands."""
+    """A function: its Services, of which the first is called like the function, when it sweeps, and what it brings.
+
+    ``sweep`` is a schedule as of cron.  ``makes`` is in the order in which an uninstallation takes it away.
+    """
 
     services: tuple[Service, ...]
+    sweep: str
+    makes: tuple[Product, ...] = ()
     commands: tuple[Command, ...] = ()
 
     @property

@@ -75,6 +75,9 @@ NAMESPACE_LIST = "managedby-namespace-scope"
 GIVEN_FROM = "scope-binding/from-namespace"
 """Label on Roles and RoleBindings in members of a NamespaceScope: the NamespaceScope's namespace."""
 
+OLM_OWNER_NAMESPACE = "olm.owner.namespace"
+"""Label of OLM on webhook configurations: the namespace of the operator."""
+
 INJECTION_ORIGINAL = "scope-binding/original"
 """Annotation on ClusterServiceVersions and webhook configurations that keeps what injection replaced."""
 
