@@ -84,13 +84,13 @@ async def test_a_function_that_is_away_for_long(
     running: Start, people: People, identity: Callable[..., Awaitable[Path]], tmp_path: Path
 ) -> None:
     """An event whose first four tries, seven seconds of them, find the function's port closed is delivered when it is back."""
-    project, tries = f"p-{token()}", list[tuple[int, int]]()
+    project, tries = f"p-{token()}", dict[str, list[tuple[int, int]]]()
     kubeconfig = await identity(FUNCTION)
     async with running(C1) as knative:
 
         def seen(_: str, event: Event, status: int, attempt: int, __: float) -> None:
             if concerns(event, project):
-                tries.append((attempt, status))
+                tries.setdefault(event.id, []).append((attempt, status))
 
         knative.on_delivery.append(seen)
         function = knative.functions[FUNCTION]
@@ -100,7 +100,7 @@ async def test_a_function_that_is_away_for_long(
         await people.namespace(f"a1-{project}", project)
 
         async def given_up_before() -> bool:
-            return (4, 0) in tries
+            return any((4, 0) in found for found in tries.values())
 
         await eventually(given_up_before, within=20, what="four tries without an answer")
         async with serving(kubeconfig, C1, tmp_path, port=function.port) as (process, url):
@@ -109,7 +109,7 @@ async def test_a_function_that_is_away_for_long(
             await knative.drain()
         counters = knative.broker.counters
 
-    assert tries[:5] == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 204)]
+    assert [(1, 0), (2, 0), (3, 0), (4, 0), (5, 204)] in tries.values()
     assert (counters.dead_lettered, counters.lost) == (0, 0)
 
 
