@@ -32,7 +32,7 @@ from tenantry.local.control_plane.state import Identity, read_state
 
 pytestmark = pytest.mark.timeout(120)
 
-_CLI = "import click; from tenantry.cli.cluster import cluster; cluster()"
+_CLI = "import click; from tenantry.kit.cluster import cluster; cluster()"
 
 
 class Client:

@@ -23,7 +23,7 @@ def test_what_is_copied_is_there() -> None:
     """Every source of a COPY from the project exists, and the packages of the wheel are among them."""
     sources = [name for line in re.findall(r"^COPY (?!--from)(.+) \S+$", TEXT, re.MULTILINE) for name in line.split()]
 
-    wanted = {"shared/", "functions/", "knative/", "triggers/", IMAGE_LOCK.name, BUILD_LOCK.name, "pyproject.toml"}
+    wanted = {"shared/", "functions/", IMAGE_LOCK.name, BUILD_LOCK.name, "pyproject.toml"}
     assert wanted <= set(sources)
     assert all((manifests.ROOT / name).exists() for name in sources)
 

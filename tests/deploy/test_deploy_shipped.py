@@ -109,7 +109,7 @@ def test_what_was_built_is_installed_by_digest(way: str, kustomize: list[str], t
             "helm-job: registry.example.com/helm-job:0.1.0 is not named by digest",
         ),
         ({"helm-job": ""}, "helm-job: nothing is not named by digest"),
-        ({"shop": f"registry.example.com/shop@{DIGEST}"}, "shop: not an image of ours; there are namespace-registration"),
+        ({"shop": f"registry.example.com/shop@{DIGEST}"}, "shop: not an image of ours; there are lock-enforcement"),
     ],
 )
 def test_pinning_takes_digests_only(change: dict[str, str], word: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The wheel alone, without extras, as a function's image has it: every command works, or says what to install."""
+"""The wheel of the functions alone, as their image has it, and with the kit: a command works, or says what to install."""
 
 from __future__ import annotations
 
@@ -43,20 +43,24 @@ def link(distribution: metadata.Distribution, target: Path) -> None:
             (target / file).symlink_to(str(distribution.locate_file(file)))
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Tenantry:
-    """``bare("up")``: the command in an environment of the wheel and what it requires, with no API server to be found."""
-    folder = tmp_path_factory.mktemp("bare")
+def wheel_of(project: Path, folder: Path) -> Path:
+    """The wheel of a project."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=100)
+    subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
     (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def environment(folder: Path, *wheels: Path, extras: frozenset[str] = frozenset()) -> Tenantry:
+    """``run("up")``: the command in an environment of these wheels and what they require, with no API server to be found."""
     venv.create(folder / "env", symlinks=True, with_pip=False)
     (packages,) = (folder / "env/lib").glob("python*/site-packages")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(packages)
     (installed,) = metadata.distributions(name="tenantry", path=[str(packages)])
     found: dict[str, metadata.Distribution] = {}
-    needed(installed.requires or [], frozenset(), found)
+    needed(installed.requires or [], extras, found)
     for distribution in found.values():
         link(distribution, packages)
     kubeconfig = folder / "kubeconfig"
@@ -71,62 +75,134 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Tenantry:
     return run
 
 
-def test_it_is_the_wheel_and_nothing_more(bare: Tenantry) -> None:
-    """The environment has neither this source tree nor a package of an extra."""
-    code = "import tenantry, importlib.util as u; print(tenantry.__file__, [u.find_spec(n) for n in ('croniter', 'pytest')])"
-    output = bare(program=("-c", code)).stdout
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That of the functions."""
+    return wheel_of(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Tenantry:
+    """The wheel of the functions, and what it requires."""
+    return environment(tmp_path_factory.mktemp("bare"), wheel)
+
+
+@pytest.fixture(scope="module")
+def kitted(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Tenantry:
+    """With the kit beside it, but without the extra that it asks for."""
+    folder = tmp_path_factory.mktemp("kitted")
+    return environment(folder, wheel, wheel_of(ROOT / "tools" / "kit", tmp_path_factory.mktemp("kit")))
+
+
+def output_of(run: Tenantry, code: str) -> str:
+    """What a line of Python says there."""
+    return run(program=("-c", code)).stdout
+
+
+def test_a_function_has_none_of_the_kit(bare: Tenantry) -> None:
+    """The environment has neither this source tree, nor a package of an extra, nor what one machine and tests need."""
+    names = ("croniter", "pytest", "tenantry.kit", "tenantry.local", "tenantry.testing")
+    output = output_of(bare, f"import tenantry, importlib.util as u; print(tenantry.__file__, [u.find_spec(n) for n in {names}])")
 
     assert str(ROOT) not in output
     assert "/env/lib/" in output
-    assert output.strip().endswith("[None, None]")
+    assert output.strip().endswith(str([None] * len(names)))
+
+
+def test_a_function_finds_all_functions(bare: Tenantry) -> None:
+    """Their descriptors come with the wheel."""
+    output = output_of(bare, "from tenantry.serving.installed import descriptors; print(*descriptors())")
+    assert output.split() == sorted(path.parent.name.replace("_", "-") for path in (ROOT / "functions").glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "up",
+        "cluster status",
+        "invoke scope-binding --kind Namespace --name x",
+        "uninstall --dry-run",
+        "guards",
+        "dead-letters replay --all",
+    ],
+)
+def test_what_needs_the_kit_says_so(bare: Tenantry, command: str) -> None:
+    """One line with what to install, and the exit code of a usage error."""
+    done = bare(*command.split())
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the kit: pip install tenantry-kit=={metadata.version('tenantry')}." in done.stderr
+
+
+def test_the_kit_brings_the_rest(kitted: Tenantry, bare: Tenantry) -> None:
+    """It has what is deployed, the plugin for tests, and no file that the functions' wheel has too."""
+    code = "from tenantry.local.deployment import deployment_folder as f; print(f('knative').name, f('triggers').name)"
+    assert output_of(kitted, code).split() == ["knative", "triggers"]
+    code = (
+        "from importlib.metadata import entry_points as e; print([each.value for each in e(group='pytest11', name='tenantry')])"
+    )
+    assert output_of(kitted, code).strip() == "['tenantry.testing.plugin']"
+    assert output_of(bare, code).strip() == "[]"
 
 
 @pytest.mark.parametrize("arguments", [("up",), ("up", "--kubeconfig", "kubeconfig"), ("up", "--function", "scope-binding")])
-def test_what_needs_an_extra_says_so_before_it_starts_anything(bare: Tenantry, arguments: tuple[str, ...]) -> None:
+def test_what_needs_an_extra_says_so_before_it_starts_anything(kitted: Tenantry, arguments: tuple[str, ...]) -> None:
     """One line with the extra and how to install it, and the exit code of a usage error."""
-    done = bare(*arguments)
+    done = kitted(*arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == ("tenantry: `tenantry up` needs the extra `local` (croniter missing): pip install 'tenantry[local]'\n")
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "said"),
-    [
-        ("--help", 0, "authorize-namespace"),
-        ("up --help", 0, "--fresh"),
-        ("config show", 0, "helmProjectOperator"),
-        ("config check kubeconfig", 2, "unknown key"),
-        ("cluster status", 3, "Not running"),
-        ("cluster kubeconfig", 1, "Remedy: `tenantry cluster up`"),
-        ("cluster down", 0, "Nothing was running"),
-        ("serve NOSUCH", 2, "there are: lock-enforcement"),
-        ("invoke NOSUCH", 2, "there are: lock-enforcement"),
-        ("invoke scope-binding --kind Namespace --name x", 1, "503"),
-        ("uninstall --dry-run", 1, "127.0.0.1"),
-        ("dead-letters", 1, "127.0.0.1"),
-        ("dead-letters replay --all", 1, "127.0.0.1"),
-        ("dead-letters clear", 2, "give a KEY, or --all"),
-        ("lock list", 1, "127.0.0.1"),
-        ("lock show x", 1, "127.0.0.1"),
-        ("lock diff x", 1, "127.0.0.1"),
-        ("lock pause x", 1, "127.0.0.1"),
-        ("lock resume x", 1, "127.0.0.1"),
-        ("authorize-namespace a --export", 0, "nss-managed-role-from-"),
-        ("authorize-namespace a", 1, "127.0.0.1"),
-    ],
-)
-def test_everything_else_works_without(bare: Tenantry, command: str, code: int, said: str) -> None:
-    """No other command needs an extra: each does its work, or says that there is no API server."""
-    done = bare(*command.split())
+ALONE = [
+    ("--help", 0, "authorize-namespace"),
+    ("config show", 0, "helmProjectOperator"),
+    ("config check kubeconfig", 2, "unknown key"),
+    ("serve NOSUCH", 2, "there are: lock-enforcement"),
+    ("dead-letters", 1, "127.0.0.1"),
+    ("dead-letters clear", 2, "give a KEY, or --all"),
+    ("lock list", 1, "127.0.0.1"),
+    ("lock show x", 1, "127.0.0.1"),
+    ("lock diff x", 1, "127.0.0.1"),
+    ("lock pause x", 1, "127.0.0.1"),
+    ("lock resume x", 1, "127.0.0.1"),
+    ("authorize-namespace a --export", 0, "nss-managed-role-from-"),
+    ("authorize-namespace a", 1, "127.0.0.1"),
+]
+WITH_THE_KIT = [
+    ("up --help", 0, "--fresh"),
+    ("cluster status", 3, "Not running"),
+    ("cluster kubeconfig", 1, "Remedy: `tenantry cluster up`"),
+    ("cluster down", 0, "Nothing was running"),
+    ("invoke NOSUCH", 2, "there are: lock-enforcement"),
+    ("invoke scope-binding --kind Namespace --name x", 1, "503"),
+    ("uninstall --dry-run", 1, "127.0.0.1"),
+    ("guards", 1, "127.0.0.1"),
+    ("dead-letters replay --all", 1, "127.0.0.1"),
+]
 
+
+def works(done: subprocess.CompletedProcess[str], code: int, said: str) -> None:
+    """The exit code, and what is said; never a traceback."""
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert said in done.stdout + done.stderr
 
 
-def test_a_build_without_go_says_what_to_install(bare: Tenantry) -> None:
+@pytest.mark.parametrize(("command", "code", "said"), ALONE)
+def test_a_persons_commands_work_with_the_functions_wheel(bare: Tenantry, command: str, code: int, said: str) -> None:
+    """Each does its work, or says that there is no API server."""
+    works(bare(*command.split()), code, said)
+
+
+@pytest.mark.parametrize(("command", "code", "said"), [*ALONE[:1], *WITH_THE_KIT])
+def test_everything_else_works_with_the_kit(kitted: Tenantry, command: str, code: int, said: str) -> None:
+    """No other command needs the extra."""
+    works(kitted(*command.split()), code, said)
+
+
+def test_a_build_without_go_says_what_to_install(kitted: Tenantry) -> None:
     """Go comes from PATH or from a package: without both the remedy names it."""
-    done = bare(
+    done = kitted(
         "cluster", "build", program=("-c", "import os, runpy; os.environ['PATH'] = '/none'; runpy.run_module('tenantry.cli')")
     )
 

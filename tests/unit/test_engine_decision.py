@@ -16,6 +16,11 @@ from tenantry.model.plan import NOTHING, Apply, Delete, Plan, RemoveFinalizers, 
 
 OWNER = Owner("o", "1")
 CAUSE = Key("v1", "Namespace", "", "a")
+MARKED: Object = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "a", "labels": {"x": ""}, "finalizers": ["x"]},
+}
 
 
 def obj(name: str) -> Object:
@@ -57,6 +62,7 @@ def reader() -> Reader:
         ([deleting("a"), deleting("a", "b")], 3),
         ([deleting("a"), deleting("b"), NOTHING], 3),
         ([Plan(((Plan(((), (Delete(CONFIG_MAP, obj("a")),))),),))], 2),
+        ([Plan(((RemoveLabel(CONFIG_MAP, obj("a"), "x"), RemoveFinalizers(CONFIG_MAP, obj("a"), ("x",))),))], 1),
     ],
 )
 async def test_two_looks_agree_on_what_goes(plans: list[Plan], looks: int) -> None:
@@ -84,7 +90,7 @@ async def test_who_changes_without_end_is_not_waited_for_without_end() -> None:
     assert decided.plan == deleting(str(LOOKS))
 
 
-@pytest.mark.parametrize("write", [RemoveLabel(NAMESPACE, obj("a"), "x"), RemoveFinalizers(NAMESPACE, obj("a"), ("x",))])
+@pytest.mark.parametrize("write", [RemoveLabel(NAMESPACE, MARKED, "x"), RemoveFinalizers(NAMESPACE, MARKED, ("x",))])
 async def test_labels_and_finalizers_are_taken_away_too(write: Write) -> None:
     """A label may be a right, and an object without its finalizer is gone."""
     handler = Seeing(Plan(((write,),)))

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from functools import cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from tenantry import __version__
+from tenantry.model.descriptor import Command
+from tenantry.serving.installed import descriptors
 
-COMMANDS = {
-    "up": ("tenantry.cli.up", "Run everything on this machine, in the foreground."),
-    "cluster": ("tenantry.cli.cluster", "A Kubernetes control plane on this machine."),
-    "serve": ("tenantry.cli.functions", "Serve one function over HTTP."),
-    "invoke": ("tenantry.cli.functions", "Send one event to a function; show the verdict and the writes."),
-    "uninstall": ("tenantry.cli.uninstall", "Take Tenantry out of a cluster; what people made stays."),
-    "guards": ("tenantry.cli.guards", "Say whom the admission policies for everybody would refuse today."),
-    "dead-letters": ("tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
-    "config": ("tenantry.cli.configuration", "Check and show the configuration."),
-}
+COMMANDS = (
+    Command("serve", "tenantry.cli.serve", "Serve one function over HTTP."),
+    Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
+    Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
+)
+KIT = "tenantry.kit"
+THE_KIT = f"the kit: pip install tenantry-kit=={__version__}"
+
+
+def has_kit() -> bool:
+    """Whether the kit is installed: it is a wheel of its own."""
+    return importlib.util.find_spec(KIT) is not None
 
 
 @cache
-def commands() -> dict[str, tuple[str, str]]:
-    """The module and the first line of help of each command: those of everybody, and those that come with a function."""
-    from tenantry.serving.installed import descriptors
-
-    return COMMANDS | {each.name: (each.module, each.about) for function in descriptors().values() for each in function.commands}
+def commands() -> dict[str, Command]:
+    """All commands by name: those of everybody, of the kit, and of functions."""
+    found = list(importlib.import_module(KIT).COMMANDS) if has_kit() else []
+    found += COMMANDS
+    found += [command for function in descriptors().values() for command in function.commands]
+    return {each.name: each for each in found}
 
 
 class _Main(click.Group):
@@ -42,23 +48,30 @@ class _Main(click.Group):
         del ctx
         if cmd_name not in commands():
             return None
-        command: click.Command = getattr(importlib.import_module(commands()[cmd_name][0]), cmd_name.replace("-", "_"))
+        command: click.Command = getattr(importlib.import_module(commands()[cmd_name].module), cmd_name.replace("-", "_"))
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if not has_kit():
+                error.message += f" More commands come with {THE_KIT}."
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in commands().items()])
+            formatter.write_dl([(each.name, each.about) for each in commands().values()])
 
     def invoke(self, ctx: click.Context) -> object:
         from tenantry.api import ConnectError
         from tenantry.api.errors import ApiError
-        from tenantry.cli.extras import ExtraMissing
         from tenantry.serving.config import ConfigError
 
         try:
             return super().invoke(ctx)
-        except (ConfigError, ExtraMissing) as error:
+        except ConfigError as error:
             _fail(str(error), 2)
         except ConnectError as error:
             _fail(error.message, 2)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
 
@@ -77,10 +78,13 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
     From outside of a cluster the event goes through the API server: that takes the right to create services/proxy where the
     broker is.
     """
+    if not has_kit():
+        raise click.UsageError(f"to send events again needs {THE_KIT}.")
+    from tenantry.local.replay import Sender, broker_of
+
     _one_or_all(key, every)
 
     async def send(store: Any, api: Any) -> list[tuple[Letter, str]]:
-        from tenantry.local.replay import Sender, broker_of
         from tenantry.serving.dead_letters.letter import replayed
 
         letters = _chosen(await store.read(), key, function)

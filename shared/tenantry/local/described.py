@@ -16,10 +16,7 @@ from tenantry.model.kinds import CLUSTER_ROLE, EVENT, Kind, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.installed import descriptors, service_named
 
-ADAPTER = (
-    "gcr.io/knative-releases/knative.dev/eventing/cmd/apiserver_receive_adapter"
-    "@sha256:15a33e67e795c2547e0734d3397d95afa2a4266a0d76fdd896444f27e4182997"
-)
+ADAPTER = "gcr.io/knative-releases/knative.dev/eventing/cmd/apiserver_receive_adapter@sha256:15a33e67e795c2547e0734d3397d95afa2a4266a0d76fdd896444f27e4182997"  # noqa: E501
 """The adapter of the Knative Eventing that the manifests are written for."""
 _EVENTS = APISERVER_TYPE_PREFIX
 _BROKER = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry", "namespace": SYSTEM_NAMESPACE}

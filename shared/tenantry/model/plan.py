@@ -243,8 +243,8 @@ class Plan:
 
     def taken_away(self) -> frozenset[tuple[str, Key]]:
         """What it takes away: the objects that it deletes, or that it takes labels or finalizers off, each with the write."""
-        takes = Delete | RemoveLabel | RemoveFinalizers
-        return frozenset((type(write).__name__, write.key) for write in self.writes() if isinstance(write, takes))
+        takes = (write for write in self.writes() if isinstance(write, Delete | RemoveLabel | RemoveFinalizers))
+        return frozenset((type(write).__name__, write.key) for write in takes if write.change("") is not None)
 
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""

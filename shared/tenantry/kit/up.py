@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenantry.cli.ending import end_in_order
+from tenantry.kit.ending import end_in_order
 
 if TYPE_CHECKING:
     from tenantry.model.config import Config
@@ -66,7 +66,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
       tenantry up --function namespace-registration --function release-provisioning
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
-    from tenantry.cli.extras import need_local
+    from tenantry.kit.extras import need_local
     from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 import click
 import yaml
 
-from tenantry.cli.ending import end_in_order
+from tenantry.kit.ending import end_in_order
 from tenantry.local.control_plane import (
     ALL_MODULES,
     EXTRA_MODULES,

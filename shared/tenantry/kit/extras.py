@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 
+from tenantry.serving.config import ConfigError
+
 _LOCAL = ("croniter",)
 """The modules of the extra ``local``; click comes with functions-framework, and Go may come from PATH."""
 
 
-class ExtraMissing(RuntimeError):
+class ExtraMissing(ConfigError):
     """An extra is not installed; the message says how to install it."""
 
 

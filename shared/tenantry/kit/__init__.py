@@ -1,0 +1,13 @@
+"""The commands of ``tenantry`` that come with the kit: one machine, an installation, and single events."""
+
+from __future__ import annotations
+
+from tenantry.model.descriptor import Command
+
+COMMANDS = (
+    Command("up", "tenantry.kit.up", "Run everything on this machine, in the foreground."),
+    Command("cluster", "tenantry.kit.cluster", "A Kubernetes control plane on this machine."),
+    Command("invoke", "tenantry.kit.invoke", "Send one event to a function; show the verdict and the writes."),
+    Command("guards", "tenantry.kit.guards", "Say whom the admission policies for everybody would refuse today."),
+    Command("uninstall", "tenantry.kit.uninstall", "Take Tenantry out of a cluster; what people made stays."),
+)
