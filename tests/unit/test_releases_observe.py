@@ -22,7 +22,7 @@ from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Key, Kind, Object
-from tenantry.model.names import RELEASE_FINALIZER
+from tenantry.model.names import OPERATED, RELEASE_FINALIZER
 from tenantry.model.releases import Dashboards, dashboards_of
 
 HOME = "cattle-project-p-a"
@@ -226,3 +226,42 @@ class One(Reader):
 
     async def get(self, *_: Any, **__: Any) -> Object | None:
         return self.found
+
+
+class Nobody(Reader):
+    """A cluster without ProjectHelmCharts, whose namespaces may have our mark."""
+
+    def __init__(self, **labels: str) -> None:
+        super().__init__(cast(Api, None))
+        self.labels = labels
+        self.looked: list[str] = []
+
+    async def all_shared(self, *_: Any, **__: Any) -> list[Object] | None:
+        return []
+
+    async def list_shared(self, *_: Any, **__: Any) -> list[Object]:
+        return []
+
+    async def get(self, kind: Kind, name: str, *_: Any, **__: Any) -> Object | None:
+        self.looked.append(name)
+        return {"metadata": {"name": name, "labels": self.labels}}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint", "looks"),
+    [
+        ("shop", {"team": "x"}, []),
+        ("shop", {"team": "x", OPERATED: "true"}, ["shop"]),
+        ("shop", {}, ["shop"]),
+        ("demo-dummy", {"team": "x"}, ["demo-dummy"]),
+    ],
+)
+async def test_while_nobody_asks_a_namespace_that_is_not_ours_costs_no_read(
+    name: str, hint: dict[str, str], looks: list[str]
+) -> None:
+    """One that was made for a release has our mark or its name; of an event without labels nobody knows."""
+    charts = [{"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"}]
+    operator = {"charts": charts, "projectReleaseNamespaces": {"enabled": True}}
+    unit, reader = Releases(Config.model_validate({"helmProjectOperator": operator}), {}), Nobody()
+    await owning.owners(unit, Key("v1", "Namespace", "", name), hint, reader)
+    assert reader.looked == looks

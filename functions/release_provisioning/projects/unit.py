@@ -192,8 +192,11 @@ class Releases(Unit):
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
         if not self._config.project_label:
             return await self._asked_in(self._system, reader)
-        if await reader.all_shared(PROJECT_HELM_CHART) == [] and not self._dedicated:
-            return []  # nobody asks for anything: no release knows this namespace
+        if await reader.all_shared(PROJECT_HELM_CHART) == []:
+            # Nobody asks for anything: only a namespace that was made for a release can concern one; it says so, or is called so.
+            plain = bool(hint) and OPERATED not in hint and not claimants(name, self._config)
+            if plain or not self._dedicated:
+                return []
         namespace = await reader.get(NAMESPACE, name)
         live = labels_of(namespace)
         ours = (OPERATED in live or OPERATED in hint) and (namespace is None or not is_registration(namespace, self._config))
