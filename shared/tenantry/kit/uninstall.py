@@ -47,7 +47,8 @@ def uninstall(kubeconfig: Path | None, crds: bool, dry_run: bool, yes: bool, tim
     """
     from tenantry.api import Api
     from tenantry.local.install import INSTALL_MANAGER
-    from tenantry.local.uninstall import Uninstallation, Uninstaller
+    from tenantry.local.taking import Uninstallation
+    from tenantry.local.uninstall import Uninstaller
     from tenantry.serving.config import load_config
 
     config = load_config()

@@ -11,21 +11,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
 
 from tenantry.api import Api
-from tenantry.api.errors import ConflictError, KindNotServed, NotFound
+from tenantry.api.errors import ConflictError, NotFound
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.followed import STAND_IN
-from tenantry.local.install import INSTALL_MANAGER, Say
+from tenantry.local.install import Say
 from tenantry.local.kinds import kind_of
 from tenantry.local.policies import PART_OF
 from tenantry.local.presence import END, PRESENCE
 from tenantry.local.removal import Files
+from tenantry.local.taking import POLL_S, Taking, Uninstallation, is_part_of
 from tenantry.model.config import Config
-from tenantry.model.difference import entries_of, owns
+from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -49,7 +48,6 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
     VALIDATING_WEBHOOKS,
     Key,
-    Kind,
     Object,
     annotations_of,
     is_terminating,
@@ -79,7 +77,6 @@ from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 from tenantry.serving.installed import descriptors, services_of
 
 MANAGERS = "tenantry-"
-POLL_S = 1.0
 ANSWER_S = 15.0
 """Who holds a Lease on one machine and lives answers within this time."""
 _GIVES_HELM = (ROLE_BINDING, CLUSTER_ROLE_BINDING)
@@ -91,22 +88,7 @@ _RUNS_HELM = (JOB, SERVICE_ACCOUNT, SECRET, CONFIG_MAP)
 _INJECTED = (CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 
 
-@dataclass
-class Uninstallation:
-    """What was done, or with a dry run would be: objects as ``Kind namespace/name``."""
-
-    cleaned_up: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    remaining: list[str] = field(default_factory=list)
-    dry_run: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """For output."""
-        return asdict(self)
-
-
-class Uninstaller:
+class Uninstaller(Taking):
     """One uninstallation as an administrator.
 
     Args:
@@ -118,13 +100,9 @@ class Uninstaller:
     def __init__(
         self, api: Api, config: Config, say: Say, *, crds: bool = False, dry_run: bool = False, timeout_s: float = 300.0
     ) -> None:
-        self._api = api
+        super().__init__(api, say, dry_run=dry_run, timeout_s=timeout_s)
         self._config = config
-        self._say = say
         self._crds = crds
-        self._dry_run = dry_run
-        self._timeout_s = timeout_s
-        self.done = Uninstallation(dry_run=dry_run)
 
     async def run(self) -> Uninstallation:
         """Do it; when releases or functions do not go in time, ``remaining`` names them and nothing after them is removed.
@@ -166,12 +144,6 @@ class Uninstaller:
 
     # -- releases ----------------------------------------------------------------------------------------
 
-    async def _list(self, kind: Kind, namespace: str = "", selector: str = "") -> list[Object]:
-        try:
-            return (await self._api.list(kind, namespace, label_selector=selector)).items
-        except KindNotServed:
-            return []
-
     async def _charts(self) -> list[Object]:
         """The ProjectHelmCharts that this installation serves."""
         config, operator = self._config, self._config.helm_project_operator
@@ -210,31 +182,6 @@ class Uninstaller:
             items = await self._list(kind, operator.system_namespace, f"{OPERATED}=true")
             found += [str(key_of(each)) for each in items if labels_of(each).get(API_GROUP) in groups]
         return sorted(found)
-
-    async def _are_gone(self, look: Callable[[], Awaitable[list[str]]]) -> bool:
-        give_up_at = time.monotonic() + self._timeout_s
-        told: list[str] = []
-        while left := await look():
-            if left != told:
-                self._say(f"waiting for {len(left)} to go: {', '.join(left[:5])}{' ...' if len(left) > 5 else ''}")
-                told = left
-            if time.monotonic() > give_up_at:
-                self.done.remaining = left
-                return False
-            await asyncio.sleep(POLL_S)
-        return True
-
-    async def _let_go(self, kind: Kind, seen: Object, finalizer: str) -> None:
-        """Take our finalizer off, which nobody does any more."""
-        metadata = seen["metadata"]
-        live = await self._api.get(kind, metadata["name"], metadata["namespace"])
-        finalizers = (live or {"metadata": {}})["metadata"].get("finalizers") or []
-        if live is None or finalizer not in finalizers or self._dry_run:
-            return
-        path = f"/metadata/finalizers/{finalizers.index(finalizer)}"
-        test = {"op": "test", "path": path, "value": finalizer}
-        await self._api.json_patch(kind, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}])
-        self._say(f"took the finalizer off {key_of(seen)}")
 
     # -- what runs ---------------------------------------------------------------------------------------
 
@@ -340,33 +287,6 @@ class Uninstaller:
 
     # -- the installation --------------------------------------------------------------------------------
 
-    async def _remove_file(self, document: Object, propagation: str = "Background") -> None:
-        """Delete an object of our files, if it is there and carries our label or was applied by our installer."""
-        kind, _ = kind_of(document["apiVersion"], document["kind"])
-        metadata = document["metadata"]
-        try:
-            live = await self._api.get(kind, metadata["name"], metadata.get("namespace", ""))
-        except KindNotServed:
-            return
-        if live is None:
-            return
-        if not _is_part_of(live):
-            self.done.kept.append(f"{key_of(live)}: not made by Tenantry")
-            return
-        await self._delete(kind, live, propagation)
-
-    async def _delete(self, kind: Kind, live: Object, propagation: str = "Background") -> None:
-        if is_terminating(live):
-            return
-        if (name := str(key_of(live))) not in self.done.removed:
-            self.done.removed.append(name)
-        if self._dry_run:
-            return
-        metadata = live["metadata"]
-        where = metadata.get("namespace", "")
-        await self._api.delete(kind, metadata["name"], where, uid=metadata["uid"], propagation=propagation)
-        self._say(f"removed {key_of(live)}")
-
     async def _remove_configuration(self) -> None:
         """The ConfigMaps of the configuration, whose names end in a hash."""
         for live in await self._list(CONFIG_MAP, SYSTEM_NAMESPACE, _selector(PART_OF)):
@@ -390,15 +310,6 @@ class Uninstaller:
                 self.done.kept.append(f"{key_of(namespace)}: may hold what people need; delete it when it does not")
             elif owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", PROJECT_ID):
                 await self._take_off(NAMESPACE, namespace, "labels", PROJECT_ID)
-
-    async def _take_off(self, kind: Kind, live: Object, part: Literal["labels", "annotations"], key: str) -> None:
-        """Remove a label or an annotation of ours from what is somebody's."""
-        self.done.removed.append(f"{part.removesuffix('s')} {key} of {key_of(live)}")
-        if self._dry_run:
-            return
-        metadata, path = live["metadata"], pointer("metadata", part, key)
-        steps = [{"op": "test", "path": path, "value": metadata[part][key]}, {"op": "remove", "path": path}]
-        await self._api.json_patch(kind, metadata["name"], metadata.get("namespace", ""), steps)
 
     async def _remove_crds(self) -> None:
         """Our CRDs, and the one that stands in for Knative's unless Knative has come since."""
@@ -428,7 +339,7 @@ class Uninstaller:
         live = await self._api.get(NAMESPACE, name)
         if live is None or is_terminating(live):
             return
-        mine = _is_part_of(live)
+        mine = is_part_of(live)
         inside = [] if self._dry_run else await self._inside(name)
         if mine and not inside:
             await self._delete(NAMESPACE, live)
@@ -471,10 +382,6 @@ def _selector(labels: Mapping[str, str]) -> str:
 
 def _holder(lease: Object) -> str:
     return str((lease.get("spec") or {}).get("holderIdentity") or lease["metadata"]["name"])
-
-
-def _is_part_of(live: Object) -> bool:
-    return labels_of(live).items() >= PART_OF.items() or bool(entries_of(live, INSTALL_MANAGER))
 
 
 def _written_by_functions(live: Object) -> bool:
