@@ -1,9 +1,9 @@
 """The wiring of scopes: which kinds concern it, whom an event touches, and what a sweep looks at.
 
-Owners are ``ScopeTemplate.<group>/<name>``, ``ScopeInstance.<group>/<name>``, and ``ScopeInNamespace.<group>/<namespace>/<name>``
-for what an instance has in one namespace.  Such a part is enough when a namespace or a binding changes while the instance is well:
-an event of one namespace reads a few objects, however many namespaces and instances there are.  Only the whole of an instance says
-how it is, so while it is not well, it is run whole.
+Owners are ``ScopeTemplate.<group>/<name>``, ``ScopeInstance.<group>/<name>``, and
+``ScopeInNamespace.<group>/<namespace>/<name>`` for what an instance has in one namespace.  Such a part is enough when a
+namespace or a binding changes while the instance is well: an event of one namespace reads a few objects, however many
+namespaces and instances there are.  Only the whole of an instance says how it is, so while it is not well, it is run whole.
 """
 
 from __future__ import annotations
