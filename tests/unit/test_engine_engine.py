@@ -940,7 +940,7 @@ async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:
         "list ConfigMap a since 1",
         "list Namespace",
         "list ConfigMap b",
-        "list ConfigMap c",
+        "list ConfigMap c since 4",
         "list ConfigMap d since 4",
         "list ConfigMap e",
     ]

@@ -190,12 +190,13 @@ class Reader:
     async def list_shared(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, keep: Keep | None = None
     ) -> builtins.list[Object]:
-        """All objects with these labels, read together with the other runs that want them now; not to be changed."""
+        """The same as `list`, read together with the other runs that want it now; not to be changed."""
         if kind in self.known.whole:
             return await self.list(kind, namespace, labels=labels)
-        wanted = selector(labels or {})
+        wanted, before = selector(labels or {}), self.known.versions.get(kind, "")
         found: Listing = await self._shared.read(
-            (kind, namespace, wanted, keep), lambda: self._api.list(kind, namespace, label_selector=wanted, keep=keep)
+            (kind, namespace, wanted, keep, before),
+            lambda: self._api.list(kind, namespace, label_selector=wanted, not_older_than=before, keep=keep),
         )
         return self._dated(kind, found)
 
