@@ -55,9 +55,9 @@ class _Main(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if not has_kit():
-                error.message += f" More commands come with {THE_KIT}."
-            raise
+            if has_kit():
+                raise
+            raise click.UsageError(f"{error.message} More commands come with {THE_KIT}.", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
