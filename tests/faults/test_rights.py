@@ -227,7 +227,7 @@ def test_a_whole_run_fails_over_a_right_that_no_test_used(workers: list[str], tm
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\n")
     (tmp_path / "conftest.py").write_text((Path(__file__).parents[1] / "conftest.py").read_text())
     (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cloudcoil", *workers]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cloudcoil", "-p", "tenantry.testing.plugin", *workers]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
 
     assert "1 passed" in ended.stdout, ended.stdout
