@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from collections.abc import Callable
@@ -132,6 +133,13 @@ def test_what_needs_the_kit_says_so(bare: Tenantry, command: str) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert f"the kit: pip install tenantry-kit=={metadata.version('tenantry')}." in done.stderr
+
+
+def test_both_wheels_are_of_one_version() -> None:
+    """They are parts of one package."""
+    ours, kit = (tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"] for folder in ("", "tools/kit"))
+    assert kit["version"] == ours["version"]
+    assert kit["dependencies"] == [f"tenantry[local]=={ours['version']}"]
 
 
 def test_the_kit_brings_the_rest(kitted: Tenantry, bare: Tenantry) -> None:

@@ -30,24 +30,12 @@ from lock_enforcement.records import Content, History, Part
 from lock_enforcement.releases.report import out_of_reach, refused
 from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, Problem, Seen, kept
 from lock_enforcement.releases.trial import Memory, grantable, with_drift
-from tenantry.api.errors import (
-    ApiError,
-    Forbidden,
-    KindNotServed,
-)
+from tenantry.api.errors import ApiError, Forbidden, KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
-from tenantry.model.kinds import (
-    HELM_RELEASE,
-    NAMESPACE,
-    SECRET,
-    Key,
-    Kind,
-    Object,
-    is_terminating,
-)
+from tenantry.model.kinds import HELM_RELEASE, NAMESPACE, SECRET, Key, Kind, Object, is_terminating
 from tenantry.model.names import HELM_RECORD_TYPE
 from tenantry.model.plan import Refusal
 

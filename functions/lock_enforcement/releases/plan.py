@@ -29,9 +29,6 @@ REPLACED = frozenset({("Service", "spec.type")})
 """Fields that are put back by making the object anew, though the API would take an update (hpo-83)."""
 
 
-# -- writes ------------------------------------------------------------------------------------------------
-
-
 def plan_lock(seen: Lock, config: Config) -> Plan:
     """Claim the HelmRelease, and put right what drifted."""
     helm_release = seen.helm_release

@@ -29,13 +29,7 @@ from tenantry.api.errors import (
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
-from tenantry.model.kinds import (
-    HORIZONTAL_POD_AUTOSCALER,
-    ROLE,
-    Key,
-    Kind,
-    Object,
-)
+from tenantry.model.kinds import HORIZONTAL_POD_AUTOSCALER, ROLE, Key, Kind, Object
 from tenantry.model.plan import Refusal
 
 REPLICAS: Path = ("spec", "replicas")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from release_provisioning.projects.seen import Contender, Release, _is_foreign, is_cleaning_up, name_problem, obstacle, targets_of
+from release_provisioning.projects.seen import Contender, Release, is_cleaning_up, is_foreign, name_problem, obstacle, targets_of
 from tenantry.model.config import Config
 from tenantry.model.difference import difference, is_sole_owner, owns
 from tenantry.model.hardening import harden
@@ -45,8 +45,6 @@ from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, Remo
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
 from tenantry.model.releases import claimants, composed_values, held_by, release_namespace, values_content, values_problem
-
-# -- the plan ----------------------------------------------------------------------------------------------
 
 
 def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> Plan:
@@ -106,7 +104,7 @@ def _released(seen: Release) -> Iterable[Write]:
 
 def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
     for kind, live in ((HELM_CHART, seen.helm_chart), (HELM_RELEASE, seen.helm_release)):
-        if live is None or is_terminating(live) or _is_foreign(live, config):
+        if live is None or is_terminating(live) or is_foreign(live, config):
             continue
         if held_by(live) or owns(live, RELEASE_MANAGER, "spec"):  # our label alone may be anybody's
             notice = Notice(live, "ReleaseRemoved", f"release {seen.name} is taken away: {why}", "Remove")

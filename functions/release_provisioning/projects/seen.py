@@ -177,7 +177,7 @@ def obstacle(holder: Contender, seen: Release, config: Config) -> str:
                 f"the annotation {ADOPT}=true"
             )
     for live in (seen.helm_chart, seen.helm_release):
-        if live is not None and _is_foreign(live, config):
+        if live is not None and is_foreign(live, config):
             return (
                 f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
                 f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
@@ -228,7 +228,8 @@ def _project_in(made_for: str) -> str:
     return project_of_registration_name(made_for.partition("/")[0])
 
 
-def _is_foreign(obj: Object, config: Config) -> bool:
+def is_foreign(obj: Object, config: Config) -> bool:
+    """Whether a HelmChart or HelmRelease of the release's name is somebody else's."""
     if owns(obj, RELEASE_MANAGER, "spec") or annotations_of(obj).get(ADOPT) == "true":
         return False
     operator, annotations = config.helm_project_operator, annotations_of(obj)

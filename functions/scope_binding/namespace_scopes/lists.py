@@ -11,11 +11,7 @@ from scope_binding.namespace_scopes.names import LIST_LABEL, PENDING
 from scope_binding.namespace_scopes.seen import Seen
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
-from tenantry.model.kinds import (
-    CONFIG_MAP,
-    Object,
-    annotations_of,
-)
+from tenantry.model.kinds import CONFIG_MAP, Object, annotations_of
 
 LARGE_AT_ONCE = 4
 """ConfigMaps that one run reads at a time: each may have a megabyte of others' data."""

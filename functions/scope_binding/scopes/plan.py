@@ -29,10 +29,10 @@ from scope_binding.scopes.names import (
 from scope_binding.scopes.seen import (
     InstanceSeen,
     TemplateSeen,
-    _is_predecessor,
     alive,
     is_as_wanted,
     is_pending,
+    is_predecessor,
     role_problem,
     unbound_namespaces,
     wanted_cluster_role,
@@ -53,7 +53,7 @@ def plan_template(seen: TemplateSeen) -> Plan:
         live = seen.found.get(role.name)
         if role_problem(role, template, live) or (live is not None and is_terminating(live)):
             continue
-        if live is not None and (_is_predecessor(live, template) or live.get("aggregationRule")):
+        if live is not None and (is_predecessor(live, template) or live.get("aggregationRule")):
             made.append(Delete(CLUSTER_ROLE, live))  # the next look makes it anew
         elif seen.referenced:
             wanted = wanted_cluster_role(seen.family, role, template, live)

@@ -90,7 +90,7 @@ def role_problem(role: Role, template: Object, live: Object | None) -> str:
     """Why a role cannot have its ClusterRole; empty when it can (O-3, O-10)."""
     if role.problem:
         return role.problem
-    if live is not None and not is_of(live, template, TEMPLATE_UID) and not _is_predecessor(live, template):
+    if live is not None and not is_of(live, template, TEMPLATE_UID) and not is_predecessor(live, template):
         return (
             f'clusterroles.rbac.authorization.k8s.io "{role.name}" already exists and is not of this template: '
             "choose another generateName"
@@ -98,7 +98,7 @@ def role_problem(role: Role, template: Object, live: Object | None) -> str:
     return ""
 
 
-def _is_predecessor(live: Object, template: Object) -> bool:
+def is_predecessor(live: Object, template: Object) -> bool:
     """Whether a ClusterRole is of a template of the same name that is gone."""
     family = FAMILIES[template["apiVersion"].partition("/")[0]]
     marked = TEMPLATE_UID in labels_of(live) and not is_of(live, template, TEMPLATE_UID)

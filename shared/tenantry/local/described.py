@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.policies import PART_OF
 from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Service, Source, Trigger
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE
 from tenantry.model.kinds import CLUSTER_ROLE, EVENT, Kind, Object
@@ -18,7 +19,6 @@ from tenantry.serving.installed import descriptors, service_named
 
 ADAPTER = "gcr.io/knative-releases/knative.dev/eventing/cmd/apiserver_receive_adapter@sha256:15a33e67e795c2547e0734d3397d95afa2a4266a0d76fdd896444f27e4182997"  # noqa: E501
 """The adapter of the Knative Eventing that the manifests are written for."""
-_EVENTS = APISERVER_TYPE_PREFIX
 _BROKER = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry", "namespace": SYSTEM_NAMESPACE}
 _CONFINED = {
     "runAsNonRoot": True,
@@ -27,7 +27,6 @@ _CONFINED = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-_PART_OF = {"app.kubernetes.io/part-of": "tenantry"}
 
 Files = dict[str, list[Object]]
 """Documents by the path of their file in the repository."""
@@ -38,19 +37,18 @@ def described(functions: Iterable[Descriptor]) -> Files:
     files: Files = defaultdict(list)
     rights: list[Object] = []
     for function in functions:
+        events = f"triggers/{function.name}.yaml"
         for service in function.services:
-            folder = f"knative/{service.name}"
+            folder, apart = f"knative/{service.name}", f"knative/{service.rights_folder}" if service.rights_folder else ""
             files[f"{folder}/serviceaccount.yaml"].append(_account(service.name, _labels(service)))
             files[f"{folder}/service.yaml"].append(_knative_service(service))
             files[f"knative/overlays/deployment/{service.name}.yaml"] += _deployment(service)
-            apart = f"knative/{service.rights_folder}" if service.rights_folder else ""
-            events = f"triggers/{function.name}.yaml"
             files[f"{apart}/source.yaml" if apart else events] += [_source(each, service) for each in service.sources]
             (files[f"{apart}/source-rights.yaml"] if apart else rights).extend(_source_rights(service))
-        files[f"triggers/{function.name}.yaml"].append(_ping(function))
+        files[events].append(_ping(function))
         for service in function.services:
-            apart = f"knative/{service.rights_folder}/triggers.yaml" if service.rights_folder else ""
-            files[apart or f"triggers/{function.name}.yaml"] += _triggers(service, alone=len(function.services) == 1)
+            path = f"knative/{service.rights_folder}/triggers.yaml" if service.rights_folder else events
+            files[path] += _triggers(service, alone=len(function.services) == 1)
     files["knative/base/source-rights.yaml"] = rights
     return {path: documents for path, documents in files.items() if documents}
 
@@ -82,13 +80,13 @@ def first_rights(service: Service) -> list[Object]:
     return list(_bound(f"tenantry-{service.name}", service.name, _labels(service), rules))
 
 
-def account_of(source: Source, service: Service) -> str:
-    """The ServiceAccount of a source."""
-    return source.account or f"tenantry-source-{service.name}"
+def _source_account(service: Service) -> str:
+    """The identity of a Service's sources that have none of their own."""
+    return f"tenantry-source-{service.name}"
 
 
 def _labels(service: Service) -> dict[str, str]:
-    return {**_PART_OF, "app.kubernetes.io/name": service.name}
+    return {**PART_OF, "app.kubernetes.io/name": service.name}
 
 
 def _document(api_version: str, kind: str, name: str, labels: Mapping[str, str], *, namespaced: bool = True) -> Object:
@@ -199,14 +197,13 @@ def _source(source: Source, service: Service) -> Object:
     """An ApiServerSource; of namespaced kinds in all namespaces the adapter itself, which then nothing replaces."""
     extension, value = source.mark or ("watch", service.function)
     overrides = {"ceOverrides": {"extensions": {extension: value}}, "sink": {"ref": _BROKER}}
-    mode = "Resource" if source.whole else "Reference"
+    mode, account = "Resource" if source.whole else "Reference", source.account or _source_account(service)
     if source.own_namespace or not any(watch.kind.namespaced for watch in source.watches):
         document = _document("sources.knative.dev/v1", "ApiServerSource", source.name, _labels(service))
         resources = [
             {"apiVersion": watch.kind.api_version, "kind": watch.kind.kind, **_selector(watch.selector)}
             for watch in source.watches
         ]
-        account = account_of(source, service)
         document["spec"] = {"serviceAccountName": account, "mode": mode, "resources": resources, **overrides}
         return document
     document = _document("sources.knative.dev/v1", "ContainerSource", source.name, _labels(service))
@@ -230,7 +227,7 @@ def _source(source: Source, service: Service) -> Object:
         "securityContext": _CONFINED,
     }
     pods = {
-        "serviceAccountName": account_of(source, service),
+        "serviceAccountName": account,
         "enableServiceLinks": False,
         "priorityClassName": "tenantry",
         "containers": [container],
@@ -269,7 +266,7 @@ def _ping(function: Descriptor) -> Object:
 
 def _triggers(service: Service, *, alone: bool) -> Iterator[Object]:
     for each in service.triggers:
-        yield _trigger(each.name, service, [{"prefix": {"type": _EVENTS}}, _wanted(each)])
+        yield _trigger(each.name, service, [{"prefix": {"type": APISERVER_TYPE_PREFIX}}, _wanted(each)])
     yield _trigger(f"{service.name}-sweep", service, [{"exact": {"type": PING_TYPE, "resync": service.function}}])
     asked = {"type": RECONCILE_REQUESTED_TYPE, "function": service.function, **({} if alone else {"unit": service.unit})}
     yield _trigger(f"{service.name}-requested", service, [{"exact": asked}])
@@ -309,9 +306,9 @@ def _source_rights(service: Service) -> Iterator[Object]:
     watched = [watch.kind for source in service.sources if not source.account for watch in source.watches]
     if not watched:
         return
-    name = f"tenantry-source-{service.name}"
-    yield _account(name, _PART_OF)
-    yield from _bound(name, name, _PART_OF, _rules(watched, "get", "list", "watch"))
+    name = _source_account(service)
+    yield _account(name, PART_OF)
+    yield from _bound(name, name, PART_OF, _rules(watched, "get", "list", "watch"))
 
 
 def _bound(name: str, account: str, labels: Mapping[str, str], rules: list[Object]) -> Iterator[Object]:

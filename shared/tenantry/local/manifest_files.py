@@ -16,11 +16,10 @@ import yaml
 
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.described import described, first_rights
+from tenantry.local.readable import readable
 from tenantry.model.descriptor import Descriptor
 from tenantry.model.kinds import Object
 from tenantry.serving.installed import descriptors
-
-# -- files -------------------------------------------------------------------------------------------------
 
 
 def same(one: Object, other: Object) -> bool:
@@ -53,15 +52,15 @@ def _json(text: Any) -> Any:
 
 def text_of(wanted: Iterable[Object], text: str) -> str:
     """A file with these documents: those that it has and that say the same stay, of the others the comment above them."""
-    there = {_name(parsed): part for part in _parts(text) if (parsed := yaml.safe_load(part))}
+    there = {_name(parsed): (parsed, part) for part in _parts(text) if (parsed := yaml.safe_load(part))}
     made = []
     for document in wanted:
-        before = there.get(_name(document), "")
-        if before and same(yaml.safe_load(before), document):
+        parsed, before = there.get(_name(document), ({}, ""))
+        if same(parsed, document):
             made.append(before)
             continue
         comment = "".join(line for line in before.splitlines(keepends=True) if line.startswith("#"))
-        made.append(comment + yaml.dump(document, Dumper=_Readable, sort_keys=False, width=130))
+        made.append(comment + readable([document], width=130))
     return "---\n".join(made)
 
 
@@ -71,21 +70,6 @@ def _parts(text: str) -> list[str]:
 
 def _name(document: Object) -> tuple[str, str]:
     return document["kind"], document["metadata"]["name"]
-
-
-class _Readable(yaml.SafeDumper):
-    """Texts of several lines as blocks, and no anchors."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        del data
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _text)
 
 
 def rewrite(functions: Iterable[Descriptor], root: Path, *, verify: bool = False) -> list[Path]:

@@ -17,13 +17,7 @@ from tenantry.local.install import INSTALL_MANAGER, Say
 from tenantry.local.kinds import kind_of
 from tenantry.local.policies import PART_OF
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import (
-    Kind,
-    Object,
-    is_terminating,
-    key_of,
-    labels_of,
-)
+from tenantry.model.kinds import Kind, Object, is_terminating, key_of, labels_of
 from tenantry.model.pointer import pointer
 
 POLL_S = 1.0

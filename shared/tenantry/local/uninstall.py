@@ -300,11 +300,10 @@ class Uninstaller(Taking):
 
     async def _remove_products(self) -> None:
         """What functions made in namespaces that stay, and their memory on the namespaces of projects."""
-        made = [product for function in descriptors().values() for product in function.makes]
-        for kind, selector in ((product.kind, product.selector) for product in made):
-            for live in await self._list(kind, selector=selector):
+        for made in (product for function in descriptors().values() for product in function.makes):
+            for live in await self._list(made.kind, selector=made.selector):
                 if _written_by_functions(live):
-                    await self._delete(kind, live)
+                    await self._delete(made.kind, live)
         for namespace in await self._list(NAMESPACE, selector=PROJECT_ID):
             if OPERATED in labels_of(namespace):
                 self.done.kept.append(f"{key_of(namespace)}: may hold what people need; delete it when it does not")

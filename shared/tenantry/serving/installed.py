@@ -42,6 +42,7 @@ def services_of(functions: Iterable[str]) -> tuple[Service, ...]:
     return tuple(service for function in functions for service in descriptor_of(function).services)
 
 
+@cache
 def service_named(name: str) -> Service:
     """The Service of a name; of one that nobody describes, such as ``dead-letters``, one that is a function of its own."""
     return next((each for each in services_of(descriptors()) if each.name == name), Service(name, name))

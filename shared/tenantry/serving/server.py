@@ -30,7 +30,8 @@ def source_of(name: str) -> Path:
     Raises:
         UnknownFunction: it is not installed.
     """
-    spec = importlib.util.find_spec(name.replace("-", "_")) if descriptor_of(name) else None
+    descriptor_of(name)
+    spec = importlib.util.find_spec(name.replace("-", "_"))
     assert spec is not None
     assert spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0]) / "main.py"

@@ -15,10 +15,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.fences import fence_files, fence_policies
+from tenantry.local.readable import readable
 from tenantry.model.config import Config
 from tenantry.testing.finding import Finding
 from tenantry.testing.writes import LISTS, Written
@@ -115,21 +114,9 @@ _HEAD = """\
 """
 
 
-class _Readable(yaml.SafeDumper):
-    """Lists of one entry for each line stay so, and long expressions are folded."""
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    style = "|" if "\n" in value else ">" if len(value) > 80 else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-_Readable.add_representer(str, _text)
-
-
 def policy_text() -> str:
     """``knative/fences/policy.yaml`` as the fences give it."""
-    return _HEAD + yaml.dump_all(fence_policies(Config()), Dumper=_Readable, sort_keys=False, width=120)
+    return _HEAD + readable(fence_policies(Config()), width=120, folds=True)
 
 
 def rewrite_policy(*, verify: bool = False) -> list[Path]:
