@@ -54,26 +54,24 @@ from tenantry.model.plan import NOTHING, Apply, Plan
 HALL = "namespace"
 
 
-class Halls(Handler):
-    async def observe(self, owner, reader):
-        return await reader.get(NAMESPACE, owner.name), await reader.get(CONFIG_MAP, "greeting", owner.name)
+async def observe(owner, reader):
+    return await reader.get(NAMESPACE, owner.name), await reader.get(CONFIG_MAP, "greeting", owner.name)
 
-    def plan(self, observed):
-        namespace, live = observed
-        guest = labels_of(namespace).get(LABEL)
-        if not guest:
-            return NOTHING
-        metadata = {"name": "greeting", "namespace": namespace["metadata"]["name"], "labels": {LABEL: guest}}
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": f"hello, {guest}"}}
-        return Plan(((Apply(CONFIG_MAP, body, live),),))
+
+def plan(observed):
+    namespace, live = observed
+    guest = labels_of(namespace).get(LABEL)
+    if not guest:
+        return NOTHING
+    metadata = {"name": "greeting", "namespace": namespace["metadata"]["name"], "labels": {LABEL: guest}}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": f"hello, {guest}"}}
+    return Plan(((Apply(CONFIG_MAP, body, live),),))
 
 
 class Greetings(Unit):
     name = "greetings"
     kinds = frozenset({NAMESPACE, CONFIG_MAP})
-
-    def __init__(self):
-        self.handlers = {HALL: Halls()}
+    handlers = {HALL: Handler(observe=observe, plan=plan)}
 
     async def owners(self, key, hint, reader):
         return [[Owner(HALL, key.name if key.kind == "Namespace" else key.namespace)]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from tenantry.api import Api
 from tenantry.engine.decision import LOOKS, decide
 from tenantry.engine.reader import Reader
-from tenantry.engine.unit import Handler, Owner
+from tenantry.engine.unit import Handler, Owner, taken_away
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Object
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, RemoveFinalizers, RemoveLabel, Write
 
@@ -31,8 +31,8 @@ def deleting(*names: str) -> Plan:
     return Plan((tuple(Delete(CONFIG_MAP, obj(name)) for name in names),))
 
 
-class Seeing(Handler[Plan]):
-    """Plans what it sees, which is another plan each time; the last stays."""
+class Seeing:
+    """Sees another plan each time; the last stays."""
 
     def __init__(self, *plans: Plan) -> None:
         self.plans = list(plans)
@@ -43,8 +43,10 @@ class Seeing(Handler[Plan]):
         self.readers.append(reader)
         return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
 
-    def plan(self, observed: Plan) -> Plan:
-        return observed
+    @property
+    def handler(self) -> Handler[Plan]:
+        """Plans what it sees."""
+        return Handler[Plan](observe=self.observe, plan=lambda observed: observed)
 
 
 def reader() -> Reader:
@@ -68,7 +70,7 @@ def reader() -> Reader:
 async def test_two_looks_agree_on_what_goes(plans: list[Plan], looks: int) -> None:
     """A look that wants more gone than the one before is not believed; what gives, or changes nothing, needs one."""
     handler, last = Seeing(*plans), plans[-1]
-    decided = await decide(handler, OWNER, reader())
+    decided = await decide(handler.handler, OWNER, reader())
     assert (decided.plan, decided.observed, decided.reader) == (last, last, handler.readers[-1])
     assert len(handler.readers) == looks
 
@@ -77,7 +79,7 @@ async def test_a_second_look_knows_nothing_of_the_first() -> None:
     """It reads everything anew, for the same causes; what was an input of the first is none of the second."""
     first, handler = reader(), Seeing(deleting("a"))
     first.depends_on(cast(Any, None), 1)
-    await decide(handler, OWNER, first)
+    await decide(handler.handler, OWNER, first)
     second = handler.readers[1]
     assert (first.known, second.known, second.causes) == ({CAUSE: None}, {}, frozenset({CAUSE}))
     assert await second.unchanged()
@@ -86,7 +88,7 @@ async def test_a_second_look_knows_nothing_of_the_first() -> None:
 async def test_who_changes_without_end_is_not_waited_for_without_end() -> None:
     """After some looks the last one counts."""
     handler = Seeing(*(deleting(str(number)) for number in range(LOOKS + 9)))
-    decided = await decide(handler, OWNER, reader())
+    decided = await decide(handler.handler, OWNER, reader())
     assert decided.plan == deleting(str(LOOKS))
 
 
@@ -94,7 +96,7 @@ async def test_who_changes_without_end_is_not_waited_for_without_end() -> None:
 async def test_labels_and_finalizers_are_taken_away_too(write: Write) -> None:
     """A label may be a right, and an object without its finalizer is gone."""
     handler = Seeing(Plan(((write,),)))
-    await decide(handler, OWNER, reader())
+    await decide(handler.handler, OWNER, reader())
     assert len(handler.readers) == 2
 
 
@@ -105,14 +107,12 @@ async def test_a_handler_may_doubt_more_and_wait(monkeypatch: pytest.MonkeyPatch
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    class Doubting(Seeing):
-        def doubtful(self, observed: Plan, plan: Plan) -> frozenset[Hashable]:
-            return super().doubtful(observed, plan) | {"more"}
-
-        def second_look_after_s(self, observed: Plan) -> float:
-            return 7.0
-
     monkeypatch.setattr("tenantry.engine.decision.asyncio.sleep", sleep)
-    handler = Doubting(NOTHING)
-    await decide(handler, OWNER, reader())
+    handler = Seeing(NOTHING)
+    doubting = replace(
+        handler.handler,
+        doubtful=lambda seen, plan: taken_away(seen, plan) | {"more"},
+        second_look_after_s=lambda _: 7.0,
+    )
+    await decide(doubting, OWNER, reader())
     assert (len(handler.readers), waits) == (2, [7.0])

@@ -25,7 +25,7 @@ from tenantry.engine.unit import EVERY, Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object
-from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
+from tenantry.model.plan import NOTHING, Apply, Plan
 
 FUNCTION = "test"
 OBJECT: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}
@@ -57,8 +57,9 @@ class Still:
 
     @property
     def handlers(self) -> Mapping[str, Handler[Any]]:
-        """Return the one handler, which hands everything on to here."""
-        return dict.fromkeys("op", Ran(self))
+        """Return one handler, of what is here."""
+        made = Handler(observe=self.observe, plan=self.plan, pause_s=self.pause, ended=self.ended)
+        return dict.fromkeys("op", made)
 
     def accepts(self, owner: Owner) -> bool:
         """Return whether the owner is of our form."""
@@ -69,8 +70,9 @@ class Still:
         reader.known[key] = OBJECT
         return EVERY if self.stages is EVERY else [[owned(text) for text in stage] for stage in self.stages]
 
-    async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+    async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
         """Note the run; a snapshot only says who is due."""
+        owner = str(of)
         if isinstance(reader, Snapshot):
             return owner, owner in self.due
         self.log.append(f"+{owner}")
@@ -90,9 +92,9 @@ class Still:
         """Return a plan that changes something only for what a snapshot shows as due."""
         return WANTED if observed[1] else NOTHING
 
-    def report(self, observed: tuple[str, bool], refusals: Sequence[Refusal]) -> Plan:
-        """Return nothing to tell."""
-        return NOTHING
+    def ended(self, owner: Owner, succeeded: bool) -> None:
+        """Note how the run ended."""
+        self.endings.append((str(owner), succeeded))
 
     def prefetch(self) -> Sequence[Prefetch]:
         """Return no lists."""
@@ -108,30 +110,6 @@ def owned(text: str) -> Owner:
     found = Owner.parse(text)
     assert found is not None
     return found
-
-
-class Ran(Handler[tuple[str, bool]]):
-    """The handler of a unit that looks after its owners itself."""
-
-    def __init__(self, unit: Still) -> None:
-        self._unit = unit
-        self.pause_s = unit.pause
-
-    async def observe(self, owner: Owner, reader: Reader) -> tuple[str, bool]:
-        """Hand it on."""
-        return await self._unit.observe(str(owner), reader)
-
-    def plan(self, observed: tuple[str, bool]) -> Plan:
-        """Hand it on."""
-        return self._unit.plan(observed)
-
-    def report(self, observed: tuple[str, bool], refusals: Sequence[Refusal]) -> Plan:
-        """Hand it on."""
-        return self._unit.report(observed, refusals)
-
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Note how the run ended."""
-        self._unit.endings.append((str(owner), succeeded))
 
 
 def make(*units: Still, **options: Any) -> Engine:
@@ -531,10 +509,11 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
         def plan(self, observed: tuple[str, bool]) -> Plan:
             return WANTED if observed[1] else NOTHING
 
-        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+        async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
+            owner = str(of)
             if isinstance(reader, Snapshot):
                 return owner, owner == "o/2" or (owner == "o/1" and "-o/1" not in self.log)
-            await super().observe(owner, reader)
+            await super().observe(of, reader)
             return owner, owner == "o/1" and self.log.count("+o/1") == 1
 
     class Writing(Stub):
@@ -571,10 +550,10 @@ async def test_a_bug_with_one_owner_does_not_end_the_sweep_of_all() -> None:
     """Whatever looking at one owner raises, the others are run, and the answer tells of the bug."""
 
     class Broken(Still):
-        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
-            if owner == "o/1":
+        async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
+            if str(of) == "o/1":
                 raise KeyError("a bug")
-            return await super().observe(owner, reader)
+            return await super().observe(of, reader)
 
     unit = Broken((("o/1", "o/2"),), due=frozenset({"o/2"}))
     assert (await make(unit).sweep()).status == 500
@@ -597,9 +576,9 @@ async def test_units_of_a_sweep_share_their_lists() -> None:
         def prefetch(self) -> Sequence[Prefetch]:
             return [Prefetch(CONFIG_MAP)]
 
-        async def observe(self, owner: str, reader: Reader) -> tuple[str, bool]:
+        async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
             Wanting.seen += await reader.list(CONFIG_MAP)
-            return await super().observe(owner, reader)
+            return await super().observe(of, reader)
 
     units = [Wanting(name="one"), Wanting(name="other")]
     assert (await Engine(FUNCTION, cast(Api, Listed()), units).sweep()).status == 204

@@ -260,7 +260,7 @@ async def test_a_filling_is_looked_at_again() -> None:
         return (await owning.observe(unit, "namespace/ops", reader or Reader(api))).seen
 
     def known() -> dict[Place, Any]:
-        return unit._homes._filled.get("ops", {})
+        return unit._filled.get("ops", {})
 
     summary: Place = ("t1", SUMMARY)
     first = await looked()

@@ -22,44 +22,12 @@ from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
-from tenantry.model.plan import Delete, Plan, Refusal
+from tenantry.model.plan import Delete, Plan
 from tenantry.model.releases import is_release_name
 
 RELEASE = "release"
 PAUSE_S = 0.1
 """What comes during a run, and right after it, shares the next one: twenty objects that change at once are two runs."""
-
-
-class ReleaseHandler(Handler[Lock]):
-    """HelmReleases; one pauses after a run, since its own writes come back as events."""
-
-    pause_s = PAUSE_S
-
-    def __init__(self, config: Config, index: Index) -> None:
-        self._config = config
-        self._memory = Memory()
-        self._observer = Observer(config, index, self._memory)
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``release/<name>``."""
-        return not owner.namespace and is_release_name(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Lock:
-        """Read the HelmRelease, its release and what that locks."""
-        return await self._observer.lock(owner.name, reader)
-
-    def plan(self, observed: Lock) -> Plan:
-        """The writes that make it as Helm left it."""
-        made = plan_lock(observed, self._config)
-        anew = {write.key for write in made.writes() if isinstance(write, Delete)}
-        for each in observed.objects:
-            if each.key in anew:
-                self._memory.again[each.key] = drift_told(each)  # so that making it anew is not told twice
-        return made
-
-    def report(self, observed: Lock, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the HelmRelease."""
-        return report_lock(observed, refusals, self._config)
 
 
 class Releases(Unit):
@@ -71,7 +39,25 @@ class Releases(Unit):
     def __init__(self, config: Config, index: Index) -> None:
         self._config = config
         self._index = index
-        self.handlers = {RELEASE: ReleaseHandler(config, index)}
+        self._memory = Memory()
+        observer = Observer(config, index, self._memory)
+        self.handlers = {
+            RELEASE: Handler[Lock](
+                observe=lambda owner, reader: observer.lock(owner.name, reader),
+                plan=self._plan,
+                report=lambda lock, refusals: report_lock(lock, refusals, config),
+                accepts=lambda owner: not owner.namespace and is_release_name(owner.name),
+                pause_s=PAUSE_S,
+            )
+        }
+
+    def _plan(self, lock: Lock) -> Plan:
+        made = plan_lock(lock, self._config)
+        anew = {write.key for write in made.writes() if isinstance(write, Delete)}
+        for each in lock.objects:
+            if each.key in anew:
+                self._memory.again[each.key] = drift_told(each)  # so that making it anew gets no second Event
+        return made
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object.

@@ -14,44 +14,10 @@ from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
-from tenantry.model.plan import Plan
 
 OWNER = Owner("sources", "locked")
 PAUSE_S = 0.5
-
-
-class SourcesHandler(Handler[Watched]):
-    """The sources; many releases that come at once are few changes of what is watched."""
-
-    pause_s = PAUSE_S
-
-    def __init__(self, index: Index) -> None:
-        self.watched = Locked()
-        """What the last run that succeeded had watched: a hint."""
-        self._index = index
-        self._observed = Locked()
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is the one owner."""
-        return owner == OWNER
-
-    async def observe(self, owner: Owner, reader: Reader) -> Watched:
-        """Read what is locked and watched."""
-        del owner
-        seen, locked = await observe_sources(self._index, reader)
-        if not isinstance(reader, Snapshot):
-            self._observed = locked
-        return seen
-
-    def plan(self, observed: Watched) -> Plan:
-        """The sources that watch what is locked."""
-        return plan_sources(observed)
-
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """What a run has seen to needs no further one."""
-        del owner
-        if succeeded:
-            self.watched = self._observed
+"""Many releases that come at once are few changes of what is watched."""
 
 
 class Sources(Unit):
@@ -63,8 +29,28 @@ class Sources(Unit):
     def __init__(self, config: Config, index: Index) -> None:
         self._config = config
         self._index = index
-        self._handler = SourcesHandler(index)
-        self.handlers = {OWNER.type: self._handler}
+        self._observed = Locked()
+        self._watched = Locked()
+        """What the last run that succeeded had watched: a hint."""
+        self.handlers = {
+            OWNER.type: Handler[Watched](
+                observe=self._observe,
+                plan=plan_sources,
+                accepts=OWNER.__eq__,
+                pause_s=PAUSE_S,
+                ended=self._ended,
+            )
+        }
+
+    async def _observe(self, _: Owner, reader: Reader) -> Watched:
+        seen, locked = await observe_sources(self._index, reader)
+        if not isinstance(reader, Snapshot):
+            self._observed = locked
+        return seen
+
+    def _ended(self, _: Owner, succeeded: bool) -> None:
+        if succeeded:
+            self._watched = self._observed
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The one owner, for what may change what is watched; a HelmRelease whose declaration was seen to it does not."""
@@ -79,7 +65,7 @@ class Sources(Unit):
         if key.namespace != system:
             return []
         live = await reader.get(HELM_RELEASE, key.name, key.namespace)
-        return [[OWNER]] if declaration_of(live) != self._handler.watched.declared.get(key.name) else []
+        return [[OWNER]] if declaration_of(live) != self._watched.declared.get(key.name) else []
 
     def prefetch(self) -> Sequence[Prefetch]:
         """What the index is made from."""

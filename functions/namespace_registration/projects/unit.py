@@ -22,7 +22,6 @@ from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object, is_terminating, labels_of
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED, PROJECT_ID
-from tenantry.model.plan import Plan, Refusal
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
@@ -33,102 +32,37 @@ from tenantry.model.projects import (
 )
 
 PROJECT_PAUSE_S = 0.25
+"""A project's own writes come back as half a dozen events."""
 
 PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 """Types of owners: a project with its registration namespace, the project label of one ordinary namespace, and the registration
 namespace of single-namespace mode."""
 
 
-class ProjectHandler(Handler[Project]):
-    """Projects; one pauses after a run, since its own writes come back as half a dozen events."""
+class _Memory:
+    """What this process knows of projects: hints that save reads, and decide nothing."""
 
-    pause_s = PROJECT_PAUSE_S
-
-    def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
+    def __init__(self) -> None:
         self.served: set[str] = set()
-        """The projects that this process has put right: a hint."""
-        self._config = config
-        self._charts = charts
-        self._witness: dict[str, str] = {}
+        """The projects that this process has put right."""
+        self.members: dict[str, str] = {}
+        """A member of a project: where to look first."""
 
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``project/<id>``."""
-        return bool(self._config.project_label) and not owner.namespace and not project_id_problem(owner.name)
+    def note_member(self, project: Project) -> None:
+        """Remember one of the members that were observed."""
+        if len(self.members) > limits.REMEMBERED:
+            self.members.clear()
+        if project.members:
+            self.members[project.id] = project.members[0]["metadata"]["name"]
 
-    async def observe(self, owner: Owner, reader: Reader) -> Project:
-        """Read the project; the name of one member is remembered, as a hint where to look next time."""
-        witness = self._witness.get(owner.name, "")
-        seen = await observe.observe_project(owner.name, self._charts, witness, self._config, reader)
-        if len(self._witness) > limits.REMEMBERED:
-            self._witness.clear()
-        if seen.members:
-            self._witness[seen.id] = seen.members[0]["metadata"]["name"]
-        return seen
-
-    def plan(self, observed: Project) -> Plan:
-        """Its registration namespace."""
-        return plan.plan_project(observed, self._charts, self._config)
-
-    def report(self, observed: Project, refusals: Sequence[Refusal]) -> Plan:
-        """Conditions on the registration namespace, or on the members."""
-        return plan.report_project(observed, refusals, self._config)
-
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Remember that this process has put it right."""
+    def note_end(self, owner: Owner, succeeded: bool) -> None:
+        """Remember that a project was put right, or was not."""
         if not succeeded:
             self.served.discard(owner.name)
             return
         if len(self.served) > limits.REMEMBERED:
             self.served.clear()
         self.served.add(owner.name)
-
-
-class MemberHandler(Handler[Member]):
-    """Ordinary namespaces."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``namespace/<name>``."""
-        return bool(self._config.project_label) and not owner.namespace and is_dns_label(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Member:
-        """Read the namespace."""
-        return await observe.observe_member(owner.name, reader)
-
-    def plan(self, observed: Member) -> Plan:
-        """The memory of its project."""
-        return plan.plan_member(observed, self._config)
-
-    def report(self, observed: Member, refusals: Sequence[Refusal]) -> Plan:
-        """Its condition."""
-        return plan.report_member(observed, refusals, self._config)
-
-
-class SystemHandler(Handler[SystemNamespace]):
-    """The system namespace in single-namespace mode."""
-
-    def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
-        self._config = config
-        self._charts = charts
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is the one."""
-        system = self._config.helm_project_operator.system_namespace
-        return not self._config.project_label and owner == Owner(SYSTEM, system)
-
-    async def observe(self, owner: Owner, reader: Reader) -> SystemNamespace:
-        """Read it and its ConfigMaps."""
-        return await observe.observe_system(owner.name, self._charts, reader)
-
-    def plan(self, observed: SystemNamespace) -> Plan:
-        """Its ConfigMaps."""
-        return plan.plan_system(observed, self._charts)
-
-    def report(self, observed: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
-        """Its condition."""
-        return plan.report_system(observed, refusals)
 
 
 class Projects(Unit):
@@ -140,20 +74,48 @@ class Projects(Unit):
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
         self._charts = charts
-        self._projects = ProjectHandler(config, charts)
-        self.handlers = {PROJECT: self._projects, MEMBER: MemberHandler(config), SYSTEM: SystemHandler(config, charts)}
+        self._memory = _Memory()
+        single = "" if config.project_label else config.helm_project_operator.system_namespace
+        self.handlers = {
+            PROJECT: Handler[Project](
+                observe=self._observe_project,
+                plan=lambda project: plan.plan_project(project, charts, config),
+                report=lambda project, refusals: plan.report_project(project, refusals, config),
+                accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
+                pause_s=PROJECT_PAUSE_S,
+                ended=self._memory.note_end,
+            ),
+            MEMBER: Handler[Member](
+                observe=lambda owner, reader: observe.observe_member(owner.name, reader),
+                plan=lambda member: plan.plan_member(member, config),
+                report=lambda member, refusals: plan.report_member(member, refusals, config),
+                accepts=lambda owner: not single and not owner.namespace and is_dns_label(owner.name),
+            ),
+            SYSTEM: Handler[SystemNamespace](
+                observe=lambda owner, reader: observe.observe_system(owner.name, charts, reader),
+                plan=lambda system: plan.plan_system(system, charts),
+                report=plan.report_system,
+                accepts=lambda owner: owner == Owner(SYSTEM, single),
+            ),
+        }
         self._inside = {
             CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
             SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
             NETWORK_POLICY.kind: frozenset({HARDENING_POLICY}),
         }
 
+    async def _observe_project(self, owner: Owner, reader: Reader) -> Project:
+        member = self._memory.members.get(owner.name, "")
+        project = await observe.observe_project(owner.name, self._charts, member, self._config, reader)
+        self._memory.note_member(project)
+        return project
+
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The projects and the namespace that a key concerns; the project that was left comes first."""
         if not self._config.project_label:
             return self._single_namespace_owners(key)
         if key.kind == NAMESPACE.kind:
-            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._projects.served)
+            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._memory.served)
         project = project_of_registration_name(key.namespace)
         return [[Owner(PROJECT, project)]] if project and key.name in self._inside[key.kind] else []
 

@@ -19,35 +19,10 @@ from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key
 from tenantry.model.names import ROLE_OF
-from tenantry.model.plan import Plan, Refusal
 
 PAUSE_S = 0.25
+"""An installation makes several Roles, and changes the status of its chart."""
 RELEASE = "release"
-
-
-class ReleaseHandler(Handler[Release]):
-    """Releases; one pauses after a run, since an installation makes several Roles, and status changes of its chart."""
-
-    pause_s = PAUSE_S
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``release/<namespace>/<name>``."""
-        return is_dns_label(owner.namespace) and is_dns_subdomain(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Release:
-        """Read the release, its Roles and who has rights."""
-        return await observe.observe_release(Place(owner.namespace, owner.name), self._config, reader)
-
-    def plan(self, observed: Release) -> Plan:
-        """The RoleBindings of the release."""
-        return plan.plan_release(observed, self._config)
-
-    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
-        """The condition on the ProjectHelmChart."""
-        return plan.report_release(observed, refusals, self._config)
 
 
 class Releases(Unit):
@@ -58,7 +33,15 @@ class Releases(Unit):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.handlers = {RELEASE: ReleaseHandler(config)}
+        self.handlers = {
+            RELEASE: Handler[Release](
+                observe=lambda owner, reader: observe.observe_release(Place(owner.namespace, owner.name), config, reader),
+                plan=lambda release: plan.plan_release(release, config),
+                report=lambda release, refusals: plan.report_release(release, refusals, config),
+                accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
+                pause_s=PAUSE_S,
+            )
+        }
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The releases that a key concerns; our own RoleBindings only when somebody else has touched them."""

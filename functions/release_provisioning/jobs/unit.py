@@ -6,7 +6,7 @@ its HelmChart would find; ``-`` stands for a ClusterRoleBinding.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from release_provisioning.jobs import manifest, observe, plan, report, rights
@@ -16,7 +16,7 @@ from release_provisioning.jobs.seen import Seen
 from release_provisioning.kept import SweptHelmCharts, digests_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
-from tenantry.engine.unit import Handler, Owner, Stages, Unit
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, taken_away
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import (
@@ -33,7 +33,6 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import CHART_LABEL
-from tenantry.model.plan import Plan, Refusal
 
 
 def _digests(made: Object) -> Object:
@@ -43,69 +42,6 @@ def _digests(made: Object) -> Object:
 CHART, RIGHTS = "chart", "rights"
 _EVERYWHERE = "-"
 _JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
-
-
-class ChartHandler(Handler[Seen]):
-    """HelmCharts.  None pauses: where values change one after the other, the look waits until they no longer do."""
-
-    def __init__(self, config: Config) -> None:
-        self.plain: bool | None = None
-        """Whether the CRD knows no ``observedGeneration``; None until somebody has asked."""
-        self._config = config
-        self._namespace = config.helm_project_operator.system_namespace
-        self._enabled = config.helm_project_operator.helm_controller.enabled
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is a HelmChart of the system namespace."""
-        return owner.namespace == self._namespace and is_dns_subdomain(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Seen:
-        """Read what the plan of a HelmChart needs."""
-        plain = self.plain
-        if plain is None and self._enabled:
-            plain = self.plain = await observe.has_plain_status(reader)
-        return replace(await observe.observe_chart(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
-
-    def plan(self, observed: Seen) -> Plan:
-        """The Job and what it needs, or the end of them."""
-        return plan.plan_chart(observed, self._config)
-
-    def doubtful(self, observed: Seen, plan: Plan) -> frozenset[Hashable]:
-        """The state that Helm is to be run for, too: ten namespaces that join a project are one upgrade."""
-        return super().doubtful(observed, plan) | {upgrades_to(observed)} - {""}
-
-    def second_look_after_s(self, observed: Seen) -> float:
-        """Before an upgrade, chart and values are the same for a while.  Nothing is remembered, and no clocks are compared."""
-        return self._config.helm_project_operator.helm_controller.quiet_seconds if upgrades_to(observed) else 0.0
-
-    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the HelmChart, and what is said of what it left."""
-        return report.report_chart(observed, refusals, self._config)
-
-
-class StrayHandler(Handler[Stray]):
-    """Bindings of Helm's accounts that no run for their HelmChart would find."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._namespace = config.helm_project_operator.system_namespace
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``rights/<namespace>/<name>``."""
-        return (owner.namespace == _EVERYWHERE or is_dns_label(owner.namespace)) and is_dns_subdomain(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Stray:
-        """Read the binding, and what may still need it."""
-        place = "" if owner.namespace == _EVERYWHERE else owner.namespace
-        return await observe.observe_stray(place, self._namespace, owner.name, self._config, reader)
-
-    def plan(self, observed: Stray) -> Plan:
-        """Its deletion, where nothing needs it."""
-        return rights.plan_stray(observed, self._config)
-
-    def report(self, observed: Stray, refusals: Sequence[Refusal]) -> Plan:
-        """What is said on a binding that may not be deleted."""
-        return report.report_stray(observed, refusals)
 
 
 class Jobs(Unit):
@@ -118,8 +54,39 @@ class Jobs(Unit):
         self._config = config
         self._namespace = config.helm_project_operator.system_namespace
         self._enabled = config.helm_project_operator.helm_controller.enabled
-        self._charts, self._strays = ChartHandler(config), StrayHandler(config)
-        self.handlers = {CHART: self._charts, RIGHTS: self._strays}
+        self._plain: bool | None = None
+        """Whether the CRD knows no ``observedGeneration``; None until somebody has asked."""
+        quiet_s = config.helm_project_operator.helm_controller.quiet_seconds
+        self.handlers = {
+            CHART: Handler[Seen](
+                observe=self._observe_chart,
+                plan=lambda chart: plan.plan_chart(chart, config),
+                report=lambda chart, refusals: report.report_chart(chart, refusals, config),
+                accepts=lambda owner: owner.namespace == self._namespace and is_dns_subdomain(owner.name),
+                # The state that Helm is to be run for, too: ten namespaces that join a project are one upgrade.
+                doubtful=lambda chart, made: taken_away(chart, made) | {upgrades_to(chart)} - {""},
+                # Before an upgrade, chart and values are the same for a while.  Nothing is remembered, no clocks are compared.
+                second_look_after_s=lambda chart: quiet_s if upgrades_to(chart) else 0.0,
+            ),
+            RIGHTS: Handler[Stray](
+                observe=self._observe_stray,
+                plan=lambda stray: rights.plan_stray(stray, config),
+                report=report.report_stray,
+                accepts=lambda owner: (
+                    is_dns_subdomain(owner.name) and (owner.namespace == _EVERYWHERE or is_dns_label(owner.namespace))
+                ),
+            ),
+        }
+
+    async def _observe_chart(self, owner: Owner, reader: Reader) -> Seen:
+        plain = self._plain
+        if plain is None and self._enabled:
+            plain = self._plain = await observe.has_plain_status(reader)
+        return replace(await observe.observe_chart(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
+
+    async def _observe_stray(self, owner: Owner, reader: Reader) -> Stray:
+        place = "" if owner.namespace == _EVERYWHERE else owner.namespace
+        return await observe.observe_stray(place, self._namespace, owner.name, self._config, reader)
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The HelmChart that a key is, or that its HelmChartConfig or Job is for."""
@@ -162,7 +129,7 @@ class Jobs(Unit):
                 if obj["metadata"]["name"] in manifest.left_names(self._namespace, name):
                     owners.add(self._owner(name))
         # Whoever manages the CRD may have changed it.
-        self._charts.plain = await observe.has_plain_status(reader) if self._enabled and owners else None
+        self._plain = await observe.has_plain_status(reader) if self._enabled and owners else None
         return sorted(owners)
 
     def _minding(self, binding: Object, charts: Mapping[str, Object]) -> set[Owner]:

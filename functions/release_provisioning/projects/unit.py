@@ -47,7 +47,6 @@ from tenantry.model.names import (
     PROJECT_ID,
     RELEASE_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Plan, Refusal
 from tenantry.model.projects import (
     RELEASE_MANAGER,
     is_registration,
@@ -69,61 +68,9 @@ from tenantry.model.releases import (
 )
 
 RELEASE_PAUSE_S = 0.25
+"""Namespace, HelmChart, HelmRelease and status come back as events."""
 RELEASE, UNSERVED = "release", "unserved"
-
-
-class ReleaseHandler(Handler[Release]):
-    """Releases; one pauses after a run, since namespace, HelmChart, HelmRelease and status come back as events."""
-
-    pause_s = RELEASE_PAUSE_S
-
-    def __init__(self, config: Config, contents: Mapping[str, str]) -> None:
-        self._config = config
-        self._contents = contents
-        self._texts = Texts()
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``release/<name>``."""
-        return not owner.namespace and is_release_name(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Release:
-        """Read what decides about the release."""
-        return await observe_release(owner.name, self._config, reader, self._texts)
-
-    def plan(self, observed: Release) -> Plan:
-        """The release namespace, the HelmChart and the HelmRelease."""
-        return plan_release(observed, self._contents, self._config)
-
-    def report(self, observed: Release, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the ProjectHelmCharts that ask for it."""
-        return report_release(observed, refusals, self._config)
-
-
-class UnservedHandler(Handler[Asked]):
-    """ProjectHelmCharts that nobody serves."""
-
-    pause_s = RELEASE_PAUSE_S
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``unserved/<namespace>/<name>``."""
-        return is_dns_label(owner.namespace) and is_dns_subdomain(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Asked:
-        """Read the ProjectHelmChart."""
-        return await observe_unserved(ChartKey(owner.namespace, owner.name), self._config, reader)
-
-    def plan(self, observed: Asked) -> Plan:
-        """Nothing: it may be another system's."""
-        del observed
-        return NOTHING
-
-    def report(self, observed: Asked, refusals: Sequence[Refusal]) -> Plan:
-        """A Warning."""
-        del refusals
-        return report_unserved(observed, self._config)
+"""Types of owners: a release by its name, and a ProjectHelmChart that nobody serves, which only gets a Warning."""
 
 
 class Releases(Unit):
@@ -139,7 +86,22 @@ class Releases(Unit):
         self._config = config
         self._system = config.helm_project_operator.system_namespace
         self._dedicated = config.dedicated
-        self.handlers = {RELEASE: ReleaseHandler(config, contents), UNSERVED: UnservedHandler(config)}
+        texts = Texts()
+        self.handlers = {
+            RELEASE: Handler[Release](
+                observe=lambda owner, reader: observe_release(owner.name, config, reader, texts),
+                plan=lambda release: plan_release(release, contents, config),
+                report=lambda release, refusals: report_release(release, refusals, config),
+                accepts=lambda owner: not owner.namespace and is_release_name(owner.name),
+                pause_s=RELEASE_PAUSE_S,
+            ),
+            UNSERVED: Handler[Asked](
+                observe=lambda owner, reader: observe_unserved(ChartKey(owner.namespace, owner.name), config, reader),
+                report=lambda asked, _: report_unserved(asked, config),
+                accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
+                pause_s=RELEASE_PAUSE_S,
+            ),
+        }
 
     # -- whom an event touches -----------------------------------------------------------------------------
 

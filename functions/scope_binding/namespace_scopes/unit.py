@@ -7,7 +7,7 @@ Whether they concern us is in the list of all NamespaceScopes, which those who w
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
@@ -19,9 +19,9 @@ from scope_binding.namespace_scopes.register import Register, Registers
 from scope_binding.namespace_scopes.seen import Place
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
-from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage, taken_away
 from tenantry.model import limits
-from tenantry.model.config import Config, NamespaceScopeSettings
+from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -38,60 +38,11 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import OLM_OWNER_NAMESPACE
-from tenantry.model.plan import Plan, Refusal
 
 HOME = "namespace"
 PAUSE_S = 0.5
+"""A run's writes come back as events, two for each right in a member."""
 CONSENT_PREFIX = consent_name("")
-
-
-class HomeHandler(Handler[Observed]):
-    """Namespaces with NamespaceScopes; one pauses after a run, since its writes come back, two for each right in a member."""
-
-    pause_s = PAUSE_S
-
-    def __init__(self, settings: NamespaceScopeSettings, registers: Registers) -> None:
-        self.clashes: dict[str, frozenset[Place]] = {}
-        """By home, which names its last run knew to be shared."""
-        self._settings = settings
-        self._registers = registers
-        self._filled: dict[str, dict[Place, Rules]] = {}
-        """By home, what the Roles had that its last run filled: see `others`."""
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``namespace/<name>``."""
-        return not owner.namespace and is_dns_label(owner.name)
-
-    async def observe(self, owner: Owner, reader: Reader) -> Observed:
-        """Read what the owner's plan needs."""
-        home = owner.name
-        remembered = self._filled.get(home, {})
-        found = await observe.observe(home, self._settings, reader, remembered, self._registers)
-        if not isinstance(reader, Snapshot):  # which may be of the time before a filling
-            if len(self.clashes) >= limits.REMEMBERED:
-                self.clashes.clear()
-            self.clashes[home] = found.seen.clashes
-            self._filled.pop(home, None)
-            if about := filled(found.made.grants, found.seen, remembered):
-                self._filled[home] = about
-        return found
-
-    def plan(self, observed: Observed) -> Plan:
-        """The writes that make it as declared."""
-        return plan.plan(observed.seen, observed.made)
-
-    def doubtful(self, observed: Observed, plan: Plan) -> frozenset[Hashable]:
-        """Members of lists that go, too: what seems to be missing may only not have been seen."""
-        return super().doubtful(observed, plan) | frozenset(shortened(observed.seen))
-
-    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
-        """The status of the NamespaceScopes."""
-        return plan.report(observed.seen, observed.made, refusals)
-
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """What a run has filled is looked at again by the next one, however it ended; what it knew counts if it succeeded."""
-        if not succeeded:
-            self.clashes.pop(owner.name, None)
 
 
 class NamespaceScopes(Unit):
@@ -114,10 +65,42 @@ class NamespaceScopes(Unit):
     )
 
     def __init__(self, config: Config) -> None:
-        settings = config.scope_binding.namespace_scope
-        self._registers = Registers(settings.projection)
-        self._homes = HomeHandler(settings, self._registers)
-        self.handlers = {HOME: self._homes}
+        self._settings = config.scope_binding.namespace_scope
+        self._registers = Registers(self._settings.projection)
+        self._clashes: dict[str, frozenset[Place]] = {}
+        """By home, which names its last run knew to be shared."""
+        self._filled: dict[str, dict[Place, Rules]] = {}
+        """By home, what the Roles had that its last run filled: see `others`."""
+        self.handlers = {
+            HOME: Handler[Observed](
+                observe=self._observe,
+                plan=lambda found: plan.plan(found.seen, found.made),
+                report=lambda found, refusals: plan.report(found.seen, found.made, refusals),
+                accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
+                pause_s=PAUSE_S,
+                # Members of lists that go, too: what seems to be missing may only not have been seen.
+                doubtful=lambda found, made: taken_away(found, made) | frozenset(shortened(found.seen)),
+                ended=self._ended,
+            )
+        }
+
+    async def _observe(self, owner: Owner, reader: Reader) -> Observed:
+        home = owner.name
+        remembered = self._filled.get(home, {})
+        found = await observe.observe(home, self._settings, reader, remembered, self._registers)
+        if not isinstance(reader, Snapshot):  # which may be of the time before a filling
+            if len(self._clashes) >= limits.REMEMBERED:
+                self._clashes.clear()
+            self._clashes[home] = found.seen.clashes
+            self._filled.pop(home, None)
+            if about := filled(found.made.grants, found.seen, remembered):
+                self._filled[home] = about
+        return found
+
+    def _ended(self, owner: Owner, succeeded: bool) -> None:
+        """What a run has filled is observed again by the next one, however it ended; what it knew counts if it succeeded."""
+        if not succeeded:
+            self._clashes.pop(owner.name, None)
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The namespaces whose NamespaceScopes a key concerns."""
@@ -130,7 +113,7 @@ class NamespaceScopes(Unit):
         if key.kind == NAMESPACE_SCOPE.kind:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
             # Who knows already that he shares it, or that he does not, need not look again: nobody waits for others' homes.
-            others = [home for home in register.with_name(key.name) if register.clashes(home) != self._homes.clashes.get(home)]
+            others = [home for home in register.with_name(key.name) if register.clashes(home) != self._clashes.get(home)]
             return _homes([key.namespace, *others])
         if key.kind in (ROLE.kind, ROLE_BINDING.kind):
             # Who may want it first: a label that somebody changed is then put right before anybody takes it for a leftover.

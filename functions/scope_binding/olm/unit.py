@@ -6,7 +6,7 @@ labels name.  Everything else follows from the generated objects, like any other
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
@@ -16,37 +16,8 @@ from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, labels_of
-from tenantry.model.plan import Plan, Refusal
 
 CSV = "csv"
-
-
-class CsvHandler(Handler[CsvSeen]):
-    """ClusterServiceVersions.  None pauses: OLM changes one a few times and then leaves it."""
-
-    def __init__(self, *, enabled: bool) -> None:
-        self._enabled = enabled
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it is ``csv/<namespace>/<name>``."""
-        return is_dns_label(owner.namespace)
-
-    async def observe(self, owner: Owner, reader: Reader) -> CsvSeen:
-        """Read the ClusterServiceVersion, the OperatorGroups beside it, and what was generated."""
-        return await observe_csv(owner.namespace, owner.name, reader, enabled=self._enabled)
-
-    def plan(self, observed: CsvSeen) -> Plan:
-        """The pairs of template and instance."""
-        return plan.plan_csv(observed, enabled=self._enabled)
-
-    def doubtful(self, observed: CsvSeen, plan: Plan) -> frozenset[Hashable]:
-        """Every change: what an older state of the declarations asks for would give rights, or take them."""
-        del observed
-        return frozenset(map(str, plan.changes(MANAGER)))
-
-    def report(self, observed: CsvSeen, refusals: Sequence[Refusal]) -> Plan:
-        """Events on the ClusterServiceVersion."""
-        return plan.report_csv(observed, refusals, enabled=self._enabled)
 
 
 class Olm(Unit):
@@ -57,7 +28,16 @@ class Olm(Unit):
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled
-        self.handlers = {CSV: CsvHandler(enabled=enabled)}
+        self.handlers = {
+            CSV: Handler[CsvSeen](
+                observe=lambda owner, reader: observe_csv(owner.namespace, owner.name, reader, enabled=enabled),
+                plan=lambda seen: plan.plan_csv(seen, enabled=enabled),
+                report=lambda seen, refusals: plan.report_csv(seen, refusals, enabled=enabled),
+                accepts=lambda owner: is_dns_label(owner.namespace),
+                # Every change: what an older state of the declarations asks for would give rights, or take them.
+                doubtful=lambda _, made: frozenset(map(str, made.changes(MANAGER))),
+            )
+        }
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The ClusterServiceVersions that a key concerns."""

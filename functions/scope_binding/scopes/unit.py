@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from scope_binding.scopes import observe, plan, report
@@ -29,7 +30,7 @@ from scope_binding.scopes.names import (
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
-from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
+from tenantry.engine.unit import Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model import limits
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import is_dns_label
@@ -44,9 +45,9 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SCOPE_GENERATED
-from tenantry.model.plan import Plan, Refusal
 
 INSTANCE_PAUSE_S = 0.25
+"""An instance's own writes come back as an event each."""
 GENERATED_S = 0.5
 """Ten times what the unit ``olm`` needs to put a generated instance right."""
 MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
@@ -54,90 +55,69 @@ MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
 PART = "ScopeInNamespace"
 
 
-class TemplateHandler(Handler[TemplateSeen]):
-    """Templates of one family."""
+class _Running:
+    """The instances of one family that are run here now, or pause after a run: hints that save looking at echoes of bindings."""
 
-    def __init__(self, family: Family) -> None:
-        self._family = family
-
-    async def observe(self, owner: Owner, reader: Reader) -> TemplateSeen:
-        """Read the template, whether an instance names it, and its ClusterRoles."""
-        return await observe.observe_template(self._family, owner.name, reader)
-
-    def plan(self, observed: TemplateSeen) -> Plan:
-        """Its ClusterRoles."""
-        return plan.plan_template(observed)
-
-    def report(self, observed: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
-        """The condition ``Templated``."""
-        return report.report_template(observed, refusals)
-
-
-class _InstanceHandler(Handler[InstanceSeen]):
-    """Instances of one family, or what they have in one namespace."""
-
-    def __init__(self, family: Family) -> None:
-        self._family = family
-
-    async def observe(self, owner: Owner, reader: Reader) -> InstanceSeen:
-        """Read the instance, its template and its bindings."""
-        return await observe.observe_instance(self._family, owner.name, owner.namespace, reader)
-
-    def plan(self, observed: InstanceSeen) -> Plan:
-        """Its bindings."""
-        return plan.plan_instance(observed)
-
-    def second_look_after_s(self, observed: InstanceSeen) -> float:
-        """A moment where ``olm`` generates the instance: it puts right what a hand narrowed, and no right is taken away."""
-        return GENERATED_S if SCOPE_GENERATED in labels_of(observed.instance) else 0.0
-
-    def report(self, observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
-        """The condition ``Scoped``."""
-        return report.report_instance(observed, refusals)
-
-
-class PartHandler(_InstanceHandler):
-    """What instances have in one namespace."""
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether it has a namespace."""
-        return is_dns_label(owner.namespace)
-
-
-class InstanceHandler(_InstanceHandler):
-    """Whole instances; one pauses after a run, since its own writes come back as an event each."""
-
-    pause_s = INSTANCE_PAUSE_S
-
-    def __init__(self, family: Family) -> None:
-        super().__init__(family)
+    def __init__(self) -> None:
         self._running: dict[str, observe.Version] = {}
         self._paused: dict[str, tuple[float, observe.Version]] = {}
 
-    def is_busy(self, name: str, uid: str) -> bool:
-        """Whether this very instance is run here now, or pauses after a run."""
+    def begin(self, name: str, version: observe.Version) -> None:
+        """An instance of this version is run."""
+        if len(self._paused) > limits.REMEMBERED:
+            self._paused.clear()
+        self._running[name] = version
+
+    def end(self, owner: Owner, _: bool) -> None:
+        """Its run has ended, and it pauses."""
+        version = self._running.pop(owner.name, None)
+        if version is not None:
+            self._paused[owner.name] = time.monotonic(), version
+
+    def has(self, name: str, uid: str) -> bool:
+        """Whether this very instance is run, or pauses."""
         ended_at, version = self._paused.get(name, (0.0, None))
         if time.monotonic() - ended_at >= INSTANCE_PAUSE_S:
             version = None
         version = self._running.get(name, version)
         return version is not None and version.uid == uid
 
-    async def observe(self, owner: Owner, reader: Reader) -> InstanceSeen:
-        """Read the instance, its template and its bindings; remember that it is run, as a hint."""
-        seen = await super().observe(owner, reader)
+
+def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
+    """Of templates, of instances, and of what instances have in one namespace."""
+
+    async def observe_part(owner: Owner, reader: Reader) -> InstanceSeen:
+        return await observe.observe_instance(family, owner.name, owner.namespace, reader)
+
+    async def observe_whole(owner: Owner, reader: Reader) -> InstanceSeen:
+        seen = await observe_part(owner, reader)
         version = observe.version(seen.instance)
-        if not isinstance(reader, Snapshot) and version is not None:  # a look of the sweep is no run
-            if len(self._paused) > limits.REMEMBERED:
-                self._paused.clear()
-            self._running[owner.name] = version
+        if not isinstance(reader, Snapshot) and version is not None:  # a sweep that observes is no run
+            running.begin(owner.name, version)
         return seen
 
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Remember that an instance pauses now: a hint that saves looking at the echoes of its bindings."""
-        del succeeded
-        version = self._running.pop(owner.name, None)
-        if version is not None:
-            self._paused[owner.name] = time.monotonic(), version
+    def second_look_after_s(seen: InstanceSeen) -> float:
+        """Where ``olm`` generates the instance, it puts right what somebody else narrowed before any right is taken away."""
+        return GENERATED_S if SCOPE_GENERATED in labels_of(seen.instance) else 0.0
+
+    part = Handler[InstanceSeen](
+        observe=observe_part,
+        plan=plan.plan_instance,
+        report=report.report_instance,
+        accepts=lambda owner: is_dns_label(owner.namespace),
+        second_look_after_s=second_look_after_s,
+    )
+    return {
+        _template(family, "").type: Handler[TemplateSeen](
+            observe=lambda owner, reader: observe.observe_template(family, owner.name, reader),
+            plan=plan.plan_template,
+            report=report.report_template,
+        ),
+        _instance(family, "").type: replace(
+            part, observe=observe_whole, accepts=is_cluster_scoped, pause_s=INSTANCE_PAUSE_S, ended=running.end
+        ),
+        _part(family, "", "").type: part,
+    }
 
 
 class Scopes(Unit):
@@ -150,12 +130,10 @@ class Scopes(Unit):
     )
 
     def __init__(self) -> None:
-        self._instances = {family: InstanceHandler(family) for family in FAMILIES.values()}
-        self.handlers: dict[str, Handler[Any]] = {}
-        for family, instances in self._instances.items():
-            self.handlers[_template(family, "").type] = TemplateHandler(family)
-            self.handlers[_instance(family, "").type] = instances
-            self.handlers[_part(family, "", "").type] = PartHandler(family)
+        self._running = {family: _Running() for family in FAMILIES.values()}
+        self.handlers = {
+            of: handler for family, running in self._running.items() for of, handler in _handlers(family, running).items()
+        }
 
     # -- whom an event touches -------------------------------------------------------------------------
 
@@ -250,7 +228,7 @@ class Scopes(Unit):
         """
         uid = hint.get(INSTANCE_UID, "")
         named = {family: hint.get(family.instance_label, "") for family in FAMILIES.values()}
-        if busy := [_instance(family, name) for family, name in named.items() if self._instances[family].is_busy(name, uid)]:
+        if busy := [_instance(family, name) for family, name in named.items() if self._running[family].has(name, uid)]:
             return [busy]
         kind = ROLE_BINDING if key.kind == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
         live = await reader.get(kind, key.name, key.namespace)

@@ -7,7 +7,8 @@ decides what is to be written, which is pure, and says how it went.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tenantry.engine.reader import Reader
@@ -60,45 +61,43 @@ class OutdatedError(Exception):
     """Raised while observing: what was read belongs to two moments, so it is to be read anew."""
 
 
-class Handler(ABC, Generic[Observed]):
-    """How owners of one type are looked after."""
+def _nothing(*_: Any) -> Plan:
+    return NOTHING
 
+
+def is_cluster_scoped(owner: Owner) -> bool:
+    """Whether an owner has a name that objects can have, and no namespace."""
+    return is_dns_subdomain(owner.name) and not owner.namespace
+
+
+def taken_away(_: Any, plan: Plan) -> frozenset[Hashable]:
+    """What a plan takes away: what is usually observed a second time before it is done."""
+    return plan.taken_away()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handler(Generic[Observed]):
+    """How the owners of one type are looked after: functions, of which only ``observe`` does I/O.
+
+    >>> Handler[Member](observe=observe_member, plan=plan_member, report=report_member)
+    """
+
+    observe: Callable[[Owner, Reader], Awaitable[Observed]]
+    """Reads what the decision needs; raises `OutdatedError` when what was read belongs to two moments."""
+    plan: Callable[[Observed], Plan] = _nothing
+    """The writes that make the cluster as declared."""
+    report: Callable[[Observed, Sequence[Refusal]], Plan] = _nothing
+    """Status conditions and Events that say what is wrong, or that it no longer is."""
+    accepts: Callable[[Owner], bool] = is_cluster_scoped
+    """Whether this is a well-formed owner of the type; requests by event may name any."""
     pause_s: float = 0.0
-    """Seconds, at least, between two runs for an owner: what arrives meanwhile shares the next one.  0: no pause."""
-
-    def accepts(self, owner: Owner) -> bool:
-        """Whether this is a well-formed owner of the type; requests by event may name any."""
-        return is_dns_subdomain(owner.name) and not owner.namespace
-
-    @abstractmethod
-    async def observe(self, owner: Owner, reader: Reader) -> Observed:
-        """Read what the decision needs.
-
-        Raises:
-            OutdatedError: what was read belongs to two moments.
-        """
-
-    @abstractmethod
-    def plan(self, observed: Observed) -> Plan:
-        """The writes that make the cluster as declared."""
-
-    def doubtful(self, observed: Observed, plan: Plan) -> frozenset[Hashable]:
-        """What of a plan is done only when a second look, which reads everything anew, leads to it too: what it takes away."""
-        del observed
-        return plan.taken_away()
-
-    def second_look_after_s(self, observed: Observed) -> float:
-        """Seconds until the second look."""
-        del observed
-        return 0.0
-
-    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
-        """Conditions and Events that tell the user what is wrong, or that it no longer is."""
-        del observed, refusals
-        return NOTHING
-
-    def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Called after each run.  May only keep hints: a process remembers nothing for sure."""
+    """Seconds, at least, between two runs for an owner: events that arrive meanwhile share the next one.  0: no pause."""
+    doubtful: Callable[[Observed, Plan], frozenset[Hashable]] = taken_away
+    """What of a plan is done only when a second observation, which reads everything anew, leads to it too."""
+    second_look_after_s: Callable[[Observed], float] = lambda _: 0.0
+    """Seconds until that second observation."""
+    ended: Callable[[Owner, bool], None] = lambda _, __: None
+    """Called after each run with whether it succeeded.  May only keep hints: a process remembers nothing for sure."""
 
 
 class Unit(ABC):
