@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Heard, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Service, Source, Trigger, Watch
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, SECRET
+from tenantry.model.names import LOCK_FINALIZER
 
 NAME = "lock-enforcement"
 ACCOUNT = "tenantry-lock-source"
@@ -25,6 +26,7 @@ LOCKS = Service(
         Trigger(f"{NAME}-sources", (Heard(API_SERVER_SOURCE, NAME),)),
         Trigger(f"{NAME}-locked", mark=LOCKED),
     ),
+    finalizers=(Finalizer(HELM_RELEASE, LOCK_FINALIZER),),
 )
 descriptor = Descriptor(
     (LOCKS,),

@@ -61,14 +61,11 @@ from tenantry.model.names import (
     CLEANUP,
     HELM_CHART_FINALIZER,
     INJECTION_ORIGINAL,
-    LOCK_FINALIZER,
     LOCKED_CLUSTER_SOURCE,
     LOCKED_SOURCE,
     NAMESPACE_LIST,
-    NAMESPACE_SCOPE_FINALIZER,
     OPERATED,
     PROJECT_ID,
-    RELEASE_FINALIZER,
     SYSTEM_NAMESPACE,
 )
 from tenantry.model.pointer import pointer
@@ -110,8 +107,7 @@ class Uninstaller(Taking):
         Raises:
             ApiError: the API server refuses or is away; a second call goes on where this one ended.
         """
-        charts = await self._charts()
-        for chart in charts:
+        for chart in await self._charts():
             await self._ask_for_clean_up(chart)
         if not self._dry_run and not await self._are_gone(self._releases):
             return self.done
@@ -126,11 +122,8 @@ class Uninstaller(Taking):
             return self.done
         for document in [*files.other, *files.rights]:
             await self._remove_file(document)
-        for chart in charts:
-            await self._let_go(PROJECT_HELM_CHART, chart, RELEASE_FINALIZER)
-        for helm_release in await self._list(HELM_RELEASE, self._config.helm_project_operator.system_namespace):
-            await self._let_go(HELM_RELEASE, helm_release, LOCK_FINALIZER)
         await self._leave_helm_charts()
+        await self._let_go()
         await self._leave_namespace_scopes()
         await self._remove_locked_sources()  # should its function have made one anew at its end
         await self._remove_products()
@@ -232,6 +225,13 @@ class Uninstaller(Taking):
 
     # -- what people made --------------------------------------------------------------------------------
 
+    async def _let_go(self) -> None:
+        """Take the finalizers of functions off, which nobody does any more."""
+        for held in (finalizer for service in services_of(descriptors()) for finalizer in service.finalizers):
+            for found in await self._list(held.kind):
+                if not held.shared or _written_by_functions(found):
+                    await self._take_finalizer_off(held.kind, found, held.name)
+
     async def _leave_helm_charts(self) -> None:
         """HelmCharts that people made stay, and so do their releases; what ran Helm for them goes."""
         namespace, name = self._config.helm_project_operator.system_namespace, self._config.helm_project_operator.controller_name
@@ -244,7 +244,6 @@ class Uninstaller(Taking):
                 await self._take_off(HELM_CHART, chart, "annotations", CHART_MANAGED_BY)
             if HELM_CHART_FINALIZER in (chart["metadata"].get("finalizers") or ()):
                 self.done.kept.append(f"{key_of(chart)}: its Helm release stays as it is, also when the HelmChart is deleted")
-                await self._let_go(HELM_CHART, chart, HELM_CHART_FINALIZER)
         for kind in (*_GIVES_HELM, *_RUNS_HELM):
             for live in await self._list(kind, "" if kind in _GIVES_HELM else namespace, CHART_LABEL):
                 named = f"helm-{namespace}-{labels_of(live)[CHART_LABEL]}"
@@ -252,10 +251,7 @@ class Uninstaller(Taking):
                     await self._delete(kind, live)
 
     async def _leave_namespace_scopes(self) -> None:
-        """NamespaceScopes stay, without our finalizer; their lists stay for the programs that read them."""
-        for scope in await self._list(NAMESPACE_SCOPE):
-            if _written_by_functions(scope):
-                await self._let_go(NAMESPACE_SCOPE, scope, NAMESPACE_SCOPE_FINALIZER)
+        """The lists of NamespaceScopes stay for the programs that read them."""
         for config_map in await self._list(CONFIG_MAP, selector=NAMESPACE_LIST):
             if _written_by_functions(config_map):
                 await self._hand_over(config_map)
