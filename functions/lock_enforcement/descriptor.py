@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, SECRET
 from tenantry.model.names import LOCK_FINALIZER
 
@@ -31,5 +31,6 @@ LOCKS = Service(
 descriptor = Descriptor(
     (LOCKS,),
     "1-59/5 * * * *",
+    makes=(Product(API_SERVER_SOURCE, f"app.kubernetes.io/name={NAME}"),),
     commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
 )

@@ -12,7 +12,7 @@ import yaml
 
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.described import described, first_rights, unshipped
-from tenantry.local.manifest_files import rewrite, same, text_of
+from tenantry.local.manifest_files import installation, kustomizations, rewrite, same, text_of
 from tenantry.model.descriptor import Descriptor, Service, Watch
 from tenantry.model.kinds import CONFIG_MAP, SECRET
 from tenantry.serving.installed import GROUP, descriptors, services_of

@@ -48,6 +48,7 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
     VALIDATING_WEBHOOKS,
     Key,
+    Kind,
     Object,
     annotations_of,
     is_terminating,
@@ -61,8 +62,6 @@ from tenantry.model.names import (
     CLEANUP,
     HELM_CHART_FINALIZER,
     INJECTION_ORIGINAL,
-    LOCKED_CLUSTER_SOURCE,
-    LOCKED_SOURCE,
     NAMESPACE_LIST,
     OPERATED,
     PROJECT_ID,
@@ -114,7 +113,7 @@ class Uninstaller(Taking):
         files = Files.read()
         for document in files.sending:
             await self._remove_file(document)
-        await self._remove_locked_sources()
+        await self._remove_products(API_SERVER_SOURCE)
         for document in files.running:
             await self._remove_file(document, propagation="Foreground")  # it goes when its pods have gone
         await self._ask_to_end()
@@ -125,8 +124,8 @@ class Uninstaller(Taking):
         await self._leave_helm_charts()
         await self._let_go()
         await self._leave_namespace_scopes()
-        await self._remove_locked_sources()  # should its function have made one anew at its end
-        await self._remove_products()
+        await self._remove_products()  # again of sources, should a function have made one at its end
+        await self._leave_namespaces()
         await self._remove_policies()
         await self._remove_configuration()
         if self._crds:
@@ -213,16 +212,6 @@ class Uninstaller(Taking):
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]
         )
 
-    async def _remove_locked_sources(self) -> None:
-        for name in (LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE):
-            await self._remove_file(
-                {
-                    "apiVersion": API_SERVER_SOURCE.api_version,
-                    "kind": API_SERVER_SOURCE.kind,
-                    "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-                }
-            )
-
     # -- what people made --------------------------------------------------------------------------------
 
     async def _let_go(self) -> None:
@@ -294,12 +283,16 @@ class Uninstaller(Taking):
             for live in await self._list(kind, selector=_selector(PART_OF)):
                 await self._delete(kind, live)
 
-    async def _remove_products(self) -> None:
-        """What functions made in namespaces that stay, and their memory on the namespaces of projects."""
-        for made in (product for function in descriptors().values() for product in function.makes):
+    async def _remove_products(self, *kinds: Kind) -> None:
+        """Delete what functions made of these kinds, or everything that they made."""
+        products = (product for function in descriptors().values() for product in function.makes)
+        for made in (product for product in products if product.kind in kinds or not kinds):
             for live in await self._list(made.kind, selector=made.selector):
                 if _written_by_functions(live):
                     await self._delete(made.kind, live)
+
+    async def _leave_namespaces(self) -> None:
+        """Namespaces of projects stay, without what functions remember on them."""
         for namespace in await self._list(NAMESPACE, selector=PROJECT_ID):
             if OPERATED in labels_of(namespace):
                 self.done.kept.append(f"{key_of(namespace)}: may hold what people need; delete it when it does not")

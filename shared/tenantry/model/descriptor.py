@@ -100,7 +100,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What a function makes, by kind and label selector, outside the namespaces of the system."""
+    """What a function makes, by kind and label selector.  Only what our functions wrote is taken away."""
 
     kind: Kind
     selector: str
