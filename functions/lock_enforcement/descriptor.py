@@ -31,6 +31,7 @@ LOCKS = Service(
 descriptor = Descriptor(
     (LOCKS,),
     "1-59/5 * * * *",
+    settings=tuple(f"helmProjectOperator.{key}" for key in ("systemNamespace", "controllerName", "helmLocker")),
     makes=(Product(API_SERVER_SOURCE, f"app.kubernetes.io/name={NAME}"),),
     commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
 )

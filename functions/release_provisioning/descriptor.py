@@ -56,4 +56,21 @@ HELM_JOBS = Service(
     triggers=(Trigger(JOBS, tuple(Heard(kind, NAME) for kind in (HELM_CHART, HELM_CHART_CONFIG, JOB))),),
     finalizers=(Finalizer(HELM_CHART, HELM_CHART_FINALIZER),),
 )
-descriptor = Descriptor((RELEASES, HELM_JOBS), "5-59/10 * * * *")
+descriptor = Descriptor(
+    (RELEASES, HELM_JOBS),
+    "5-59/10 * * * *",
+    settings=(
+        "global.cattle",
+        "helmProjectOperator.systemNamespace",
+        "helmProjectOperator.systemNamespaces",
+        "helmProjectOperator.controllerName",
+        "helmProjectOperator.charts",
+        "helmProjectOperator.projectReleaseNamespaces",
+        "helmProjectOperator.otherSystemProjectLabelValues",
+        "helmProjectOperator.hardenedNamespaces",
+        "helmProjectOperator.helmController",
+        "helmProjectOperator.valuesOverride",
+        "helmProjectOperator.namespaceLabels",
+        "helmProjectOperator.namespaceAnnotations",
+    ),
+)

@@ -115,6 +115,7 @@ OLM = Service(
 descriptor = Descriptor(
     (SCOPES, NAMESPACE_SCOPES, OLM),
     "7-59/10 * * * *",
+    settings=("scopeBinding",),
     makes=(
         Product(SCOPE_INSTANCE, SCOPE_GENERATED),
         Product(SCOPE_TEMPLATE, SCOPE_GENERATED),
