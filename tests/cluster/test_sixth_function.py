@@ -68,7 +68,8 @@ class Halls(Handler):
             return NOTHING
         if is_terminating(live):
             return Plan(((RemoveFinalizers(CONFIG_MAP, live, (HELD,)),),))
-        metadata = {"name": "greeting", "namespace": namespace["metadata"]["name"], "labels": {LABEL: guest}, "finalizers": [HELD]}
+        place = {"name": "greeting", "namespace": namespace["metadata"]["name"]}
+        metadata = {**place, "labels": {LABEL: guest}, "finalizers": [HELD]}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": f"hello, {guest}"}}
         return Plan(((Apply(CONFIG_MAP, body, live),),))
 

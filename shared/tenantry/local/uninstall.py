@@ -212,7 +212,7 @@ class Uninstaller(Taking):
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]
         )
 
-    # -- what people made --------------------------------------------------------------------------------
+    # -- what people made: it stays, so no descriptor can say what is done to it -------------------------
 
     async def _let_go(self) -> None:
         """Take the finalizers of functions off, which nobody does any more."""
