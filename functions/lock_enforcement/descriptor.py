@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Heard, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, SECRET
+from tenantry.model.names import LOCK_FINALIZER
 
 NAME = "lock-enforcement"
 ACCOUNT = "tenantry-lock-source"
@@ -25,9 +26,12 @@ LOCKS = Service(
         Trigger(f"{NAME}-sources", (Heard(API_SERVER_SOURCE, NAME),)),
         Trigger(f"{NAME}-locked", mark=LOCKED),
     ),
+    finalizers=(Finalizer(HELM_RELEASE, LOCK_FINALIZER),),
 )
 descriptor = Descriptor(
     (LOCKS,),
     "1-59/5 * * * *",
+    settings=tuple(f"helmProjectOperator.{key}" for key in ("systemNamespace", "controllerName", "helmLocker")),
+    makes=(Product(API_SERVER_SOURCE, f"app.kubernetes.io/name={NAME}"),),
     commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
 )

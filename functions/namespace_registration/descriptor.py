@@ -22,4 +22,22 @@ PROJECTS = Service(
         Trigger(f"{NAME}-owned", tuple(Heard(kind, NAME) for kind in _INSIDE)),
     ),
 )
-descriptor = Descriptor((PROJECTS,), "3-59/10 * * * *", makes=(Product(CONFIG_MAP, OURS), Product(NETWORK_POLICY, OURS)))
+descriptor = Descriptor(
+    (PROJECTS,),
+    "3-59/10 * * * *",
+    settings=(
+        "global.cattle.projectLabel",
+        "global.cattle.clusterId",
+        "global.cattle.systemProjectId",
+        "helmProjectOperator.systemNamespace",
+        "helmProjectOperator.systemNamespaces",
+        "helmProjectOperator.charts.helmApiVersion",
+        "helmProjectOperator.charts.chart",
+        "helmProjectOperator.projectReleaseNamespaces",
+        "helmProjectOperator.otherSystemProjectLabelValues",
+        "helmProjectOperator.hardenedNamespaces",
+        "helmProjectOperator.namespaceLabels",
+        "helmProjectOperator.namespaceAnnotations",
+    ),
+    makes=(Product(CONFIG_MAP, OURS), Product(NETWORK_POLICY, OURS)),
+)

@@ -21,4 +21,17 @@ RELEASES = Service(
     ),
     memory_mib=256,
 )
-descriptor = Descriptor((RELEASES,), "9-59/10 * * * *", makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),))
+descriptor = Descriptor(
+    (RELEASES,),
+    "9-59/10 * * * *",
+    settings=(
+        "global.cattle.projectLabel",
+        "helmProjectOperator.systemNamespace",
+        "helmProjectOperator.charts.helmApiVersion",
+        "helmProjectOperator.charts.releaseName",
+        "helmProjectOperator.charts.singleton",
+        "helmProjectOperator.projectReleaseNamespaces",
+        "helmProjectOperator.releaseRoleBindings",
+    ),
+    makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),),
+)

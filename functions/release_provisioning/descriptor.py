@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Heard, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Descriptor, Finalizer, Heard, Service, Source, Trigger, Watch
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -14,7 +14,7 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     SERVICE_ACCOUNT,
 )
-from tenantry.model.names import CHART_LABEL, DASHBOARD_VALUES
+from tenantry.model.names import CHART_LABEL, DASHBOARD_VALUES, HELM_CHART_FINALIZER, RELEASE_FINALIZER
 
 NAME = "release-provisioning"
 JOBS = f"{NAME}-helm-jobs"
@@ -45,6 +45,7 @@ RELEASES = Service(
             ),
         ),
     ),
+    finalizers=(Finalizer(PROJECT_HELM_CHART, RELEASE_FINALIZER),),
     memory_mib=256,
 )
 HELM_JOBS = Service(
@@ -53,5 +54,23 @@ HELM_JOBS = Service(
     "helm-jobs",
     "jobs",
     triggers=(Trigger(JOBS, tuple(Heard(kind, NAME) for kind in (HELM_CHART, HELM_CHART_CONFIG, JOB))),),
+    finalizers=(Finalizer(HELM_CHART, HELM_CHART_FINALIZER),),
 )
-descriptor = Descriptor((RELEASES, HELM_JOBS), "5-59/10 * * * *")
+descriptor = Descriptor(
+    (RELEASES, HELM_JOBS),
+    "5-59/10 * * * *",
+    settings=(
+        "global.cattle",
+        "helmProjectOperator.systemNamespace",
+        "helmProjectOperator.systemNamespaces",
+        "helmProjectOperator.controllerName",
+        "helmProjectOperator.charts",
+        "helmProjectOperator.projectReleaseNamespaces",
+        "helmProjectOperator.otherSystemProjectLabelValues",
+        "helmProjectOperator.hardenedNamespaces",
+        "helmProjectOperator.helmController",
+        "helmProjectOperator.valuesOverride",
+        "helmProjectOperator.namespaceLabels",
+        "helmProjectOperator.namespaceAnnotations",
+    ),
+)

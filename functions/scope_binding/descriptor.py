@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -25,6 +25,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import (
     GIVEN_FROM,
     NAMESPACE_LIST,
+    NAMESPACE_SCOPE_FINALIZER,
     OLM_OWNER_NAMESPACE,
     SCOPE_GENERATED,
     SCOPE_INSTANCE_UID,
@@ -94,6 +95,7 @@ NAMESPACE_SCOPES = Service(
             ),
         ),
     ),
+    finalizers=(Finalizer(NAMESPACE_SCOPE, NAMESPACE_SCOPE_FINALIZER, shared=True),),
     memory_mib=256,
 )
 OLM = Service(
@@ -113,6 +115,7 @@ OLM = Service(
 descriptor = Descriptor(
     (SCOPES, NAMESPACE_SCOPES, OLM),
     "7-59/10 * * * *",
+    settings=("scopeBinding",),
     makes=(
         Product(SCOPE_INSTANCE, SCOPE_GENERATED),
         Product(SCOPE_TEMPLATE, SCOPE_GENERATED),

@@ -26,7 +26,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.serving.charts import READ_BY
+from tenantry.serving.charts import SETTING
 from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Store
 from tenantry.serving.installed import descriptors
@@ -291,7 +291,7 @@ async def test_a_chart_that_is_not_there_stops_who_needs_it(control_plane: Contr
     config = {"helmProjectOperator": {"charts": [given]}}
     command = (sys.executable, "-m", "tenantry.cli", "serve", function)
     async with serving(control_plane.kubeconfig, config, tmp_path, command=command) as (process, url):
-        if function in READ_BY:
+        if descriptors()[function].reads_setting(SETTING):
             _, errors = await asyncio.wait_for(process.communicate(), 20)
             assert process.returncode == 2
             assert "helmProjectOperator.charts[0].chart" in errors.decode()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from people import FUNCTION
 from times import START_S
 from upping import ROOT, run_up, uninstall
@@ -22,13 +23,14 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 
 NAME, LABEL, PLACE = "greeting", "greeting.example.com/to", "hall"
+HELD = "greeting.example.com/held"
 FILES = {
     "greeting/__init__.py": "",
     "greeting/descriptor.py": f'''
-from tenantry.model.descriptor import Command, Descriptor, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE
 
-NAME, LABEL = "{NAME}", "{LABEL}"
+NAME, LABEL, HELD = "{NAME}", "{LABEL}", "{HELD}"
 GREETINGS = Service(
     NAME,
     NAME,
@@ -36,6 +38,7 @@ GREETINGS = Service(
     triggers=(Trigger("greeting-objects", (Heard(NAMESPACE, NAME), Heard(CONFIG_MAP, NAME))),),
     reads=(NAMESPACE,),
     writes=(CONFIG_MAP,),
+    finalizers=(Finalizer(CONFIG_MAP, HELD),),
 )
 descriptor = Descriptor(
     (GREETINGS,),
@@ -45,11 +48,11 @@ descriptor = Descriptor(
 )
 ''',
     "greeting/unit.py": """
-from greeting.descriptor import LABEL
+from greeting.descriptor import HELD, LABEL
 from tenantry.engine import Handler, Owner, Unit
 from tenantry.engine.snapshot import Prefetch
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, labels_of
-from tenantry.model.plan import NOTHING, Apply, Plan
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, is_terminating, labels_of
+from tenantry.model.plan import NOTHING, Apply, Plan, RemoveFinalizers
 
 HALL = "namespace"
 
@@ -58,12 +61,15 @@ async def observe(owner, reader):
     return await reader.get(NAMESPACE, owner.name), await reader.get(CONFIG_MAP, "greeting", owner.name)
 
 
-def plan(observed):
+def plan(self, observed):
     namespace, live = observed
     guest = labels_of(namespace).get(LABEL)
     if not guest:
         return NOTHING
-    metadata = {"name": "greeting", "namespace": namespace["metadata"]["name"], "labels": {LABEL: guest}}
+    if is_terminating(live):
+        return Plan(((RemoveFinalizers(CONFIG_MAP, live, (HELD,)),),))
+    place = {"name": "greeting", "namespace": namespace["metadata"]["name"]}
+    metadata = {**place, "labels": {LABEL: guest}, "finalizers": [HELD]}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": f"hello, {guest}"}}
     return Plan(((Apply(CONFIG_MAP, body, live),),))
 
@@ -162,11 +168,13 @@ async def test_its_command_and_its_manifests_follow_from_it(installed: dict[str,
     names = {str(path.relative_to(tmp_path / "made")) for path in (tmp_path / "made").rglob("*.yaml")}
     folder = f"knative/{NAME}"
     assert names == {
-        f"triggers/{NAME}.yaml",
+        *(f"triggers/{each}.yaml" for each in (NAME, "kustomization")),
         "knative/base/source-rights.yaml",
         f"knative/overlays/deployment/{NAME}.yaml",
-        *(f"{folder}/{each}.yaml" for each in ("rights", "service", "serviceaccount")),
+        *(f"{folder}/{each}.yaml" for each in ("kustomization", "rights", "service", "serviceaccount")),
     }
+    listed = yaml.safe_load((tmp_path / f"made/{folder}/kustomization.yaml").read_text())["resources"]
+    assert listed == ["rights.yaml", "service.yaml", "serviceaccount.yaml"]
     played = load(deployment_folder("knative") / "base" / "broker.yaml", tmp_path / "made" / "triggers")
     assert {trigger.name for trigger in played.triggers} == {"greeting-objects", "greeting-sweep", "greeting-requested"}
     assert [source.service_account_name for source in played.sources] == ["tenantry-source-greeting"] * 2
@@ -174,7 +182,10 @@ async def test_its_command_and_its_manifests_follow_from_it(installed: dict[str,
 
 
 async def test_it_is_played_and_taken_out_again(installed: dict[str, str], tmp_path: Path) -> None:
-    """`tenantry up` serves it beside one of ours under an identity of its own; `tenantry uninstall` leaves nothing of it."""
+    """`tenantry up` serves it beside one of ours under an identity of its own; `tenantry uninstall` leaves nothing of it.
+
+    Its finalizer is taken off: else the greeting would be there for ever.
+    """
     functions = ("--function", NAME, "--function", FUNCTION)
     with ControlPlane(ephemeral=True) as plane:
         async with await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin:
@@ -188,7 +199,7 @@ async def test_it_is_played_and_taken_out_again(installed: dict[str, str], tmp_p
                 await greeted(admin, "alice")
                 namespace["metadata"]["labels"] = {LABEL: "bob"}
                 await admin.apply(NAMESPACE, namespace, force=True)
-                await greeted(admin, "bob")
+                assert (await greeted(admin, "bob"))["metadata"]["finalizers"] == [HELD]
                 await uninstall(plane.kubeconfig, **installed)
                 assert await up.ends() == 0, "\n".join(up.lines)
             assert not [line for line in up.lines if "Traceback" in line or "dead letter:" in line], "\n".join(up.lines)

@@ -20,8 +20,8 @@ import yaml
 from helm_people import helm_chart
 from operators import FINALIZER, LIST, Operators
 from people import LABEL, PROJECT_ID, People, changed, registration
-from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners
-from rights import AGGREGATION, Project, cluster_role, named, user
+from releases import CONFIG, DUMMY, PROVISIONING, SYSTEM, Owners
+from rights import Project, cluster_role, named, user
 from scoping import INSTANCE_UID, SCOPES, TEMPLATE_UID, Scoping, role
 from times import HELM_S
 
@@ -80,7 +80,6 @@ THEIR_CHART = "theirs"
 LEFT = "left"
 MEMBER_ROLE = "namespacescope-managed-role-from-common-service"
 STAND_IN = "apiserversources.sources.knative.dev"
-FUNCTIONS = (REGISTRATION, PROVISIONING, AGGREGATION, SCOPES, "lock-enforcement")
 MADE = (
     (JOB, CHART_LABEL),
     (SECRET, CHART_LABEL),
@@ -144,9 +143,7 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
         async with await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin:
             for each in documents(deployment_folder("knative") / "lockable-kinds"):
                 await admin.apply(CLUSTER_ROLE, each)
-            async with Knative(
-                plane.kubeconfig, folder, config=WITH_HELM, functions=FUNCTIONS, helm=ensure_helm(Lines())
-            ) as knative:
+            async with Knative(plane.kubeconfig, folder, config=WITH_HELM, helm=ensure_helm(Lines())) as knative:
                 owners = Owners(admin, HELM_S)
                 project = Project(People(admin), project=PROJECT, chart="demo")
                 await owners.project(name=PROJECT)

@@ -10,14 +10,18 @@ import manifests
 import pytest
 import yaml
 
+from tenantry import __version__
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.described import described, first_rights, unshipped
-from tenantry.local.manifest_files import rewrite, same, text_of
+from tenantry.local.fences import fence_files
+from tenantry.local.manifest_files import installation, kustomizations, rewrite, same, text_of
 from tenantry.model.descriptor import Descriptor, Service, Watch
 from tenantry.model.kinds import CONFIG_MAP, SECRET
 from tenantry.serving.installed import GROUP, descriptors, services_of
+from tenantry.testing.fences import entries
 
 PROJECT = tomllib.loads((manifests.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FUNCTIONS = manifests.ROOT / "functions"
 PACKAGES = {name.replace("-", "_") for name in descriptors()}
 
 
@@ -86,29 +90,91 @@ def test_a_service_without_sources_of_its_own_has_no_account_for_them() -> None:
     assert Watch(CONFIG_MAP).selector == ""
 
 
-@pytest.mark.parametrize(
-    ("named", "where"),
-    [
-        ({Path(each).name for each in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]}, "the wheel"),
-        (set(PROJECT["tool"]["mypy"]["packages"]), "mypy"),
-        (set(PROJECT["tool"]["coverage"]["run"]["source_pkgs"]), "coverage"),
-        (set(PROJECT["tool"]["importlinter"]["root_packages"]), "importlinter"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_lists_of_packages_have_every_function(named: set[str], where: str) -> None:
-    """What a tool looks at, or a wheel holds."""
-    assert named == {"tenantry", *PACKAGES}, where
+def lists() -> dict[str, tuple[set[str], set[str]]]:
+    """The lists that are written by hand: what each has, and what it must have."""
+    tool = PROJECT["tool"]
+    imports = tool["importlinter"]
+    contracts = {each["name"]: set(each.get("source_modules") or each.get("modules") or ()) for each in imports["contracts"]}
+    pure = contracts.pop(next(name for name in contracts if name.startswith("Plans are pure")))
+    units = [path.relative_to(FUNCTIONS) for path in FUNCTIONS.glob("*/*/*.py") if path.stem in ("seen", "plan", "report")]
+    about_functions = {name: found for name, found in contracts.items() if found and found != {"tenantry.model"}}
+    packages = {"tenantry", *PACKAGES}
+    return {
+        "entry points": (set(PROJECT["project"]["entry-points"][GROUP]), set(descriptors())),
+        "packages of the wheel": ({Path(each).name for each in tool["hatch"]["build"]["targets"]["wheel"]["packages"]}, packages),
+        "packages of mypy": (set(tool["mypy"]["packages"]), packages),
+        "packages of coverage": (set(tool["coverage"]["run"]["source_pkgs"]), packages),
+        "packages of import contracts": (set(imports["root_packages"]), packages),
+        "Plans are pure": (pure, {".".join(path.with_suffix("").parts) for path in units}),
+        **{name: (found, PACKAGES) for name, found in about_functions.items()},
+        "folders of functions": ({path.parent.name for path in FUNCTIONS.glob("*/__init__.py")}, PACKAGES),
+        "read-me files": ({path.parent.name for path in FUNCTIONS.glob("*/README.md")}, PACKAGES),
+        "pages": ({path.stem for path in (manifests.ROOT / "docs").glob("*.md")}, set(descriptors())),
+        "fences": (set(fence_files()), {each.name for each in services_of(descriptors())}),
+        **{
+            f"{path.parent.relative_to(manifests.ROOT)}/kustomization.yaml": (
+                {Path(each).name for each in yaml.safe_load(path.read_text(encoding="utf-8"))["resources"]},
+                {each.name for each in services_of(descriptors())},
+            )
+            for path in (manifests.ROOT / "knative").glob("overlays/*/kustomization.yaml")
+        },
+    }
 
 
-def test_functions_are_found_by_entry_points() -> None:
-    """Each package of `functions/` has one."""
-    assert set(PROJECT["project"]["entry-points"][GROUP]) == set(descriptors())
-    assert {path.parent.name for path in (manifests.ROOT / "functions").glob("*/__init__.py")} == PACKAGES
+@pytest.mark.parametrize("name", lists())
+def test_lists_have_every_function(name: str) -> None:
+    """What is not written by `make manifests` names each function, each Service, or each pure file of a unit."""
+    found, wanted = lists()[name]
+    assert wanted - found == set(), name
 
 
-@pytest.mark.parametrize("overlay", ["knative", "knative/overlays/deployment", "knative/overlays/kafka"])
-def test_installations_have_every_service(overlay: str) -> None:
-    """Each is in the kustomization."""
-    resources = yaml.safe_load((manifests.ROOT / overlay / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]
-    assert {each.name for each in services_of(descriptors())} <= {Path(each).name for each in resources}
+@pytest.mark.parametrize("name", [name for name in lists() if name.startswith(("entry", "packages", "folders"))])
+def test_lists_have_no_other_function(name: str) -> None:
+    """A function that has gone is in none of them."""
+    found, wanted = lists()[name]
+    assert found - wanted == set(), name
+
+
+def test_fences_let_through_the_finalizers_that_descriptors_name() -> None:
+    """Each Service may write its own, and else only take off those of upstream; `make rights` wrote there what tests wrote."""
+    for service in services_of(descriptors()):
+        listed = {each.value for each in entries(fence_files()[service.name].read_text()) if each.list == "finalizers"}
+        assert {name for name in listed if not name.startswith("wrangler.cattle.io/")} == {
+            each.name for each in service.finalizers
+        }, service.name
+
+
+def test_an_installation_has_the_services_in_one_block_and_the_rest_as_it_is() -> None:
+    """A new Service comes where the first one was, with its image; a list that names none stays without."""
+    text = """# about it
+resources:
+  - ../../crds
+  # functions
+  - ../../b
+  - ../../dead-letters
+  - more.yaml
+patches:
+  - path: x.yaml
+images:
+  - name: image.invalid/tenantry/b
+    newTag: 0.0.1
+"""
+    functions = [Descriptor((Service("a", "a"), Service("a-more", "a")), ""), Descriptor((Service("b", "b"),), "")]
+    made = yaml.safe_load(installation(text, functions))
+    assert made["resources"] == ["../../crds", "../../a", "../../a-more", "../../b", "../../dead-letters", "more.yaml"]
+    assert made["images"] == [{"name": f"image.invalid/tenantry/{name}", "newTag": __version__} for name in "ab"]
+    assert made["patches"] == [{"path": "x.yaml"}]
+    assert [line for line in installation(text, functions).splitlines() if "#" in line] == ["# about it", "  # functions"]
+    assert installation("resources:\n  - more.yaml\n", functions) == "resources:\n  - more.yaml\n"
+
+
+def test_a_folder_lists_its_files_but_the_fence(tmp_path: Path) -> None:
+    """What is made, and what is written by hand beside it."""
+    (tmp_path / "knative/x").mkdir(parents=True)
+    for name in ("people", "fence", "kustomization"):
+        (tmp_path / f"knative/x/{name}.yaml").touch()
+    (document,) = kustomizations([Descriptor((Service("x", "x"),), "")], ["knative/x/service.yaml", "triggers/x.yaml"], tmp_path)[
+        "knative/x/kustomization.yaml"
+    ]
+    assert document["resources"] == ["people.yaml", "service.yaml"]
+    assert document["images"] == [{"name": "image.invalid/tenantry/x", "newTag": __version__}]

@@ -72,7 +72,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     from tenantry.local.manifests import ManifestError
     from tenantry.local.policies import guard_names
     from tenantry.local.processes import FunctionFailed
-    from tenantry.serving.charts import READ_BY, chart_files
+    from tenantry.serving.charts import SETTING, chart_files
     from tenantry.serving.config import load_config
     from tenantry.serving.installed import descriptors
 
@@ -81,7 +81,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     if unknown:
         raise click.BadParameter(f"no function {unknown[0]}: there are {', '.join(descriptors())}", param_hint="--function")
     config = load_config()  # a wrong configuration ends here, before anything is started
-    if READ_BY.intersection(functions or READ_BY):
+    if any(descriptors()[name].reads_setting(SETTING) for name in functions or descriptors()):
         chart_files(config)
     without = guard_names() if without_guards else frozenset()
     try:

@@ -8,6 +8,7 @@ import yaml
 
 import tenantry
 from tenantry.model.kinds import Object
+from tenantry.serving.installed import descriptors, services_of
 
 
 class DeploymentFilesMissing(RuntimeError):
@@ -40,7 +41,12 @@ def documents(*paths: Path) -> list[Object]:
     return found
 
 
-def event_files() -> list[Path]:
-    """What wakes the functions: ``triggers/``, and what a cluster adds with OLM."""
-    olm = deployment_folder("knative") / "olm"
-    return [deployment_folder("triggers"), olm / "source.yaml", olm / "triggers.yaml"]
+def event_files(root: Path | None = None) -> list[Path]:
+    """What wakes the functions: ``triggers/``, and what a cluster adds with a system that a Service needs, such as OLM.
+
+    ``root`` has both folders, default: those of this installation.
+    """
+    root = root or deployment_folder("triggers").parent
+    apart = dict.fromkeys(each.rights_folder for each in services_of(descriptors()) if each.rights_folder)
+    files = [root / "knative" / folder / f"{name}.yaml" for folder in apart for name in ("source", "triggers")]
+    return [root / "triggers", *(file for file in files if file.is_file())]

@@ -80,6 +80,11 @@ def first_rights(service: Service) -> list[Object]:
     return list(_bound(f"tenantry-{service.name}", service.name, _labels(service), rules))
 
 
+def image_of(function: str) -> str:
+    """The name that manifests have for the image of a function; a kustomization gives its tag."""
+    return f"image.invalid/tenantry/{function}"
+
+
 def _source_account(service: Service) -> str:
     """The identity of a Service's sources that have none of their own."""
     return f"tenantry-source-{service.name}"
@@ -109,7 +114,7 @@ def _container(service: Service, port: Object, env: list[Object], ready: Object,
     duty = [{"name": DUTY_VARIABLE, "value": service.duty}] if service.duty else []
     return {
         "name": "function",
-        "image": f"image.invalid/tenantry/{service.function}",
+        "image": image_of(service.function),
         "ports": [port],
         "env": [*env, {"name": "TENANTRY_CONFIG", "value": "/etc/tenantry/tenantry.yaml"}, *duty],
         "readinessProbe": ready,

@@ -80,6 +80,7 @@ def _system_namespace(config: Config) -> Iterable[str]:
     return {config.helm_project_operator.system_namespace}
 
 
+# By name, as fences are: each is written by hand for one identity, and so is which of its lists come from the configuration.
 _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
     "namespace-registration": {
         "labels": _labels,

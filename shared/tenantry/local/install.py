@@ -167,6 +167,7 @@ def for_charts(document: Object, config: Config) -> Object:
         return {**document, "metadata": {**document["metadata"], "namespace": operator.system_namespace}}
     if document["kind"] != CLUSTER_ROLE.kind:
         return document
+    # By name: which ClusterRoles may be bound is in the rights of these two, which are written by `make rights`.
     levels = operator.release_role_bindings.cluster_role_refs
     runs_helm = document["metadata"]["name"] == "tenantry-release-provisioning-helm-jobs"
     cluster_roles = {

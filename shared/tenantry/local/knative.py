@@ -223,11 +223,11 @@ class Knative:
 
     def _load(self) -> Manifests:
         knative = deployment_folder("knative")
-        # OLM's source starts when somebody serves OLM's kinds; a cluster adds it, and what it wakes, with OLM.
+        # A source starts when somebody serves its kinds, those of OLM included: a cluster adds it, and what it wakes, with OLM.
         triggers = [self._triggers] if self._triggers else event_files()
         if found := [each for each in unshipped() if each.name in self.names]:
             rewrite(found, self._folder / "described")
-            triggers.append(self._folder / "described" / "triggers")
+            triggers += event_files(self._folder / "described")
         return load(knative / "base" / "broker.yaml", *triggers)
 
     def _served(self, manifests: Manifests) -> list[Any]:

@@ -67,16 +67,17 @@ class Taking:
             await asyncio.sleep(POLL_S)
         return True
 
-    async def _let_go(self, kind: Kind, seen: Object, finalizer: str) -> None:
-        """Take our finalizer off, which nobody does any more."""
-        metadata = seen["metadata"]
-        live = await self._api.get(kind, metadata["name"], metadata["namespace"])
-        finalizers = (live or {"metadata": {}})["metadata"].get("finalizers") or []
-        if live is None or finalizer not in finalizers or self._dry_run:
+    async def _take_finalizer_off(self, kind: Kind, seen: Object, finalizer: str) -> None:
+        name, namespace = seen["metadata"]["name"], seen["metadata"].get("namespace", "")
+        if self._dry_run or finalizer not in (seen["metadata"].get("finalizers") or ()):
+            return
+        live = await self._api.get(kind, name, namespace) or {"metadata": {}}
+        finalizers = live["metadata"].get("finalizers") or []
+        if finalizer not in finalizers:
             return
         path = f"/metadata/finalizers/{finalizers.index(finalizer)}"
         test = {"op": "test", "path": path, "value": finalizer}
-        await self._api.json_patch(kind, metadata["name"], metadata["namespace"], [test, {"op": "remove", "path": path}])
+        await self._api.json_patch(kind, name, namespace, [test, {"op": "remove", "path": path}])
         self._say(f"took the finalizer off {key_of(seen)}")
 
     async def _remove_file(self, document: Object, propagation: str = "Background") -> None:

@@ -48,6 +48,7 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
     VALIDATING_WEBHOOKS,
     Key,
+    Kind,
     Object,
     annotations_of,
     is_terminating,
@@ -61,14 +62,9 @@ from tenantry.model.names import (
     CLEANUP,
     HELM_CHART_FINALIZER,
     INJECTION_ORIGINAL,
-    LOCK_FINALIZER,
-    LOCKED_CLUSTER_SOURCE,
-    LOCKED_SOURCE,
     NAMESPACE_LIST,
-    NAMESPACE_SCOPE_FINALIZER,
     OPERATED,
     PROJECT_ID,
-    RELEASE_FINALIZER,
     SYSTEM_NAMESPACE,
 )
 from tenantry.model.pointer import pointer
@@ -110,15 +106,14 @@ class Uninstaller(Taking):
         Raises:
             ApiError: the API server refuses or is away; a second call goes on where this one ended.
         """
-        charts = await self._charts()
-        for chart in charts:
+        for chart in await self._charts():
             await self._ask_for_clean_up(chart)
         if not self._dry_run and not await self._are_gone(self._releases):
             return self.done
         files = Files.read()
         for document in files.sending:
             await self._remove_file(document)
-        await self._remove_locked_sources()
+        await self._remove_products(API_SERVER_SOURCE)
         for document in files.running:
             await self._remove_file(document, propagation="Foreground")  # it goes when its pods have gone
         await self._ask_to_end()
@@ -126,14 +121,11 @@ class Uninstaller(Taking):
             return self.done
         for document in [*files.other, *files.rights]:
             await self._remove_file(document)
-        for chart in charts:
-            await self._let_go(PROJECT_HELM_CHART, chart, RELEASE_FINALIZER)
-        for helm_release in await self._list(HELM_RELEASE, self._config.helm_project_operator.system_namespace):
-            await self._let_go(HELM_RELEASE, helm_release, LOCK_FINALIZER)
         await self._leave_helm_charts()
+        await self._let_go()
         await self._leave_namespace_scopes()
-        await self._remove_locked_sources()  # should its function have made one anew at its end
-        await self._remove_products()
+        await self._remove_products()  # again of sources, should a function have made one at its end
+        await self._leave_namespaces()
         await self._remove_policies()
         await self._remove_configuration()
         if self._crds:
@@ -220,17 +212,14 @@ class Uninstaller(Taking):
             [*(str(key_of(each)) for each in found), *(f"{_holder(each)} ({key_of(each)})" for each in await self._leases())]
         )
 
-    async def _remove_locked_sources(self) -> None:
-        for name in (LOCKED_SOURCE, LOCKED_CLUSTER_SOURCE):
-            await self._remove_file(
-                {
-                    "apiVersion": API_SERVER_SOURCE.api_version,
-                    "kind": API_SERVER_SOURCE.kind,
-                    "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-                }
-            )
+    # -- what people made: it stays, so no descriptor can say what is done to it -------------------------
 
-    # -- what people made --------------------------------------------------------------------------------
+    async def _let_go(self) -> None:
+        """Take the finalizers of functions off, which nobody does any more."""
+        for held in (finalizer for service in services_of(descriptors()) for finalizer in service.finalizers):
+            for found in await self._list(held.kind):
+                if not held.shared or _written_by_functions(found):
+                    await self._take_finalizer_off(held.kind, found, held.name)
 
     async def _leave_helm_charts(self) -> None:
         """HelmCharts that people made stay, and so do their releases; what ran Helm for them goes."""
@@ -244,7 +233,6 @@ class Uninstaller(Taking):
                 await self._take_off(HELM_CHART, chart, "annotations", CHART_MANAGED_BY)
             if HELM_CHART_FINALIZER in (chart["metadata"].get("finalizers") or ()):
                 self.done.kept.append(f"{key_of(chart)}: its Helm release stays as it is, also when the HelmChart is deleted")
-                await self._let_go(HELM_CHART, chart, HELM_CHART_FINALIZER)
         for kind in (*_GIVES_HELM, *_RUNS_HELM):
             for live in await self._list(kind, "" if kind in _GIVES_HELM else namespace, CHART_LABEL):
                 named = f"helm-{namespace}-{labels_of(live)[CHART_LABEL]}"
@@ -252,10 +240,7 @@ class Uninstaller(Taking):
                     await self._delete(kind, live)
 
     async def _leave_namespace_scopes(self) -> None:
-        """NamespaceScopes stay, without our finalizer; their lists stay for the programs that read them."""
-        for scope in await self._list(NAMESPACE_SCOPE):
-            if _written_by_functions(scope):
-                await self._let_go(NAMESPACE_SCOPE, scope, NAMESPACE_SCOPE_FINALIZER)
+        """The lists of NamespaceScopes stay for the programs that read them."""
         for config_map in await self._list(CONFIG_MAP, selector=NAMESPACE_LIST):
             if _written_by_functions(config_map):
                 await self._hand_over(config_map)
@@ -298,12 +283,16 @@ class Uninstaller(Taking):
             for live in await self._list(kind, selector=_selector(PART_OF)):
                 await self._delete(kind, live)
 
-    async def _remove_products(self) -> None:
-        """What functions made in namespaces that stay, and their memory on the namespaces of projects."""
-        for made in (product for function in descriptors().values() for product in function.makes):
+    async def _remove_products(self, *kinds: Kind) -> None:
+        """Delete what functions made of these kinds, or everything that they made."""
+        products = (product for function in descriptors().values() for product in function.makes)
+        for made in (product for product in products if product.kind in kinds or not kinds):
             for live in await self._list(made.kind, selector=made.selector):
                 if _written_by_functions(live):
                     await self._delete(made.kind, live)
+
+    async def _leave_namespaces(self) -> None:
+        """Namespaces of projects stay, without what functions remember on them."""
         for namespace in await self._list(NAMESPACE, selector=PROJECT_ID):
             if OPERATED in labels_of(namespace):
                 self.done.kept.append(f"{key_of(namespace)}: may hold what people need; delete it when it does not")

@@ -4,8 +4,8 @@ A function is one for people: its name is in logs, field managers, dead letters 
 different strength they are deployed as one Service each, so that who steals the token of one has not the rights of the others
 (decision 23).  A process knows its duty by `DUTY_VARIABLE`; without it, it has all duties of its function.
 
-From a descriptor come the commands, what is watched and what wakes whom (``triggers/``), the Services (``knative/``), the rights
-of the sources, and what an uninstallation looks for.
+From a descriptor come the commands, what is watched and what wakes whom (``triggers/``), the Services and their kustomizations
+(``knative/``), the rights of the sources, and what an uninstallation looks for.
 """
 
 from __future__ import annotations
@@ -59,6 +59,16 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class Finalizer:
+    """A finalizer that a Service puts on objects of a kind: an uninstallation takes it off."""
+
+    kind: Kind
+    name: str
+    shared: bool = False
+    """Others put it on, too: it is taken only off objects that our functions wrote."""
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``.
 
@@ -76,6 +86,7 @@ class Service:
     reads: tuple[Kind, ...] = ()
     writes: tuple[Kind, ...] = ()
     """What its first rights are made from; then ``make rights`` keeps them to what the tests were seen to use."""
+    finalizers: tuple[Finalizer, ...] = ()
     memory_mib: int = 192
     """What a pod may have: a third more than it was seen to have, at least."""
     rights_folder: str = ""
@@ -89,7 +100,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What a function makes, by kind and label selector, outside the namespaces of the system."""
+    """What a function makes, by kind and label selector.  Only what our functions wrote is taken away."""
 
     kind: Kind
     selector: str
@@ -108,11 +119,13 @@ class Command:
 class Descriptor:
     """A function: its Services, of which the first is called like the function, when it sweeps, and what it brings.
 
-    ``sweep`` is a schedule as of cron.  ``makes`` is in the order in which an uninstallation takes it away.
+    ``sweep`` is a schedule as of cron.  ``settings`` names what it reads of the configuration, as paths in the file: keys, or
+    sections with all that is in them.  ``makes`` is in the order in which an uninstallation takes it away.
     """
 
     services: tuple[Service, ...]
     sweep: str
+    settings: tuple[str, ...] = ()
     makes: tuple[Product, ...] = ()
     commands: tuple[Command, ...] = ()
 
@@ -125,6 +138,10 @@ class Descriptor:
     def duties(self) -> tuple[str, ...]:
         """None where it has only one."""
         return tuple(each.duty for each in self.services if each.duty)
+
+    def reads_setting(self, path: str) -> bool:
+        """Whether a key of the configuration is, or is in, one of its ``settings``."""
+        return any(f"{path}.".startswith(f"{each}.") for each in self.settings)
 
     def service_of(self, duty: str) -> Service:
         """The Service of a duty; of all duties together the one that is called like the function.

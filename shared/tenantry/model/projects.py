@@ -23,6 +23,7 @@ from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, PROJECT_ID, PROJECT_ID_LIMIT, REGISTRATION_PREFIX, field_manager
 
+# Who wrote a field says what it means to others: several functions, and an uninstallation, ask for these two.
 REGISTRATION_MANAGER = field_manager("namespace-registration")
 RELEASE_FUNCTION = "release-provisioning"
 RELEASE_MANAGER = field_manager(RELEASE_FUNCTION)

@@ -15,8 +15,8 @@ from tenantry.model.config import Chart, Config
 from tenantry.model.projects import ChartFiles
 from tenantry.serving.config import ConfigError
 
-READ_BY = frozenset({"namespace-registration", "release-provisioning"})
-"""The functions that read charts, and so do not start when one cannot be read."""
+SETTING = "helmProjectOperator.charts.chart"
+"""A function that reads it does not start when a chart cannot be read."""
 
 EXAMPLE_CHART = Path(__file__).parent / "example_chart"
 _SUFFIXES = (".yaml", ".yml")
