@@ -12,11 +12,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
 from scope_binding.namespace_scopes.config_map import shortened
+from scope_binding.namespace_scopes.grants import Place
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
-from scope_binding.namespace_scopes.projection import Observed
 from scope_binding.namespace_scopes.register import Register, Registers
-from scope_binding.namespace_scopes.seen import Place
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
@@ -45,7 +45,7 @@ PAUSE_S = 0.5
 CONSENT_PREFIX = consent_name("")
 
 
-class HomeHandler(Handler[Observed]):
+class HomeHandler(Handler[ObservedHome]):
     """Namespaces with NamespaceScopes; one pauses after a run, since its writes come back, two for each right in a member."""
 
     pause_s = PAUSE_S
@@ -62,7 +62,7 @@ class HomeHandler(Handler[Observed]):
         """Whether it is ``namespace/<name>``."""
         return not owner.namespace and is_dns_label(owner.name)
 
-    async def observe(self, owner: Owner, reader: Reader) -> Observed:
+    async def observe(self, owner: Owner, reader: Reader) -> ObservedHome:
         """Read what the owner's plan needs."""
         home = owner.name
         remembered = self._filled.get(home, {})
@@ -70,23 +70,23 @@ class HomeHandler(Handler[Observed]):
         if not isinstance(reader, Snapshot):  # which may be of the time before a filling
             if len(self.clashes) >= limits.REMEMBERED:
                 self.clashes.clear()
-            self.clashes[home] = found.seen.clashes
+            self.clashes[home] = found.clashes
             self._filled.pop(home, None)
-            if about := filled(found.made.grants, found.seen, remembered):
+            if about := filled(found, remembered):
                 self._filled[home] = about
         return found
 
-    def plan(self, observed: Observed) -> Plan:
+    def plan(self, observed: ObservedHome) -> Plan:
         """The writes that make it as declared."""
-        return plan.plan(observed.seen, observed.made)
+        return plan.plan(observed)
 
-    def doubtful(self, observed: Observed, plan: Plan) -> frozenset[Hashable]:
+    def doubtful(self, observed: ObservedHome, plan: Plan) -> frozenset[Hashable]:
         """Members of lists that go, too: what seems to be missing may only not have been seen."""
-        return super().doubtful(observed, plan) | frozenset(shortened(observed.seen))
+        return super().doubtful(observed, plan) | frozenset(shortened(observed))
 
-    def report(self, observed: Observed, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: ObservedHome, refusals: Sequence[Refusal]) -> Plan:
         """The status of the NamespaceScopes."""
-        return plan.report(observed.seen, observed.made, refusals)
+        return plan.report(observed, refusals)
 
     def ended(self, owner: Owner, succeeded: bool) -> None:
         """What a run has filled is looked at again by the next one, however it ended; what it knew counts if it succeeded."""
@@ -149,7 +149,7 @@ class NamespaceScopes(Unit):
         webhooks = ((OLM_OWNER_NAMESPACE, ""),)
         return [
             Prefetch(NAMESPACE_SCOPE, keep=self._registers.keep),
-            Prefetch(NAMESPACE, keep=kept.namespace),
+            Prefetch(NAMESPACE, keep=kept.header),
             Prefetch(ROLE, ours, keep=kept.given_role),
             Prefetch(ROLE_BINDING, ours, keep=kept.given_binding),
             Prefetch(CONFIG_MAP, ((LIST_LABEL, "true"),), keep=kept.config_map),
