@@ -27,8 +27,8 @@ from times import NAMESPACE_GONE_S, SCOPES_S
 from watching import history
 
 from scope_binding.consent import VERBS
+from scope_binding.namespace_scopes.config_map import WORKLOADS
 from scope_binding.namespace_scopes.names import value_hash
-from scope_binding.namespace_scopes.restarts import KINDS
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
@@ -303,14 +303,14 @@ async def test_every_kind_of_workload_is_restarted_if_it_uses_the_list(own: Oper
         ),
     }
     for body in (*made.values(), *untouched.values()):
-        await admin.create(KINDS[body["kind"]], body)
+        await admin.create(WORKLOADS[body["kind"]], body)
     await own.scope(1)
     await own.listed(1)
-    first = {name: await own.restarted_for(KINDS[body["kind"]], name) for name, body in made.items()}
+    first = {name: await own.restarted_for(WORKLOADS[body["kind"]], name) for name, body in made.items()}
     assert len(set(first.values())) == 1
     await own.scope(1, 2)
     await own.listed(1, 2)
-    second = {name: await own.restarted_for(KINDS[body["kind"]], name) for name, body in made.items()}
+    second = {name: await own.restarted_for(WORKLOADS[body["kind"]], name) for name, body in made.items()}
     assert len(set(second.values())) == 1
     assert set(second.values()) != set(first.values())
     assert [await own.restarted_for(DEPLOYMENT, name) for name in untouched] == [None, None, None]

@@ -127,7 +127,7 @@ async def test_operators_are_gone_when_discovery_says_so() -> None:
     with pytest.raises(KindNotServed):
         await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, WithoutOlm(known=True))))
     found = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, WithoutOlm(known=False))))
-    assert found.seen.csvs == ()
+    assert found.csvs == ()
 
 
 @pytest.mark.parametrize("read", [1, 2])

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from scope_binding.consent import FROM_UID, consent_objects, given_to, is_given_to
 from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
+from scope_binding.namespace_scopes.grants import Grant, Place
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels, runtime_role_name
-from scope_binding.namespace_scopes.others import growing, is_held, kept, naming
-from scope_binding.namespace_scopes.projection import Grant, projected
+from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, naming
+from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
-from scope_binding.namespace_scopes.seen import Place, Seen
+from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
@@ -110,7 +111,7 @@ RULES = st.lists(st.builds(lambda words, verbs: rule(",".join(words), ",".join(v
 def grant(rules: list[Object], *accounts: str) -> Grant:
     """A grant of these rules."""
     wanted = tuple(within(parse(rules, granting=True), parse(rules, granting=True)))
-    return Grant("t1", NAME, "managed", Given(wanted), accounts, {}, declared(scope(), "managed"), "ops")
+    return Grant("t1", NAME, "managed", Given(wanted), accounts, declared(scope(), "managed"))
 
 
 @settings(max_examples=200, deadline=None)
@@ -119,11 +120,11 @@ def test_a_held_role_never_gets_more(there: list[Object], wanted: list[Object], 
     """It keeps nothing that it has not, that is not wanted, or that it had not before; and once it is so it stays."""
     asked = grant(wanted)
     past = {} if before is None else {PLACE: tuple(before)}
-    seen = Seen("ops", roles={PLACE: live(ROLE, NAME, rules=there)}, others={PLACE: ("x",)}, before=past)
-    left = kept(asked, seen)
+    seen = ObservedHome("ops", roles={PLACE: live(ROLE, NAME, rules=there)}, others={PLACE: ("x",)}, before=past)
+    left = kept_rules(asked, seen)
     for bound in (there, wanted, *([] if before is None else [before])):
         assert lacking(parse(left, granting=True), parse(bound, granting=True)) == []
-    assert kept(asked, replace(seen, roles={PLACE: live(ROLE, NAME, rules=left)})) == left
+    assert kept_rules(asked, replace(seen, roles={PLACE: live(ROLE, NAME, rules=left)})) == left
 
 
 def test_what_grows() -> None:
@@ -146,9 +147,9 @@ def test_whose_bindings_are_others() -> None:
 # -- what is planned ---------------------------------------------------------------------------------------------
 
 
-def seen(**fields: Any) -> Seen:
+def seen(**fields: Any) -> ObservedHome:
     """``ops`` with a member that consents to Secrets."""
-    base = Seen(
+    base = ObservedHome(
         "ops",
         (declared(scope(), "managed"),),
         {"t1": namespace("t1")},
@@ -159,9 +160,8 @@ def seen(**fields: Any) -> Seen:
     return replace(base, **fields)
 
 
-def written(found: Seen) -> list[tuple[str, list[Object]]]:
+def written(found: ObservedHome) -> list[tuple[str, list[Object]]]:
     """What is written to Role and RoleBinding, in order: kind, and rules or subjects."""
-    made = projected(found, NamespaceScopeSettings())
     writes: list[tuple[str, list[Object]]] = []
 
     def take(part: Plan) -> None:
@@ -172,7 +172,7 @@ def written(found: Seen) -> list[tuple[str, list[Object]]]:
                 elif isinstance(item, Apply) and item.key.name == NAME:
                     writes.append((item.key.kind, item.wanted.get("rules", item.wanted.get("subjects"))))
 
-    take(plan.plan(found, made))
+    take(plan.plan(replace(found, projected=projected(found, NamespaceScopeSettings()))))
     return writes
 
 
@@ -256,8 +256,9 @@ async def test_a_filling_is_looked_at_again() -> None:
     server, unit = Server(), NamespaceScopes(Config())
     api, rules = cast(Api, server), [rule("secrets", "get")]
 
-    async def looked(reader: Reader | None = None) -> Seen:
-        return (await owning.observe(unit, "namespace/ops", reader or Reader(api))).seen
+    async def looked(reader: Reader | None = None) -> ObservedHome:
+        found: ObservedHome = await owning.observe(unit, "namespace/ops", reader or Reader(api))
+        return found
 
     def known() -> dict[Place, Any]:
         return unit._filled.get("ops", {})

@@ -28,7 +28,7 @@ from scope_binding.namespace_scopes.names import (
 )
 from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
 from scope_binding.namespace_scopes.projection import projected
-from scope_binding.namespace_scopes.seen import Seen
+from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, NAMESPACE_SCOPE, ROLE, Key, Kind, Object
@@ -70,24 +70,26 @@ def pod(name: str = "p", created: str = NOW, **annotations: str) -> Object:
     }
 
 
-def seen(*scopes: Object, **fields: Any) -> Seen:
+def seen(*scopes: Object, **fields: Any) -> ObservedHome:
     """``ops`` with these NamespaceScopes, and a consenting member ``t1``."""
     made = tuple(declared(each, "managed") for each in scopes)
-    base = Seen("ops", made, {"t1": namespace("t1")}, {"t1": consent_objects("t1", "ops")}, pods=(pod(),), home=namespace("ops"))
+    base = ObservedHome(
+        "ops", made, {"t1": namespace("t1")}, {"t1": consent_objects("t1", "ops")}, pods=(pod(),), home=namespace("ops")
+    )
     return replace(base, **fields)
 
 
-def planned(found: Seen) -> Plan:
+def planned(found: ObservedHome) -> Plan:
     """The plan."""
-    return plan.plan(found, projected(found, SETTINGS))
+    return plan.plan(replace(found, projected=projected(found, SETTINGS)))
 
 
-def reported(found: Seen, *refusals: Refusal, settings: NamespaceScopeSettings = SETTINGS) -> Plan:
+def reported(found: ObservedHome, *refusals: Refusal, settings: NamespaceScopeSettings = SETTINGS) -> Plan:
     """The report."""
-    return plan.report(found, projected(found, settings), refusals)
+    return plan.report(replace(found, projected=projected(found, settings)), refusals)
 
 
-def changes(found: Seen) -> list[str]:
+def changes(found: ObservedHome) -> list[str]:
     """What would be written, a line each."""
     return [str(change).partition(": ")[0] for change in planned(found).changes(MANAGER)]
 
@@ -354,9 +356,9 @@ def test_what_a_backup_brought_back_goes_as_well() -> None:
     """Rights and list go though nobody owns their fields, if label and name, or our annotation, say that they were ours."""
     name = managed_role_name("gone", "ops", shared=False)
     left = {("t1", each): restored(ours("Role", each)) for each in (name, "theirs")}
-    assert changes(Seen("ops", roles=left)) == [f"delete Role t1/{name}"]
+    assert changes(ObservedHome("ops", roles=left)) == [f"delete Role t1/{name}"]
     lists = {"namespace-scope": restored(config_map("ops", **{HASH: "h"})), "other": restored(config_map("ops"))}
-    assert changes(Seen("ops", config_maps=lists)) == ["delete ConfigMap ops/namespace-scope"]
+    assert changes(ObservedHome("ops", config_maps=lists)) == ["delete ConfigMap ops/namespace-scope"]
 
 
 def test_a_mark_that_a_backup_brought_back_is_taken_off() -> None:

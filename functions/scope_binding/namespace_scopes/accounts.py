@@ -1,4 +1,4 @@
-"""Whose rights are projected: the ServiceAccounts of the scoped pods, and the Roles that they have at home (3.3).
+"""Whose rights are projected: the ServiceAccounts of the scoped pods, and the roles that they have at home (3.3).
 
 Pod templates count like pods, so that an account keeps its rights while its only pod is replaced.
 """
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.kept import TOO_LARGE
-from scope_binding.namespace_scopes.seen import Seen
+from scope_binding.namespace_scopes.kept import TOO_LARGE, account_of
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.model import limits
 from tenantry.model.kinds import CLUSTER_ROLE, ROLE, Object, labels_of
 
@@ -27,6 +27,14 @@ class Source:
     excess: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class HomeRoles:
+    """The roles at home by account: those that are copied, and the names of those that are too many."""
+
+    copied: Mapping[str, tuple[Source, ...]]
+    surplus: Mapping[str, list[str]]
+
+
 def has_labels(obj: Object, wanted: Mapping[str, str]) -> bool:
     """Whether a pod or a pod template has all these labels."""
     found = labels_of(obj)
@@ -39,7 +47,7 @@ def template_of(workload: Object) -> Object:
     return template
 
 
-def accounts_of(scope: Scope, seen: Seen) -> tuple[str, ...]:
+def accounts_of(scope: Scope, seen: ObservedHome) -> tuple[str, ...]:
     """The names of the ServiceAccounts of a NamespaceScope, sorted."""
     pods = [*seen.pods, *(template_of(workload) for workload in seen.workloads)]
     running = {
@@ -48,17 +56,19 @@ def accounts_of(scope: Scope, seen: Seen) -> tuple[str, ...]:
     return tuple(sorted(running | (set(scope.accounts) & seen.accounts))[: limits.ACCOUNTS_OF_HOME])
 
 
+def following_accounts(seen: ObservedHome) -> list[str]:
+    """The accounts whose roles at home count: they are copied, or say what rights made by hand should be."""
+    return sorted({account for scope in seen.live if scope.follows_roles for account in accounts_of(scope, seen)})
+
+
 def bound_roles(accounts: Iterable[str], bindings: Iterable[Object], namespace: str) -> dict[str, set[tuple[str, str]]]:
     """(kind, name) of the roles that bindings in its namespace give each account by name (N-6)."""
     found: dict[str, set[tuple[str, str]]] = {account: set() for account in accounts}
     for binding in bindings:
         for subject in binding.get("subjects") or ():
-            if (
-                subject.get("kind") == "ServiceAccount"
-                and subject.get("name") in found
-                and (subject.get("namespace") or namespace) == namespace
-            ):
-                found[subject["name"]].add((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
+            home, account = account_of(subject, namespace) or ("", "")
+            if home == namespace and account in found:
+                found[account].add((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
     return found
 
 
@@ -71,14 +81,15 @@ def chosen(bound: Mapping[str, set[tuple[str, str]]]) -> tuple[dict[str, list[st
     return found
 
 
-def sources(accounts: Iterable[str], seen: Seen) -> dict[str, tuple[Source, ...]]:
-    """The roles of accounts that are copied, by name; a Role and a ClusterRole of one name count as one."""
-    bound = bound_roles(accounts, seen.source_bindings, seen.name)
-    names, _ = chosen(bound)
-    return {account: tuple(_source(name, bound[account], seen) for name in names.get(account, ())) for account in bound}
+def home_roles(seen: ObservedHome) -> HomeRoles:
+    """The roles of the accounts that follow them; a Role and a ClusterRole of one name count as one."""
+    bound = bound_roles(following_accounts(seen), seen.source_bindings, seen.name)
+    names, surplus = chosen(bound)
+    copied = {account: tuple(_source(name, bound[account], seen) for name in names.get(account, ())) for account in bound}
+    return HomeRoles(copied, surplus)
 
 
-def _source(name: str, bound: set[tuple[str, str]], seen: Seen) -> Source:
+def _source(name: str, bound: set[tuple[str, str]], seen: ObservedHome) -> Source:
     rules: list[Object] | None = None
     over = ""
     for kind, roles in ((CLUSTER_ROLE.kind, seen.cluster_roles), (ROLE.kind, seen.source_roles)):

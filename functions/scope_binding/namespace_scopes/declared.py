@@ -80,13 +80,18 @@ class Scope:
         return labels_of(self.live).get(HELM_LABEL) == "true"
 
     @property
+    def follows_roles(self) -> bool:
+        """Whether the roles of its accounts at home count: they are copied, or say what rights made by hand should be."""
+        return self.projection == "own-roles" or self.manual
+
+    @property
     def injected(self) -> bool:
         """Whether it said at the last look that it injects: then there may be something to put back."""
-        return "managedCSVList" in _mapping(self.live.get("status"))
+        return "managedCSVList" in mapping(self.live.get("status"))
 
     def waits_in(self, member: str) -> bool:
         """Whether it said at the last look that a Role in a member could not be written: any binding there may be the reason."""
-        told = _strings(_mapping(self.live.get("status")).get("unprojectedRoles"))
+        told = _strings(mapping(self.live.get("status")).get("unprojectedRoles"))
         return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in told)
 
     @property
@@ -95,7 +100,8 @@ class Scope:
         return self.config_map if is_dns_subdomain(self.config_map) else ""
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
+    """A value as a map; an empty one where it is none."""
     return value if isinstance(value, dict) else {}
 
 
@@ -106,7 +112,7 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 def declared(live: Object, default: Projection, *, home_leaves: bool = False) -> Scope:
     """What a NamespaceScope says; ``default`` is the configured projection."""
-    spec = _mapping(live.get("spec"))
+    spec = mapping(live.get("spec"))
     problems: list[str] = []
     accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
     if len(accounts) > limits.ACCOUNTS_OF_HOME:
@@ -119,7 +125,7 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
         problems.append(
             f"spec.configmapName {config_map!r} cannot name a ConfigMap: use lower-case letters, digits, dashes and dots"
         )
-    labels = {key: value for key, value in _mapping(spec.get("restartLabels")).items() if isinstance(value, str)}
+    labels = {key: value for key, value in mapping(spec.get("restartLabels")).items() if isinstance(value, str)}
     for key, value in sorted(labels.items()):
         if not (is_label_key(key) and is_label_value(value)):
             problems.append(f"spec.restartLabels: no pod can have the label {key}={value}: correct or remove it")
@@ -128,7 +134,7 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
         problems.append(f"annotation {PROJECTION}: {projection!r} is neither managed nor own-roles; {default} is in force")
         projection = default
     injector = spec.get("csvInjector")
-    packages = _mapping(injector).get("managedOperators")
+    packages = mapping(injector).get("managedOperators")
     remarks = [f"spec.{field} is not a known field and has no effect" for field in sorted(set(spec) - _KNOWN)]
     return Scope(
         live=live,
@@ -142,7 +148,7 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
         subset=spec.get("allowSubsetProjection") is True,
         injects=isinstance(injector, dict) and injector.get("enable", True) is True,
         packages=None if packages is None else frozenset(_strings(packages)),
-        licensed=_mapping(spec.get("license")).get("accept") is True,
+        licensed=mapping(spec.get("license")).get("accept") is True,
         problems=tuple(problems),
         remarks=tuple(remarks),
     )

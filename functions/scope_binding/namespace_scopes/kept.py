@@ -6,15 +6,14 @@ returns the part of it that is kept; what was taken from lists and what was read
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
 from scope_binding.consent import FROM_UID
-from scope_binding.namespace_scopes.names import ACCOUNT_LABEL as ACCOUNT
 from scope_binding.namespace_scopes.names import (
+    ACCOUNT_LABEL,
     FROM_LABEL,
     HASH,
     HELM_LABEL,
@@ -25,9 +24,10 @@ from scope_binding.namespace_scopes.names import (
     PROJECTION,
     ownership_labels,
 )
-from scope_binding.namespace_scopes.rules import entries_of, excess
+from scope_binding.namespace_scopes.rules import excess, size_of
 from tenantry.model import limits
 from tenantry.model.difference import owns
+from tenantry.model.digest import digest_of
 from tenantry.model.kinds import NAMESPACE_SCOPE, Object, annotations_of, labels_of
 
 TOO_LARGE = "tooLarge"
@@ -38,7 +38,7 @@ FOREIGN = "foreign"
 """In a kept ConfigMap: that we never wrote it."""
 
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation")
-_LABELS = frozenset({*ownership_labels("", ""), ACCOUNT, LIST_LABEL, HELM_LABEL, FROM_LABEL})
+_LABELS = frozenset({*ownership_labels("", ""), ACCOUNT_LABEL, LIST_LABEL, HELM_LABEL, FROM_LABEL})
 _ANNOTATIONS = frozenset({HASH, PENDING, PROJECTION, FROM_UID})
 
 
@@ -46,10 +46,6 @@ _ANNOTATIONS = frozenset({HASH, PENDING, PROJECTION, FROM_UID})
 def _one(text: str) -> Any:
     """The value of a JSON text, the same object for all who have the same: not to be changed."""
     return json.loads(text)
-
-
-def _shared(value: Any) -> Any:
-    return _one(json.dumps(value))
 
 
 def header(item: Object) -> Object:
@@ -62,12 +58,12 @@ def header(item: Object) -> Object:
         other = next((key for key in labels if key not in _LABELS), None)
         kept["labels"] = {**known, **({other: labels[other]} if other is not None else {})}
     annotations = annotations_of(item)
-    if said := {key: annotations[key] for key in _ANNOTATIONS & annotations.keys()}:
-        kept["annotations"] = said
+    if known := {key: annotations[key] for key in _ANNOTATIONS & annotations.keys()}:
+        kept["annotations"] = known
     if found.get("finalizers"):
         kept["finalizers"] = found["finalizers"]
     if found.get("managedFields"):
-        kept["managedFields"] = [_shared(entry) for entry in found["managedFields"]]
+        kept["managedFields"] = [_one(json.dumps(entry)) for entry in found["managedFields"]]
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": kept}
 
 
@@ -78,7 +74,7 @@ def text(value: Any) -> Any:
     """A value as it is kept: a long text by its digest, which no list of namespaces can look like."""
     if not isinstance(value, str) or len(value) <= limits.TEXT_KEPT:
         return value
-    return f"sha256:{hashlib.sha256(value.encode(errors='surrogatepass')).hexdigest()}"
+    return f"sha256:{digest_of(value).hex()}"
 
 
 def is_written(config_map: Object) -> bool:
@@ -126,14 +122,15 @@ def role(item: Object) -> Object:
     if TOO_LARGE in item:
         return item
     rules = item.get("rules") or []
-    problem = excess(rules)
-    return {**header(item), "rules": [] if problem else rules, **({TOO_LARGE: problem} if problem else {})}
+    if problem := excess(rules):
+        return {**header(item), "rules": [], TOO_LARGE: problem}
+    return {**header(item), "rules": rules}
 
 
 def given_role(item: Object) -> Object:
     """A Role of ours in a member: long rules by their digest, since we know what they should be."""
     rules = item.get("rules") or []
-    if len(rules) <= 1 and entries_of(rules) <= 16:
+    if len(rules) <= 1 and size_of(rules) <= 16:
         return {**header(item), "rules": rules}
     written = json.dumps(rules)
     if len(written) <= limits.TEXT_KEPT:
@@ -148,13 +145,20 @@ def without_digest(role: Object, rules: Iterable[Object]) -> Object:
 
 def rules_digest(rules: Iterable[Object]) -> str:
     """The digest by which long rules are compared."""
-    return hashlib.sha256(json.dumps(list(rules), sort_keys=True).encode()).hexdigest()
+    return digest_of(list(rules)).hex()
 
 
 def given_binding(item: Object) -> Object:
     """A RoleBinding of ours in a member: it names some accounts, so of very many subjects the first are enough."""
     subjects = (item.get("subjects") or [])[: limits.ACCOUNTS_OF_HOME + 1]
     return {**header(item), "roleRef": item.get("roleRef"), **({"subjects": subjects} if subjects else {})}
+
+
+def account_of(subject: Object, namespace: str) -> tuple[str, str] | None:
+    """(namespace, name) of the ServiceAccount that a RoleBinding in this namespace binds; None: it binds something else."""
+    if subject.get("kind") != "ServiceAccount":
+        return None
+    return subject.get("namespace") or namespace, str(subject.get("name"))
 
 
 def consents_of(members: Collection[str]) -> Callable[[Object], Object]:
@@ -165,11 +169,11 @@ def consents_of(members: Collection[str]) -> Callable[[Object], Object]:
     def kept(item: Object) -> Object:
         nonlocal left
         if item["metadata"]["namespace"] not in members:
-            return _nobody(item)
+            return _identity(item)
         made = role(item)
         written = json.dumps(made["rules"], sort_keys=True)
         if written not in known:
-            if (entries := entries_of(made["rules"])) > left:
+            if (entries := size_of(made["rules"])) > left:
                 return {**made, "rules": [], TOO_LARGE: _together("the consents of all members")}
             left -= entries
             known[written] = made["rules"]
@@ -184,12 +188,8 @@ def consent_binding(members: Collection[str], agreed: Collection[tuple[str, str]
     def kept(item: Object) -> Object:
         member = item["metadata"]["namespace"]
         if member not in members:
-            return _nobody(item)
-        subjects = [
-            subject
-            for subject in item.get("subjects") or ()
-            if (subject.get("namespace") or member, subject.get("name")) in agreed
-        ]
+            return _identity(item)
+        subjects = [subject for subject in item.get("subjects") or () if account_of(subject, member) in agreed]
         return {**header(item), "roleRef": item.get("roleRef"), "subjects": subjects}
 
     return kept
@@ -202,9 +202,9 @@ def sources_of(names: Collection[str]) -> Callable[[Object], Object]:
     def kept(item: Object) -> Object:
         name = item["metadata"]["name"]
         if name not in names:
-            return _nobody(item)
+            return _identity(item)
         made = role(item)
-        entries[name] = entries_of(made["rules"])
+        entries[name] = size_of(made["rules"])
         if sum(entries.values()) <= limits.HOME_ENTRIES:
             return made
         entries[name] = 0
@@ -220,23 +220,18 @@ def _together(what: str) -> str:
     )
 
 
-def _nobody(item: Object) -> Object:
+def _identity(item: Object) -> Object:
     metadata = item["metadata"]
     return {"metadata": {"name": metadata["name"], "namespace": metadata["namespace"]}}
 
 
 def bound_to(accounts: Collection[str], namespace: str) -> Callable[[Object], Object]:
     """What is kept of RoleBindings at home: which of these accounts they name, and the role."""
+    wanted = {(namespace, account) for account in accounts}
 
     def kept(item: Object) -> Object:
-        subjects = [
-            subject
-            for subject in item.get("subjects") or ()
-            if subject.get("kind") == "ServiceAccount"
-            and subject.get("name") in accounts
-            and (subject.get("namespace") or namespace) == namespace
-        ]
-        return {**_nobody(item), "roleRef": item["roleRef"], "subjects": [_shared(subject) for subject in subjects]}
+        subjects = [subject for subject in item.get("subjects") or () if account_of(subject, namespace) in wanted]
+        return {**_identity(item), "roleRef": item["roleRef"], "subjects": [_one(json.dumps(subject)) for subject in subjects]}
 
     return kept
 
@@ -247,19 +242,14 @@ def naming(roles: Collection[str]) -> Callable[[Object], Object]:
     def kept(item: Object) -> Object:
         reference = item["roleRef"]
         named = reference["kind"] == "Role" and reference["name"] in roles
-        return {**_nobody(item), "roleRef": reference if named else {"kind": "", "name": ""}}
+        return {**_identity(item), "roleRef": reference if named else {"kind": "", "name": ""}}
 
     return kept
 
 
-# -- NamespaceScopes and namespaces ------------------------------------------------------------------------------------
+# -- NamespaceScopes ----------------------------------------------------------------------------------------------------
 
 
 def namespace_scope(item: Object) -> Object:
     """A NamespaceScope with its spec and status."""
     return {**header(item), **{part: item[part] for part in ("spec", "status") if part in item}}
-
-
-def namespace(item: Object) -> Object:
-    """That a namespace is there, and whether it is on its way out."""
-    return {**header(item), **({"status": {"phase": item["status"].get("phase")}} if "status" in item else {})}

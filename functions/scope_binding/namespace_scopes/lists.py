@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
+from functools import partial
 
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.config_map import sharing
 from scope_binding.namespace_scopes.names import LIST_LABEL, PENDING
-from scope_binding.namespace_scopes.seen import Seen
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model.kinds import CONFIG_MAP, Object, annotations_of
@@ -17,7 +18,7 @@ LARGE_AT_ONCE = 4
 """ConfigMaps that one run reads at a time: each may have a megabyte of others' data."""
 
 
-async def observe_config_maps(seen: Seen, reader: Reader) -> Mapping[str, Object]:
+async def observe_config_maps(seen: ObservedHome, reader: Reader) -> Mapping[str, Object]:
     """Those with our label, and those that the NamespaceScopes name.
 
     A run reads the metadata of the labelled ones, and one by one those that a NamespaceScope names or that we wrote: what others
@@ -39,7 +40,7 @@ async def observe_config_maps(seen: Seen, reader: Reader) -> Mapping[str, Object
         if live is not None:
             found[name] = live
     for name in named:
-        reader.depends_on(_pending_of(name, seen.name), _pending(found.get(name)))
+        reader.depends_on(partial(_pending, name, seen.name), annotations_of(found.get(name)).get(PENDING))
     return found
 
 
@@ -49,13 +50,6 @@ async def _read_one(name: str, namespace: str, reader: Reader, gate: asyncio.Sem
         return None if live is None else kept.named_config_map(live)
 
 
-def _pending_of(name: str, namespace: str) -> Callable[[Reader], Awaitable[Hashable]]:
-    async def pending(fresh: Reader) -> Hashable:
-        return _pending(await fresh.fetch(CONFIG_MAP, name, namespace))
-
-    return pending
-
-
-def _pending(config_map: Object | None) -> Hashable:
-    """A restart that our own write has begun has to be carried out in the same run."""
-    return annotations_of(config_map).get(PENDING)
+async def _pending(name: str, namespace: str, fresh: Reader) -> Hashable:
+    """Whether a restart is pending: one that our own write has begun has to be carried out in the same run."""
+    return annotations_of(await fresh.fetch(CONFIG_MAP, name, namespace)).get(PENDING)

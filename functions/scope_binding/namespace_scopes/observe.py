@@ -7,7 +7,7 @@ of requests does not grow with the number of members.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,18 +16,18 @@ from typing import TypeVar
 
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept
-from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, sources
+from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, following_accounts, home_roles
 from scope_binding.namespace_scopes.declared import declared
+from scope_binding.namespace_scopes.grants import Place
 from scope_binding.namespace_scopes.lists import observe_config_maps
 from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
-from scope_binding.namespace_scopes.others import growing, is_held, naming
-from scope_binding.namespace_scopes.others import kept as what_is_kept
-from scope_binding.namespace_scopes.projection import Observed, Projection, agreed_accounts, copying_accounts, projected
+from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, naming
+from scope_binding.namespace_scopes.projection import agreed_accounts, projected
 from scope_binding.namespace_scopes.register import Registers
 from scope_binding.namespace_scopes.rights import foreign
-from scope_binding.namespace_scopes.rules import entries_of, single_rights
-from scope_binding.namespace_scopes.seen import Place, Seen
-from scope_binding.namespace_scopes.status import untold
+from scope_binding.namespace_scopes.rules import single_rights, size_of
+from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.namespace_scopes.status import unreported
 from tenantry.api import Keep
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
@@ -70,29 +70,29 @@ async def observe(
     reader: Reader,
     before: Mapping[Place, tuple[Object, ...]] | None = None,
     registers: Registers | None = None,
-) -> Observed:
+) -> ObservedHome:
     """Read all that the plan for a namespace needs.
 
-    ``before`` holds the rules that Roles had before the last run filled them: whether somebody got into them is looked up.
+    ``before`` holds the rules that Roles had before the last run filled them: whether others were bound to them by then is read.
     """
     registers = registers or Registers(settings.projection)
     register, home = await asyncio.gather(registers.read(reader), reader.get(NAMESPACE, name))
     home_leaves = home is None or is_terminating(home)
     own = register.served(name)
     scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)
-    surplus = () if home_leaves else tuple(untold(register.surplus(name), name))[: limits.SCOPES_TOLD_AT_ONCE]
-    seen = Seen(
+    surplus = () if home_leaves else tuple(unreported(register.surplus(name), name))[: limits.SCOPES_TOLD_AT_ONCE]
+    seen = ObservedHome(
         name, scopes, home=home, clashes=register.clashes(name), overdue=_overdue(own, datetime.now(UTC)), surplus=surplus
     )
     seen = await _around(seen, reader)
     if not seen.live:
-        return Observed(seen, Projection())
+        return seen
     seen = await _inside(seen, settings, reader)
     seen = await _whole_copies(seen, reader)
-    made = await _worked_out(partial(projected, seen, settings), seen)
-    seen = await _taken_places(seen, made, reader)
-    seen = await _with_rules(seen, made, reader)
-    return Observed(await _bound_by_others(seen, made, before or {}, reader), made)
+    seen = replace(seen, projected=await _worked_out(partial(projected, seen, settings), seen))
+    seen = await _taken_places(seen, reader)
+    seen = await _with_rules(seen, reader)
+    return await _bound_by_others(seen, before or {}, reader)
 
 
 _WORKING = asyncio.Semaphore(1)
@@ -101,10 +101,10 @@ LIGHT = 2000
 """So many entries of rules are compared in some milliseconds."""
 
 
-async def _worked_out(work: Callable[[], Result], seen: Seen) -> Result:
+async def _worked_out(work: Callable[[], Result], seen: ObservedHome) -> Result:
     """The result of comparing rules: at once when there are few, else while others are served."""
     roles = [*(role for role, _ in seen.consents.values()), *seen.source_roles.values(), *seen.cluster_roles.values()]
-    if sum(entries_of(role.get("rules") or ()) for role in roles if role is not None) <= LIGHT:
+    if sum(size_of(role.get("rules") or ()) for role in roles if role is not None) <= LIGHT:
         return work()
     async with _WORKING:
         return await asyncio.to_thread(work)
@@ -115,17 +115,15 @@ def _overdue(own: Iterable[Object], now: datetime) -> frozenset[str]:
     return frozenset(name for name, stamp in stamps.items() if stamp and now - datetime.fromisoformat(stamp) > PATIENCE)
 
 
-async def _around(seen: Seen, reader: Reader) -> Seen:
-    """What may be left of NamespaceScopes that are gone, and what the living ones name."""
+async def _around(seen: ObservedHome, reader: Reader) -> ObservedHome:
+    """What may be left of NamespaceScopes that are deleted, and what the others name."""
     ours = {FROM_LABEL: seen.name}
-    injected = not seen.live or any(scope.injects or scope.injected for scope in seen.scopes)
-    roles, bindings, config_maps, namespaces, csvs, webhooks = await asyncio.gather(
+    roles, bindings, config_maps, namespaces, (csvs, webhooks) = await asyncio.gather(
         reader.list(ROLE, labels=ours, keep=kept.given_role),
         reader.list(ROLE_BINDING, labels=ours, keep=kept.given_binding),
         observe_config_maps(seen, reader),
         _namespaces(seen, reader),
-        _csvs(seen.name, reader) if injected else _none(),
-        _webhooks(seen.name, reader) if injected else _none(),
+        _injected(seen, reader),
     )
     return replace(
         seen,
@@ -138,40 +136,41 @@ async def _around(seen: Seen, reader: Reader) -> Seen:
     )
 
 
-async def _none() -> tuple[Object, ...]:
-    return ()
-
-
 def _by_place(objects: Iterable[Object]) -> dict[Place, Object]:
     return {(found["metadata"]["namespace"], found["metadata"]["name"]): found for found in objects}
 
 
-async def _namespaces(seen: Seen, reader: Reader) -> Mapping[str, Object | None]:
+async def _namespaces(seen: ObservedHome, reader: Reader) -> Mapping[str, Object | None]:
     names = sorted({name for scope in seen.live for name in scope.members if is_dns_label(name)} - {seen.name})
     if len(names) <= LIST_ABOVE:
         found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names))
         return dict(zip(names, found, strict=True))
     wanted = set(names)
-    every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept.namespace)}
+    every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept.header)}
     return {name: every.get(name) for name in wanted}
 
 
-async def _csvs(name: str, reader: Reader) -> tuple[Object, ...]:
+async def _injected(seen: ObservedHome, reader: Reader) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
+    """ClusterServiceVersions and webhook configurations, where something is injected or may have been."""
+    if seen.live and not any(scope.injects or scope.injected for scope in seen.scopes):
+        return (), ()
+    labels = {OLM_OWNER_NAMESPACE: seen.name}
+    csvs, *webhooks = await asyncio.gather(
+        _csvs(seen.name, reader), *(reader.list(kind, labels=labels) for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS))
+    )
+    return tuple(csvs), tuple(found for each in webhooks for found in each)
+
+
+async def _csvs(name: str, reader: Reader) -> list[Object]:
     try:
-        return tuple(await reader.list(CLUSTER_SERVICE_VERSION, name))
+        return await reader.list(CLUSTER_SERVICE_VERSION, name)
     except KindNotServed:
         if await reader.serves(CLUSTER_SERVICE_VERSION):
             raise
-        return ()
+        return []
 
 
-async def _webhooks(name: str, reader: Reader) -> tuple[Object, ...]:
-    labels = {OLM_OWNER_NAMESPACE: name}
-    lists = await asyncio.gather(*(reader.list(kind, labels=labels) for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)))
-    return tuple(found for each in lists for found in each)
-
-
-async def _inside(seen: Seen, settings: NamespaceScopeSettings, reader: Reader) -> Seen:
+async def _inside(seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader) -> ObservedHome:
     """What is in the namespace itself, and the consents of the members."""
     lists = (reader.list(kind, seen.name) for kind in (POD, DEPLOYMENT, STATEFUL_SET, DAEMON_SET))
     accounts = sorted({account for scope in seen.live for account in scope.accounts})
@@ -188,18 +187,17 @@ async def _inside(seen: Seen, settings: NamespaceScopeSettings, reader: Reader) 
         accounts=frozenset(name for name, live in zip(accounts, existing, strict=True) if live is not None),
         consents=consents,
     )
-    reading = [scope for scope in seen.live if scope.projection == "own-roles" or scope.manual]
-    seen = await _sources(seen, reader) if reading else seen
+    if any(scope.follows_roles for scope in seen.live):
+        seen = await _sources(seen, reader)
     return replace(seen, denied=await _denied(seen, reader))
 
 
 async def _consents(
-    seen: Seen, settings: NamespaceScopeSettings, reader: Reader
+    seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader
 ) -> Mapping[str, tuple[Object | None, Object | None]]:
-    members = {member for scope in seen.live if not scope.manual for member in seen.validated(scope)} - {seen.name}
+    members = {member for scope in seen.live if not scope.manual for member in seen.served(scope)}
     if not members:
         return {}
-
     agreed = agreed_accounts(seen.name, settings)
 
     async def read(fresh: Reader) -> dict[str, tuple[Object | None, Object | None]]:
@@ -211,23 +209,19 @@ async def _consents(
         return {member: (roles.get(member), bindings.get(member)) for member in members}
 
     async def versions(fresh: Reader) -> Hashable:
-        now, home = await asyncio.gather(read(fresh), fresh.get(NAMESPACE, seen.name))
-        return _versions(now), _uid(home)
+        return _versions(*await asyncio.gather(read(fresh), fresh.get(NAMESPACE, seen.name)))
 
     found = await read(reader)
     # A consent that was withdrawn meanwhile gives nothing, nor does one to a namespace that another has replaced meanwhile.
-    reader.depends_on(versions, (_versions(found), _uid(seen.home)))
+    reader.depends_on(versions, _versions(found, seen.home))
     return found
 
 
-def _uid(obj: Object | None) -> str:
-    return str(obj["metadata"].get("uid")) if obj is not None else ""
-
-
-def _versions(consents: Mapping[str, tuple[Object | None, Object | None]]) -> Hashable:
-    return frozenset(
+def _versions(consents: Mapping[str, tuple[Object | None, Object | None]], home: Object | None) -> Hashable:
+    versions = frozenset(
         (member, tuple(found and found["metadata"]["resourceVersion"] for found in pair)) for member, pair in consents.items()
     )
+    return versions, home and home["metadata"].get("uid")
 
 
 async def _named(kind: Kind, name: str, reader: Reader, keep: Keep) -> dict[str, Object]:
@@ -235,15 +229,14 @@ async def _named(kind: Kind, name: str, reader: Reader, keep: Keep) -> dict[str,
     return {found["metadata"]["namespace"]: found for found in await reader.list(kind, name=name, keep=keep)}
 
 
-async def _sources(seen: Seen, reader: Reader) -> Seen:
+async def _sources(seen: ObservedHome, reader: Reader) -> ObservedHome:
     """The roles that the accounts have at home."""
-    accounts = copying_accounts(seen)
+    accounts = following_accounts(seen)
     bindings = await reader.list(ROLE_BINDING, seen.name, keep=kept.bound_to(frozenset(accounts), seen.name))
     bindings = [binding for binding in bindings if binding.get("subjects")]
     bound = bound_roles(accounts, bindings, seen.name)
     names = {name for each in chosen(bound)[0].values() for name in each}
-    references = {reference for each in bound.values() for reference in each}
-    wanted = sorted(name for kind, name in references if kind == CLUSTER_ROLE.kind and name in names)
+    wanted = sorted({name for each in bound.values() for kind, name in each if kind == CLUSTER_ROLE.kind and name in names})
     roles, found = await asyncio.gather(
         reader.list(ROLE, seen.name, keep=kept.sources_of(frozenset(names))),
         asyncio.gather(*(reader.get(CLUSTER_ROLE, name) for name in wanted)),
@@ -256,62 +249,60 @@ async def _sources(seen: Seen, reader: Reader) -> Seen:
     )
 
 
-async def _whole_copies(seen: Seen, reader: Reader) -> Seen:
+async def _whole_copies(seen: ObservedHome, reader: Reader) -> ObservedHome:
     """The copies in members of roles that are over a limit, with their rules: they stay as they are."""
     if not seen.source_bindings:
         return seen
-    accounts = copying_accounts(seen)
-    found, surplus = sources(accounts, seen), chosen(bound_roles(accounts, seen.source_bindings, seen.name))[1]
-    names = {own_role_name(each.name, account, seen.name) for account in accounts for each in found[account] if each.excess}
-    names |= {own_role_name(name, account, seen.name) for account in accounts for name in surplus.get(account, ())}
+    roles = home_roles(seen)
+    over = {(source.name, account) for account, each in roles.copied.items() for source in each if source.excess}
+    over |= {(name, account) for account, surplus in roles.surplus.items() for name in surplus}
+    names = {own_role_name(name, account, seen.name) for name, account in over}
     return await _read_again([place for place in seen.roles if place[1] in names], seen, reader)
 
 
-async def _read_again(places: Iterable[Place], seen: Seen, reader: Reader) -> Seen:
+async def _read_again(places: Iterable[Place], seen: ObservedHome, reader: Reader) -> ObservedHome:
     """Roles of which only a digest is kept, with their rules: some, read live, and the others without any.
 
     A sweep needs none: one that has another digest is due.
     """
-    unknown = sorted(place for place in places if kept.DIGEST in seen.roles[place])
     roles = dict(seen.roles)
-    for number, (member, name) in enumerate(unknown):
-        live = None
+    for number, place in enumerate(sorted(place for place in places if kept.DIGEST in roles[place])):
+        live, (member, name) = None, place
         if number < limits.ROLES_READ and not isinstance(reader, Snapshot):
             live = await reader.fetch(ROLE, name, member)
-        same = live is not None and live["metadata"]["uid"] == roles[member, name]["metadata"]["uid"]
-        roles[member, name] = kept.role(live) if live is not None and same else kept.without_digest(roles[member, name], ())
+        same = live is not None and live["metadata"]["uid"] == roles[place]["metadata"]["uid"]
+        roles[place] = kept.role(live) if live is not None and same else kept.without_digest(roles[place], ())
     return replace(seen, roles=roles)
 
 
-async def _with_rules(seen: Seen, made: Projection, reader: Reader) -> Seen:
+async def _with_rules(seen: ObservedHome, reader: Reader) -> ObservedHome:
     """Roles of ours with their rules where these are what they should be; the others are read again."""
     digests: dict[int, str] = {}
     roles = dict(seen.roles)
-    for place, grant in made.grants.items():
-        live = roles.get(place)
-        if live is not None and kept.DIGEST in live:
-            wanted = grant.given
+    grants = seen.projected.grants
+    for place in grants.keys() & roles.keys():
+        live, wanted = roles[place], grants[place].given
+        if kept.DIGEST in live:
             if id(wanted) not in digests:
                 digests[id(wanted)] = kept.rules_digest(wanted.rules)
             if digests[id(wanted)] == live[kept.DIGEST]:
                 roles[place] = kept.without_digest(live, wanted.rules)
-    return await _read_again(made.grants.keys() & roles.keys(), replace(seen, roles=roles), reader)
+    return await _read_again(grants.keys() & roles.keys(), replace(seen, roles=roles), reader)
 
 
-async def _denied(seen: Seen, reader: Reader) -> Mapping[Place, tuple[str, ...]]:
+async def _denied(seen: ObservedHome, reader: Reader) -> Mapping[Place, tuple[str, ...]]:
     """What accounts may not do in members whose rights are made by hand, of what they may do at home (N-17).
 
     At most `limits.ACCESS_REVIEWS` questions are asked, in a fixed order.
     """
     manual = [scope for scope in seen.live if scope.manual]
-    found_sources = sources(copying_accounts(seen), seen) if manual else {}
+    roles = home_roles(seen).copied if manual else {}
     every = (
         (member, account, right)
         for scope in manual
-        for member in seen.validated(scope)
-        if member != seen.name
+        for member in seen.served(scope)
         for account in accounts_of(scope, seen)
-        for source in found_sources.get(account, ())
+        for source in roles.get(account, ())
         for right in single_rights(source.rules or ())
     )
     asked = list(islice(every, limits.ACCESS_REVIEWS))
@@ -326,56 +317,51 @@ async def _denied(seen: Seen, reader: Reader) -> Mapping[Place, tuple[str, ...]]
     return found
 
 
-async def _taken_places(seen: Seen, made: Projection, reader: Reader) -> Seen:
+async def _taken_places(seen: ObservedHome, reader: Reader) -> ObservedHome:
     """What stands without our label where something of ours should be: lost its label, or is somebody else's."""
-    grants = made.grants
-    roles = sorted({name for member, name in grants if (member, name) not in seen.roles})
-    bound = {place for place, grant in grants.items() if grant.accounts}
-    bindings = sorted({name for member, name in bound if (member, name) not in seen.bindings})
     gate = asyncio.Semaphore(LISTS_AT_ONCE)
 
-    async def named(kind: Kind, name: str, keep: Keep) -> dict[str, Object]:
+    async def named(kind: Kind, name: str, keep: Keep) -> list[Object]:
         async with gate:
-            return await _named(kind, name, reader, keep)
+            return await reader.list(kind, name=name, keep=keep)
 
-    found_roles, found_bindings = await asyncio.gather(
-        asyncio.gather(*(named(ROLE, name, kept.role) for name in roles)),
-        asyncio.gather(*(named(ROLE_BINDING, name, kept.given_binding) for name in bindings)),
+    async def completed(kind: Kind, wanted: Set[Place], labelled: Mapping[Place, Object], keep: Keep) -> dict[Place, Object]:
+        names = sorted({name for _, name in wanted - labelled.keys()})
+        lists = await asyncio.gather(*(named(kind, name, keep) for name in names))
+        found = _by_place(obj for each in lists for obj in each)
+        return {**{place: found[place] for place in wanted & found.keys()}, **labelled}
+
+    grants = seen.projected.grants
+    bound = {place for place, grant in grants.items() if grant.accounts}
+    roles, bindings = await asyncio.gather(
+        completed(ROLE, grants.keys(), seen.roles, kept.role),
+        completed(ROLE_BINDING, bound, seen.bindings, kept.given_binding),
     )
-    return replace(
-        seen,
-        roles={**_wanted_only(zip(roles, found_roles, strict=True), grants.keys()), **seen.roles},
-        bindings={**_wanted_only(zip(bindings, found_bindings, strict=True), bound), **seen.bindings},
-    )
+    return replace(seen, roles=roles, bindings=bindings)
 
 
-def _wanted_only(found: Iterable[tuple[str, Mapping[str, Object]]], wanted: Iterable[Place]) -> dict[Place, Object]:
-    places = set(wanted)
-    return {(member, name): obj for name, objects in found for member, obj in objects.items() if (member, name) in places}
-
-
-async def _bound_by_others(seen: Seen, made: Projection, before: Mapping[Place, tuple[Object, ...]], reader: Reader) -> Seen:
+async def _bound_by_others(seen: ObservedHome, before: Mapping[Place, tuple[Object, ...]], reader: Reader) -> ObservedHome:
     """Who else is bound to Roles that are to get more, or that just got more (a-38)."""
-    taken = foreign(seen, made)
-    grants = {place: grant for place, grant in made.grants.items() if place not in taken}
+    taken = foreign(seen)
+    grants = {place: grant for place, grant in seen.projected.grants.items() if place not in taken}
     grows = await _worked_out(partial(growing, grants, seen.roles), seen)
-    looked = {place: grants[place] for place in grows | (before.keys() & grants.keys())}
-    members = sorted({member for member, _ in looked})
-    named = kept.naming(frozenset(name for _, name in looked))
+    asked = {place: grants[place] for place in grows | (before.keys() & grants.keys())}
+    members = sorted({member for member, _ in asked})
+    named = kept.naming(frozenset(name for _, name in asked))
 
     async def read(fresh: Reader) -> dict[Place, tuple[str, ...]]:
         lists = await asyncio.gather(*(fresh.list(ROLE_BINDING, member, keep=named) for member in members))
         bindings = dict(zip(members, lists, strict=True))
-        found = {place: naming(bindings[place[0]], grant) for place, grant in looked.items()}
+        found = {place: naming(bindings[place[0]], grant) for place, grant in asked.items()}
         return {place: names for place, names in found.items() if names}
 
     async def names(fresh: Reader) -> Hashable:
         return frozenset((await read(fresh)).items())
 
     others = await read(reader)
-    if others:  # events of these are led here by what is told, so an end before that is told is looked for
+    if others:  # events of these lead here by the status, so an end of one before the status is written is looked for
         reader.depends_on(names, frozenset(others.items()))
     lost = {place: rules for place, rules in before.items() if place in others or place in taken}
     seen = replace(seen, growing=grows, others=others, before=lost)
-    held = [grant for place, grant in made.grants.items() if place in taken or is_held(place, seen)]
-    return replace(seen, kept=await _worked_out(lambda: {grant.place: what_is_kept(grant, seen) for grant in held}, seen))
+    held = [grant for place, grant in seen.projected.grants.items() if place in taken or is_held(place, seen)]
+    return replace(seen, kept=await _worked_out(lambda: {grant.place: kept_rules(grant, seen) for grant in held}, seen))

@@ -4,8 +4,8 @@ Whoever may write RoleBindings may bind an empty Role: Kubernetes asks him for t
 never again.  So a Role that others are bound to is not filled.  What it has it keeps, as far as it is wanted: who bound it then
 had all of that himself, or may bind whatever he likes.
 
-Between our look and the filling somebody may be quicker.  So after a filling it is looked again, and what went in too early
-is taken out.
+Somebody may bind a Role between the reads of a run and its writes.  So the run after a filling reads the RoleBindings again,
+and takes out what went in too early.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from scope_binding.namespace_scopes.projection import Grant
+from scope_binding.namespace_scopes.grants import Grant, Place
 from scope_binding.namespace_scopes.rules import TooMuch, lacking, parse, within
-from scope_binding.namespace_scopes.seen import Place, Seen
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.model.kinds import ROLE, Object
 
 Rules = tuple[Object, ...]
@@ -35,7 +35,7 @@ def growing(grants: Mapping[Place, Grant], roles: Mapping[Place, Object]) -> fro
             try:
                 known[asked] = bool(lacking(wanted, there))
             except TooMuch:
-                known[asked] = True  # nobody knows: look who else is bound to it
+                known[asked] = True  # unknown: so it is read who else is bound to it
         return known[asked]
 
     return frozenset(place for place, grant in grants.items() if grows(grant))
@@ -58,17 +58,18 @@ def naming(bindings: Iterable[Object], grant: Grant) -> tuple[str, ...]:
     )
 
 
-def strangers(grant: Grant, seen: Seen) -> list[Object]:
+def strangers(grant: Grant, seen: ObservedHome) -> list[Object]:
     """Who is in the RoleBinding of a grant and should not be."""
     live = seen.bindings.get(grant.place) or {}
     return [subject for subject in live.get("subjects") or () if subject not in grant.subjects()]
 
 
-def filled(grants: Mapping[Place, Grant], seen: Seen, remembered: Mapping[Place, Rules]) -> dict[Place, Rules]:
+def filled(seen: ObservedHome, remembered: Mapping[Place, Rules]) -> dict[Place, Rules]:
     """What Roles that a run fills had before it; and what those had that somebody got into, until he is out of them.
 
-    Who is in our own binding is taken out of it, and may have bound the Role once more meanwhile: so it is looked again.
+    Who is in our own binding is taken out of it, and may have bound the Role once more meanwhile: so it stays remembered.
     """
+    grants = seen.projected.grants
     still = {
         place: rules
         for place, rules in remembered.items()
@@ -77,12 +78,12 @@ def filled(grants: Mapping[Place, Grant], seen: Seen, remembered: Mapping[Place,
     return {place: rules_of(seen.roles.get(place)) for place in seen.growing - seen.others.keys()} | still
 
 
-def is_held(place: Place, seen: Seen) -> bool:
+def is_held(place: Place, seen: ObservedHome) -> bool:
     """Whether what is there may only become less."""
     return place in seen.others or place in seen.before
 
 
-def kept(grant: Grant, seen: Seen) -> list[Object]:
+def kept_rules(grant: Grant, seen: ObservedHome) -> list[Object]:
     """What a held Role keeps: what it has as far as it is wanted, and no more than before somebody got into it.
 
     Nothing, where that would take too much work to find out.
@@ -90,11 +91,10 @@ def kept(grant: Grant, seen: Seen) -> list[Object]:
     if grant.place in seen.kept:
         return seen.kept[grant.place]
     try:
-        there = within(
-            parse(rules_of(seen.roles.get(grant.place)), granting=True),
-            parse(grant.given.rules, granting=True),
-        )
-        before = seen.before.get(grant.place)
-        return there if before is None else within(parse(there, granting=True), parse(before, granting=True))
+        left = list(rules_of(seen.roles.get(grant.place)))
+        for bound in (grant.given.rules, seen.before.get(grant.place)):
+            if bound is not None:
+                left = within(parse(left, granting=True), parse(bound, granting=True))
+        return left
     except TooMuch:
         return []

@@ -7,96 +7,20 @@ there is none, nothing is given.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Sequence
 
 from scope_binding.consent import AGENT, NOBODY, consent_name, is_given_to
-from scope_binding.namespace_scopes.accounts import Source, accounts_of, bound_roles, chosen, sources
+from scope_binding.namespace_scopes.accounts import Source, accounts_of, home_roles
 from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.kept import TOO_LARGE
-from scope_binding.namespace_scopes.names import (
-    ACCOUNT_LABEL,
-    FUNCTION,
-    label_value,
-    managed_role_name,
-    own_role_name,
-    ownership_labels,
-    runtime_role_name,
-)
-from scope_binding.namespace_scopes.rules import Answers, Given, Known
-from scope_binding.namespace_scopes.seen import Place, Seen
+from scope_binding.namespace_scopes.grants import Grant, ProjectedRights
+from scope_binding.namespace_scopes.kept import TOO_LARGE, account_of
+from scope_binding.namespace_scopes.names import FUNCTION, managed_role_name, own_role_name, runtime_role_name
+from scope_binding.namespace_scopes.rules import Answers, Given, ParsedRules
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
-from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
+from tenantry.model.kinds import ROLE, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
-
-Flavour = Literal["managed", "own", "runtime"]
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A Role that is wanted in a member, and the accounts that are bound to it; none: no binding."""
-
-    member: str
-    name: str
-    flavour: Flavour
-    given: Given
-    accounts: tuple[str, ...]
-    labels: dict[str, str]
-    scope: Scope
-    from_namespace: str
-    source: str = ""
-
-    @property
-    def place(self) -> Place:
-        """Member and name."""
-        return self.member, self.name
-
-    def role(self) -> Object:
-        """The Role."""
-        metadata = {"name": self.name, "namespace": self.member, "labels": self.labels}
-        return {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": metadata, "rules": list(self.given.rules)}
-
-    def binding(self) -> Object:
-        """The RoleBinding."""
-        metadata = {"name": self.name, "namespace": self.member, "labels": self.labels}
-        return {
-            "apiVersion": ROLE_BINDING.api_version,
-            "kind": ROLE_BINDING.kind,
-            "metadata": metadata,
-            "roleRef": {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": self.name},
-            "subjects": self.subjects(),
-        }
-
-    def subjects(self) -> list[Object]:
-        """Who is bound to the Role."""
-        return [{"kind": "ServiceAccount", "name": account, "namespace": self.from_namespace} for account in self.accounts]
-
-
-@dataclass(slots=True)
-class Projection:
-    """All grants by place, and by NamespaceScope what could not be given."""
-
-    grants: dict[Place, Grant] = field(default_factory=dict)
-    unauthorized: dict[str, list[str]] = field(default_factory=dict)
-    """Members without consent."""
-    outdated: dict[str, list[str]] = field(default_factory=dict)
-    """Members whose consent is not for this from namespace, but for an earlier one of its name."""
-    unprojected: dict[str, set[str]] = field(default_factory=dict)
-    """What ``status.unprojectedRoles`` says."""
-    untouched: set[str] = field(default_factory=set)
-    """Members whose consent is over a limit: nothing is given there, and what is there stays as it is."""
-    unsummed: set[Place] = field(default_factory=set)
-    """Where the sum of what was given would be over a limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What one run sees, and what follows from it for rights in members."""
-
-    seen: Seen
-    made: Projection
 
 
 def agreed_accounts(home: str, settings: NamespaceScopeSettings) -> frozenset[tuple[str, str]]:
@@ -104,201 +28,143 @@ def agreed_accounts(home: str, settings: NamespaceScopeSettings) -> frozenset[tu
     return frozenset({NOBODY, (home, AGENT), (SYSTEM_NAMESPACE, FUNCTION), *settings.agreed_accounts})
 
 
-def consented(seen: Seen, member: str, settings: NamespaceScopeSettings) -> tuple[Object, ...] | None:
-    """The rules that a member consents to; None without consent (N-10).
-
-    A consent is a Role and a RoleBinding of its name to an agreed account, both live.  Whether it is for this from namespace
-    is another question: `is_outdated`.
-    """
-    role, binding = seen.consents.get(member, (None, None))
-    if role is None or binding is None:
-        return None
-    name = consent_name(seen.name)
-    reference = binding.get("roleRef") or {}
-    if (reference.get("kind"), reference.get("name")) != (ROLE.kind, name):
-        return None
-    agreed = agreed_accounts(seen.name, settings)
-    bound = {
-        (subject.get("namespace") or member, subject.get("name"))
-        for subject in binding.get("subjects") or ()
-        if subject.get("kind") == "ServiceAccount"
-    }
-    return tuple(role.get("rules") or ()) if bound & agreed else None
-
-
-def consent_excess(seen: Seen, member: str) -> str:
-    """The limit that the Role of a member's consent is over."""
-    role, _ = seen.consents.get(member, (None, None))
-    return str((role or {}).get(TOO_LARGE, ""))
-
-
-def is_outdated(seen: Seen, member: str) -> bool:
-    """Whether a member's consent was given to an earlier namespace of the from namespace's name (a-37)."""
-    _, binding = seen.consents.get(member, (None, None))
-    return binding is not None and (seen.home is None or not is_given_to(binding, seen.home))
-
-
-def projected(seen: Seen, settings: NamespaceScopeSettings) -> Projection:
+def projected(seen: ObservedHome, settings: NamespaceScopeSettings) -> ProjectedRights:
     """Every grant that the NamespaceScopes of a namespace want, the oldest's first."""
-    made, answers = Projection(), Answers()
-    owned = _owned(seen, answers)
+    projection = _Projection(seen, settings)
     for scope in seen.live:
+        projection.add(scope)
+    projection.add_totals()
+    return projection.made
+
+
+class _Projection:
+    """The rights that are wanted, as they are collected."""
+
+    def __init__(self, seen: ObservedHome, settings: NamespaceScopeSettings) -> None:
+        self.made = ProjectedRights()
+        self._seen = seen
+        self._agreed = agreed_accounts(seen.name, settings)
+        self._answers = Answers()
+        self._roles = home_roles(seen)
+        self._parsed = {
+            (account, source.name): self._answers.parsed(source.rules or ())
+            for account, sources in self._roles.copied.items()
+            for source in sources
+        }
+
+    def add(self, scope: Scope) -> None:
+        """What one NamespaceScope wants in its members."""
+        seen, made = self._seen, self.made
         notes = made.unprojected.setdefault(scope.uid, set())
-        if scope.projection == "own-roles" or scope.manual:
-            notes |= _over(scope, seen, owned)
-        if scope.manual:
-            continue
         accounts = accounts_of(scope, seen)
-        for member in seen.validated(scope):
-            if member == seen.name:
-                continue
-            consent = consented(seen, member, settings)
-            outdated = consent is not None and is_outdated(seen, member)
-            if consent is None or outdated:
-                (made.outdated if outdated else made.unauthorized).setdefault(scope.uid, []).append(member)
+        if scope.follows_roles:
+            notes |= self._over_limits(accounts)
+        if scope.manual:
+            return
+        for member in seen.served(scope):
+            role, binding = seen.consents.get(member, (None, None))
+            if role is None or binding is None or not self._is_consent(binding, member):
+                made.unauthorized.setdefault(scope.uid, []).append(member)
                 notes.add(f"{member}: not authorized")
-            elif over := consent_excess(seen, member):
+            elif seen.home is None or not is_given_to(binding, seen.home):
+                made.outdated.setdefault(scope.uid, []).append(member)
+                notes.add(f"{member}: not authorized")
+            elif over := role.get(TOO_LARGE):
                 made.untouched.add(member)
                 notes.add(f"{member}/{consent_name(seen.name)}: {over}")
             elif scope.projection == "managed":
-                _managed(made, scope, seen, member, accounts, answers.managed(answers.known(consent)))
+                self._add_managed(scope, member, accounts, self._answers.parsed(role.get("rules") or ()))
             else:
-                _copies(made, scope, seen, member, accounts, answers.known(consent), owned, answers)
-    _add_totals(made, seen, answers)
-    return made
+                self._add_copies(scope, member, accounts, self._answers.parsed(role.get("rules") or ()))
 
-
-def _add_totals(made: Projection, seen: Seen, answers: Answers) -> None:
-    """For each member the Role that sums up what is given there (N-14)."""
-    by_member: dict[str, list[Grant]] = {}
-    for grant in made.grants.values():
-        by_member.setdefault(grant.member, []).append(grant)
-    for member, grants in sorted(by_member.items()):
-        total, scope = answers.total(tuple(grant.given for grant in grants)), grants[0].scope
-        labels = ownership_labels(scope.config_map, seen.name)
-        runtime = Grant(member, runtime_role_name(seen.name), "runtime", total, (), labels, scope, seen.name)
-        if total.excess:
-            made.unsummed.add(runtime.place)
-            made.unprojected[scope.uid].add(f"{member}/{runtime.name}: {total.excess}")
-        else:
-            made.grants[runtime.place] = runtime
-
-
-@dataclass(frozen=True, slots=True)
-class _Owned:
-    """The roles by account that are copied, with their rules, and the names of those that are too many."""
-
-    sources: Mapping[str, Sequence[tuple[Source, Known]]]
-    surplus: Mapping[str, Sequence[str]]
-
-
-def _owned(seen: Seen, answers: Answers) -> _Owned:
-    accounts = copying_accounts(seen)
-    found = sources(accounts, seen)
-    _, surplus = chosen(bound_roles(accounts, seen.source_bindings, seen.name))
-    return _Owned(
-        {account: [(source, answers.known(source.rules or ())) for source in each] for account, each in found.items()}, surplus
-    )
-
-
-def copying_accounts(seen: Seen) -> list[str]:
-    """The accounts whose roles at home count: they are copied, or say what rights made by hand should be."""
-    scopes = [scope for scope in seen.live if scope.projection == "own-roles" or scope.manual]
-    return sorted({account for scope in scopes for account in accounts_of(scope, seen)})
-
-
-def _over(scope: Scope, seen: Seen, owned: _Owned) -> set[str]:
-    """What is over a limit at home, for the accounts of a NamespaceScope."""
-    notes = set()
-    for account in accounts_of(scope, seen):
-        notes |= {f"{seen.name}/{source.name}: {source.excess}" for source, _ in owned.sources.get(account, ()) if source.excess}
-        if account in owned.surplus:
-            notes.add(
-                f"{seen.name}: roles of account {account} are left out: at most {limits.COPIED_ROLES_OF_HOME} roles of all "
-                "accounts of a namespace are copied: bind the account to fewer and larger Roles"
-            )
-    return notes
-
-
-def _copies(
-    made: Projection,
-    scope: Scope,
-    seen: Seen,
-    member: str,
-    accounts: Iterable[str],
-    consent: Known,
-    owned: _Owned,
-    answers: Answers,
-) -> None:
-    """The copies of the roles of accounts in one member; of what is over a limit those that are there already."""
-    for account in accounts:
-        for source, rules in owned.sources.get(account, ()):
-            given = Given((), excess=source.excess) if source.excess else answers.own(rules, consent)
-            if given.excess and not source.excess:
-                made.unprojected[scope.uid].add(f"{member}/{source.name}: {given.excess}")
-            if given.excess:
-                _as_before(made, scope, seen, member, account, source.name, consent, answers)
+    def add_totals(self) -> None:
+        """For each member the Role that sums up what is given there (N-14)."""
+        by_member: dict[str, list[Grant]] = {}
+        for grant in self.made.grants.values():
+            by_member.setdefault(grant.member, []).append(grant)
+        for member, grants in sorted(by_member.items()):
+            total, scope = self._answers.total(tuple(grant.given for grant in grants)), grants[0].scope
+            runtime = Grant(member, runtime_role_name(self._seen.name), "runtime", total, (), scope)
+            if total.excess:
+                self.made.unsummed.add(runtime.place)
+                self.made.unprojected[scope.uid].add(f"{member}/{runtime.name}: {total.excess}")
             else:
-                _own(made, scope, seen, member, account, source, given)
-        for name in owned.surplus.get(account, ()):
-            _as_before(made, scope, seen, member, account, name, consent, answers)
+                self.made.grants[runtime.place] = runtime
 
+    def _is_consent(self, binding: Object, member: str) -> bool:
+        """Whether a RoleBinding binds the Role of the consent to an agreed account (N-10).
 
-def _as_before(
-    made: Projection, scope: Scope, seen: Seen, member: str, account: str, source: str, consent: Known, answers: Answers
-) -> None:
-    """The copy of a role that is over a limit stays as it is, as far as the consent still allows it."""
-    live = seen.roles.get((member, own_role_name(source, account, seen.name)))
-    if live is None or not seen.is_ours(live):
-        return
-    given = answers.cut(answers.known(live.get("rules") or ()), consent)
-    if given.rules:
-        _copy(made, scope, seen, member, account, source, given)
+        Whether it is for this from namespace is another question, see `is_given_to`.
+        """
+        reference = binding.get("roleRef") or {}
+        if (reference.get("kind"), reference.get("name")) != (ROLE.kind, consent_name(self._seen.name)):
+            return False
+        return any(account_of(subject, member) in self._agreed for subject in binding.get("subjects") or ())
 
+    def _over_limits(self, accounts: Sequence[str]) -> set[str]:
+        """What of the roles at home is over a limit."""
+        home, notes = self._seen.name, set()
+        for account in accounts:
+            notes |= {f"{home}/{each.name}: {each.excess}" for each in self._roles.copied.get(account, ()) if each.excess}
+            if account in self._roles.surplus:
+                notes.add(
+                    f"{home}: roles of account {account} are left out: at most {limits.COPIED_ROLES_OF_HOME} roles of all "
+                    "accounts of a namespace are copied: bind the account to fewer and larger Roles"
+                )
+        return notes
 
-def _managed(made: Projection, scope: Scope, seen: Seen, member: str, accounts: tuple[str, ...], given: Given) -> None:
-    if given.excess:
-        made.untouched.add(member)
-        made.unprojected[scope.uid].add(f"{member}/{consent_name(seen.name)}: {given.excess}")
-    elif not given.rules:
-        made.unprojected[scope.uid].add(f"{member}: insufficient permissions: the consent allows nothing that can be given")
-    elif accounts:
-        name = managed_role_name(scope.name, seen.name, shared=(scope.name, member) in seen.clashes)
-        labels = ownership_labels(scope.config_map, seen.name)
-        grant = Grant(member, name, "managed", given, accounts, labels, scope, seen.name)
-        made.grants.setdefault(grant.place, grant)
+    def _add_managed(self, scope: Scope, member: str, accounts: tuple[str, ...], consent: ParsedRules) -> None:
+        given = self._answers.managed(consent)
+        if given.excess:
+            self.made.untouched.add(member)
+            self.made.unprojected[scope.uid].add(f"{member}/{consent_name(self._seen.name)}: {given.excess}")
+        elif not given.rules:
+            note = f"{member}: insufficient permissions: the consent allows nothing that can be given"
+            self.made.unprojected[scope.uid].add(note)
+        elif accounts:
+            name = managed_role_name(scope.name, self._seen.name, shared=(scope.name, member) in self._seen.clashes)
+            self._add(Grant(member, name, "managed", given, accounts, scope))
 
+    def _add_copies(self, scope: Scope, member: str, accounts: Sequence[str], consent: ParsedRules) -> None:
+        """The copies of the roles of accounts in one member; of what is over a limit those that are there already."""
+        for account in accounts:
+            for source in self._roles.copied.get(account, ()):
+                if source.excess:
+                    self._add_as_before(scope, member, account, source.name, consent)
+                    continue
+                given = self._answers.own(self._parsed[account, source.name], consent)
+                self.made.unprojected[scope.uid].update(self._lacks(member, source, given))
+                if given.excess:
+                    self._add_as_before(scope, member, account, source.name, consent)
+                else:
+                    self._add_copy(scope, member, account, source.name, given)
+            for name in self._roles.surplus.get(account, ()):
+                self._add_as_before(scope, member, account, name, consent)
 
-def _own(made: Projection, scope: Scope, seen: Seen, member: str, account: str, source: Source, given: Given) -> None:
-    notes = made.unprojected[scope.uid]
-    if source.rules is None:
-        notes.add(f"{seen.name}/{source.name}: role not found")
-        return
-    if not source.rules:
-        return  # an empty source Role gives no object and is no error (N-8)
-    if given.lacks:
-        notes.add(f"{member}/{source.name}: insufficient permissions: the consent lacks {'; '.join(given.lacks)}")
-    elif not given.rules:
-        notes.add(f"{seen.name}/{source.name}: insufficient permissions")
-    if given.rules:
-        _copy(made, scope, seen, member, account, source.name, given)
+    def _lacks(self, member: str, source: Source, given: Given) -> set[str]:
+        """Why the copy of a role is not there, or has less than the role."""
+        home = self._seen.name
+        if given.excess:
+            return {f"{member}/{source.name}: {given.excess}"}
+        if source.rules is None:
+            return {f"{home}/{source.name}: role not found"}
+        if given.lacks:
+            return {f"{member}/{source.name}: insufficient permissions: the consent lacks {'; '.join(given.lacks)}"}
+        if source.rules and not given.rules:
+            return {f"{home}/{source.name}: insufficient permissions"}
+        return set()  # an empty source Role gives no object and is no error (N-8)
 
+    def _add_as_before(self, scope: Scope, member: str, account: str, source: str, consent: ParsedRules) -> None:
+        """The copy of a role that is over a limit stays as it is, as far as the consent still allows it."""
+        live = self._seen.roles.get((member, own_role_name(source, account, self._seen.name)))
+        if live is not None and self._seen.is_ours(live):
+            given = self._answers.cut(self._answers.parsed(live.get("rules") or ()), consent)
+            self._add_copy(scope, member, account, source, given)
 
-def _copy(made: Projection, scope: Scope, seen: Seen, member: str, account: str, source: str, given: Given) -> None:
-    name = own_role_name(source, account, seen.name)
-    labels = {**ownership_labels(scope.config_map, seen.name), ACCOUNT_LABEL: label_value(account)}
-    grant = Grant(member, name, "own", given, (account,), labels, scope, seen.name, source)
-    made.grants.setdefault(grant.place, grant)
+    def _add_copy(self, scope: Scope, member: str, account: str, source: str, given: Given) -> None:
+        if given.rules:
+            name = own_role_name(source, account, self._seen.name)
+            self._add(Grant(member, name, "own", given, (account,), scope, source))
 
-
-def stale(seen: Seen, made: Projection) -> Iterator[Object]:
-    """Our Roles and RoleBindings that nobody wants any more, except where an administrator manages them (N-17)."""
-    kept = made.untouched | {member for scope in seen.live if scope.manual for member in scope.members}
-    yield from _unwanted(seen, kept, seen.bindings, {place for place, grant in made.grants.items() if grant.accounts})
-    yield from _unwanted(seen, kept, seen.roles, made.grants.keys() | made.unsummed)
-
-
-def _unwanted(seen: Seen, kept: set[str], found: Mapping[Place, Object], wanted: Collection[Place]) -> Iterator[Object]:
-    for place, obj in sorted(found.items()):
-        if place not in wanted and place[0] not in kept and seen.is_ours(obj):
-            yield obj
+    def _add(self, grant: Grant) -> None:
+        self.made.grants.setdefault(grant.place, grant)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,7 @@ class Work:
             )
 
 
-def entries_of(rules: Iterable[Object]) -> int:
+def size_of(rules: Iterable[Object]) -> int:
     """How many groups, resources, verbs and names there are in rules."""
     return sum(len(rule.get(part) or ()) for rule in rules for part in _PARTS)
 
@@ -72,7 +72,7 @@ def excess(rules: Sequence[Object]) -> str:
         rights += groups * resources * verbs * max(1, names)
     if rights > limits.ROLE_RIGHTS:
         return f"{rights} rights, at most {limits.ROLE_RIGHTS} rights are read: split the Role, or use *"
-    if (entries := entries_of(rules)) > limits.ROLE_ENTRIES:
+    if (entries := size_of(rules)) > limits.ROLE_ENTRIES:
         return f"{entries} groups, resources, verbs and names, at most {limits.ROLE_ENTRIES} are read: split the Role, or use *"
     return ""
 
@@ -109,11 +109,9 @@ class Rule:
 def _rule(groups: Iterable[str], resources: Iterable[str], verbs: Iterable[str], names: Iterable[str]) -> Rule:
     """A rule in its one normal form: nothing in it that a wildcard beside it covers."""
     every, known = frozenset(resources), frozenset(groups)
-    plain = (
-        frozenset({"*"})
-        if "*" in every
-        else frozenset(one for one in every if _pattern(one) in ("", one) or _pattern(one) not in every)
-    )
+    if "*" in every:
+        every = frozenset({"*"})
+    plain = frozenset(one for one in every if _pattern(one) in ("", one) or _pattern(one) not in every)
     return Rule(frozenset({"*"}) if "*" in known else known, plain, frozenset(verbs), frozenset(names))
 
 
@@ -144,16 +142,6 @@ def parse(rules: Iterable[Object], *, granting: bool = False) -> list[Rule]:
     return found
 
 
-def _meet_groups(one: Names, other: Names) -> Names:
-    if "*" in one:
-        return other
-    return one if "*" in other else one & other
-
-
-def _meet_resources(one: Names, other: Names) -> Names:
-    return frozenset(a for a in one if _is_covered(a, other)) | frozenset(b for b in other if _is_covered(b, one))
-
-
 def meet(one: Rule, other: Rule, work: Work) -> Rule | None:
     """What both rules allow; None when that is nothing."""
     work.spend(1)
@@ -161,11 +149,12 @@ def meet(one: Rule, other: Rule, work: Work) -> Rule | None:
     if not verbs:
         return None
     work.spend(one.size + other.size)
-    groups = _meet_groups(one.groups, other.groups)
+    groups = other.groups if "*" in one.groups else one.groups if "*" in other.groups else one.groups & other.groups
     names = one.names & other.names if one.names and other.names else one.names | other.names
     if not groups or (one.names and other.names and not names):
         return None
-    resources = _meet_resources(one.resources, other.resources)
+    resources = frozenset(each for each in one.resources if _is_covered(each, other.resources))
+    resources |= frozenset(each for each in other.resources if _is_covered(each, one.resources))
     return _rule(groups, resources, verbs, names) if resources else None
 
 
@@ -178,8 +167,7 @@ def within(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None = 
     work = work or Work()
     met: dict[Rule, None] = {}
     for a, b in itertools.product(source, consent):
-        both = meet(a, b, work)
-        if both is not None:
+        if (both := meet(a, b, work)) is not None:
             met[both] = None
             _check(met)
     return stored(met, work)
@@ -219,15 +207,6 @@ def stored(rules: Iterable[Rule], work: Work | None = None) -> list[Object]:
         return any(other != rule and other.covers(rule) for other in fewer)
 
     return sorted((rule.as_stored() for rule in distinct if not is_covered(rule)), key=_order)
-
-
-def summed(rule_lists: Iterable[Sequence[Object]], work: Work | None = None) -> list[Object]:
-    """All rules of several Roles in one list: sorted, without those that another covers (N-14).
-
-    Raises:
-        TooMuch: as `stored`.
-    """
-    return stored((rule for rules in rule_lists for rule in parse(rules, granting=True)), work)
 
 
 def _order(rule: Object) -> list[list[str]]:
@@ -292,8 +271,8 @@ def _lacking(rule: Rule, consent: Sequence[Rule], work: Work) -> Iterator[tuple[
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """Rules that were parsed: with the eight verbs, and also with those that grant.  The same rules are one object.
+class ParsedRules:
+    """The rules of a Role, parsed: with the eight verbs, and also with those that grant.  The same rules are one object.
 
     ``work`` is what may be compared for them as a consent.
     """
@@ -319,52 +298,44 @@ class Answers:
     """The algebra with each answer worked out once: members mostly consent to the same, and accounts share roles."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Known] = {}
-        self._own: dict[tuple[Known, Known], Given] = {}
-        self._managed: dict[Known, Given] = {}
-        self._totals: dict[tuple[Given, ...], Given] = {}
+        self._parsed: dict[str, ParsedRules] = {}
+        self._given: dict[Hashable, Given] = {}
 
-    def known(self, rules: Sequence[Object]) -> Known:
+    def parsed(self, rules: Sequence[Object]) -> ParsedRules:
         """Rules of a Role, parsed."""
         text = json.dumps(rules, sort_keys=True)
-        if text not in self._known:
-            self._known[text] = Known(tuple(parse(rules)), tuple(parse(rules, granting=True)))
-        return self._known[text]
+        if text not in self._parsed:
+            self._parsed[text] = ParsedRules(tuple(parse(rules)), tuple(parse(rules, granting=True)))
+        return self._parsed[text]
 
-    def own(self, source: Known, consent: Known) -> Given:
+    def own(self, source: ParsedRules, consent: ParsedRules) -> Given:
         """What an account's own Role gives within a consent."""
-        asked = source, consent
-        if asked not in self._own:
-            try:
-                lacks = lacking(source.plain, consent.plain, consent.work)
-                self._own[asked] = Given(tuple(within(source.plain, consent.plain, consent.work)), tuple(lacks))
-            except TooMuch as error:
-                self._own[asked] = Given((), excess=str(error))
-        return self._own[asked]
 
-    def managed(self, consent: Known) -> Given:
+        def work_out() -> Given:
+            lacks = lacking(source.plain, consent.plain, consent.work)
+            return Given(tuple(within(source.plain, consent.plain, consent.work)), tuple(lacks))
+
+        return self._once(("own", source, consent), work_out)
+
+    def managed(self, consent: ParsedRules) -> Given:
         """What the managed Role gives within a consent."""
-        if consent not in self._managed:
-            try:
-                enough = Work(4 * limits.RULES_COMPARED)  # no copy may use it up: what shrinks here must shrink there
-                rules = within(parse(MANAGED_RULES, granting=True), consent.granting, enough)
-                self._managed[consent] = Given(tuple(rules))
-            except TooMuch as error:
-                self._managed[consent] = Given((), excess=str(error))
-        return self._managed[consent]
+        enough = Work(4 * limits.RULES_COMPARED)  # no copy may use it up: what shrinks here must shrink there
+        wanted = parse(MANAGED_RULES, granting=True)
+        return self._once(("managed", consent), lambda: Given(tuple(within(wanted, consent.granting, enough))))
 
-    def cut(self, live: Known, consent: Known) -> Given:
+    def cut(self, live: ParsedRules, consent: ParsedRules) -> Given:
         """What a Role that we wrote keeps within a consent."""
-        try:
-            return Given(tuple(within(live.plain, consent.plain)))
-        except TooMuch as error:
-            return Given((), excess=str(error))
+        return self._once(("cut", live, consent), lambda: Given(tuple(within(live.plain, consent.plain))))
 
     def total(self, parts: tuple[Given, ...]) -> Given:
-        """What several Roles give together."""
-        if parts not in self._totals:
+        """What several Roles give together: all their rules, without those that another covers (N-14)."""
+        rules = (rule for part in parts for rule in parse(part.rules, granting=True))
+        return self._once(("total", parts), lambda: Given(tuple(stored(rules))))
+
+    def _once(self, question: Hashable, work_out: Callable[[], Given]) -> Given:
+        if question not in self._given:
             try:
-                self._totals[parts] = Given(tuple(summed(part.rules for part in parts)))
+                self._given[question] = work_out()
             except TooMuch as error:
-                self._totals[parts] = Given((), excess=str(error))
-        return self._totals[parts]
+                self._given[question] = Given((), excess=str(error))
+        return self._given[question]

@@ -1,4 +1,4 @@
-"""What one run sees: everything around the NamespaceScopes of one namespace, as a frozen value."""
+"""What one run observes: everything around the NamespaceScopes of one namespace, as a frozen value."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scope_binding.namespace_scopes.declared import Scope
+from scope_binding.namespace_scopes.grants import Place, ProjectedRights
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, OWNERSHIP_LABEL, may_be_ours
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Object, is_terminating, labels_of
 
-Place = tuple[str, str]
-"""Namespace and name."""
-
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedHome:
     """The namespace ``name`` with its NamespaceScopes, their members, and what we keep for them.
 
     ``consents`` holds (Role, RoleBinding) by member.  ``roles`` and ``bindings`` are those in members that carry our
     label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
     NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
     ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
-    ``surplus`` are NamespaceScopes that are not served, since there are too many, as far as they have to be told.
-    ``home`` is the namespace itself.  ``growing`` are the places whose Role is to get more, and ``others`` the RoleBindings of
-    others that name a Role there.  ``kept`` is what held Roles keep.  ``before`` is what a Role had before it was filled, when
-    somebody was quicker than that.
+    ``surplus`` are NamespaceScopes that are not served, since there are too many, and whose status does not say so yet.
+    ``home`` is the namespace itself.  ``projected`` are the rights that are wanted in members.  ``growing`` are the places
+    whose Role is to get more, and ``others`` the RoleBindings of others that name a Role there.  ``kept`` are the rules that
+    held Roles keep.  ``before`` are the rules that a Role had before it was filled, where others were bound to it before that.
     """
 
     name: str
@@ -52,6 +50,7 @@ class Seen:
     before: Mapping[Place, tuple[Object, ...]] = field(default_factory=dict)
     surplus: tuple[Object, ...] = ()
     kept: Mapping[Place, list[Object]] = field(default_factory=dict)
+    projected: ProjectedRights = field(default_factory=ProjectedRights)
 
     @property
     def live(self) -> tuple[Scope, ...]:
@@ -66,6 +65,10 @@ class Seen:
     def validated(self, scope: Scope) -> tuple[str, ...]:
         """The members of a NamespaceScope, its own namespace included (N-4), sorted."""
         return tuple(sorted({self.name, *(name for name in scope.members if self.is_member(name))}))
+
+    def served(self, scope: Scope) -> list[str]:
+        """The members of a NamespaceScope without its own namespace, sorted."""
+        return [member for member in self.validated(scope) if member != self.name]
 
     def is_ours(self, obj: Object) -> bool:
         """Whether a Role or RoleBinding was made by us for this namespace; a label alone proves nothing (N-13).

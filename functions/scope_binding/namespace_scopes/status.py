@@ -1,21 +1,19 @@
-"""What a NamespaceScope is told: its status, one condition ``Ready``, and one Event whenever that says something new (N-1)."""
+"""The status of a NamespaceScope: one condition ``Ready``, and one Event whenever that says something new (N-1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from scope_binding.consent import AGENT, consent_name
 from scope_binding.descriptor import NAMESPACE_SCOPES
 from scope_binding.namespace_scopes import injection
-from scope_binding.namespace_scopes.config_map import unnamed
+from scope_binding.namespace_scopes.config_map import WORKLOADS, unnamed
 from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.names import FINALIZER, LIST_LABEL
-from scope_binding.namespace_scopes.projection import Grant, Projection
-from scope_binding.namespace_scopes.restarts import KINDS as WORKLOADS
+from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.names import LIST_LABEL
 from scope_binding.namespace_scopes.rights import foreign
-from scope_binding.namespace_scopes.seen import Place, Seen
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.identifiers import is_dns_label
@@ -29,9 +27,10 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     VALIDATING_WEBHOOKS,
     Object,
+    is_terminating,
 )
 from tenantry.model.plan import Apply, Notice, Refusal, Write
-from tenantry.model.refusals import fixes, message_of, text_of
+from tenantry.model.refusals import first_of, fixes, message_of, text_of
 
 READY = "Ready"
 _BETWEEN = ". "
@@ -50,30 +49,25 @@ class Finding:
     blocks: bool = True
 
 
-def statuses(seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[Write]:
+def statuses(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[Write]:
     """The status of each NamespaceScope that stays."""
-    taken = foreign(seen, made)
+    taken = foreign(seen)
     members = frozenset(member for scope in seen.live for member in scope.members)
     for scope in seen.live:
-        found = list(_findings(scope, seen, made, refusals, taken, members))
-        refused = {*_refused_rights(scope, seen, made, refusals), *(_failed(grant, seen) for grant in _held(scope, seen, made))}
-        unprojected = sorted(made.unprojected.get(scope.uid, set()) | refused)[: limits.NOTES_OF_SCOPE]
-        injected = injection.summary(scope, seen)
+        ready = _ready(scope, list(_findings(scope, seen, refusals, taken, members)))
+        held = (_failed(each.place, "update" if each.place in seen.roles else "create", seen) for each in _held(scope, seen))
+        notes = seen.projected.unprojected.get(scope.uid, set()).union(_refused_rights(scope, seen, refusals), held)
         status = {
             "validatedMembers": list(seen.validated(scope)),
-            "unprojectedRoles": unprojected,
-            **injected,
+            "unprojectedRoles": sorted(notes)[: limits.NOTES_OF_SCOPE],
+            **injection.summary(scope, seen),
             "observedGeneration": scope.live["metadata"].get("generation", 0),
-            "conditions": [_ready(scope, found)],
         }
-        metadata = {"name": scope.name, "namespace": seen.name}
-        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata, "status": status}
-        notice = _notice(scope, status["conditions"][0], seen, made)
-        yield Apply(NAMESPACE_SCOPE, wanted, scope.live, subresource="status", notice=notice)
+        yield _status(scope.live, ready, status, event=_event(scope, ready, seen))
 
 
 def _surplus(home: str) -> Object:
-    """What a NamespaceScope is told of which its home has too many."""
+    """The condition of a NamespaceScope of which its home has too many."""
     return condition(
         READY,
         "False",
@@ -83,62 +77,60 @@ def _surplus(home: str) -> Object:
     )
 
 
-def untold(surplus: Iterable[Object], home: str) -> Iterator[Object]:
-    """Those NamespaceScopes that are too many and do not say so yet."""
-    told = _surplus(home)
-    for scope in surplus:
-        before = find_condition(scope, READY) or {}
-        if any(before.get(part) != told[part] for part in ("status", "reason", "message")):
-            yield scope
+def unreported(surplus: Iterable[Object], home: str) -> Iterator[Object]:
+    """Those NamespaceScopes that are too many and whose status does not say so yet."""
+    ready = _surplus(home)
+    return (scope for scope in surplus if not _stands(scope, ready))
 
 
-def refusals_of_surplus(seen: Seen) -> Iterator[Write]:
+def refusals_of_surplus(seen: ObservedHome) -> Iterator[Write]:
     """The status of NamespaceScopes that are not served."""
-    told = _surplus(seen.name)
-    for scope in seen.surplus:
-        metadata = {"name": scope["metadata"]["name"], "namespace": seen.name}
-        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
-        notice = Notice(scope, told["reason"], told["message"], "Report", "Warning")
-        yield Apply(NAMESPACE_SCOPE, {**wanted, "status": {"conditions": [told]}}, scope, subresource="status", notice=notice)
+    ready = _surplus(seen.name)
+    return (_status(scope, ready) for scope in seen.surplus)
 
 
-def farewells(seen: Seen, refusals: Sequence[Refusal]) -> Iterator[Write]:
-    """What keeps a deleted NamespaceScope from going: nothing is said unless something was refused."""
+def failed_cleanups(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[Write]:
+    """What keeps a deleted NamespaceScope from going: no status unless something was refused."""
     kinds = frozenset({*_RIGHTS, CONFIG_MAP.kind, *_INJECTED, NAMESPACE_SCOPE.kind})
     for scope in seen.scopes:
         found = list(_refused(scope, refusals, kinds, "CleanUpFailed"))
-        if not found or not scope.live["metadata"].get("deletionTimestamp"):
-            continue
-        told = _ready(scope, found)
-        before = find_condition(scope.live, READY) or {}
-        metadata = {"name": scope.name, "namespace": seen.name}
-        wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
-        same = all(before.get(part) == told[part] for part in ("status", "reason", "message"))
-        notice = None if same else Notice(scope.live, told["reason"], told["message"], "Report", "Warning")
-        yield Apply(
-            NAMESPACE_SCOPE, {**wanted, "status": {"conditions": [told]}}, scope.live, subresource="status", notice=notice
-        )
+        if found and is_terminating(scope.live):
+            yield _status(scope.live, _ready(scope, found))
+
+
+def _status(live: Object, ready: Object, fields: Object | None = None, event: tuple[str, str] | None = None) -> Apply:
+    """A status with its one condition, and the Event (reason, note) when the condition says something new."""
+    metadata = {"name": live["metadata"]["name"], "namespace": live["metadata"]["namespace"]}
+    wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
+    notice = None
+    if not _stands(live, ready):
+        reason, note = event or (ready["reason"], ready["message"])
+        notice = Notice(live, reason, note, "Report", "Normal" if ready["status"] == "True" else "Warning")
+    status = {**(fields or {}), "conditions": [ready]}
+    return Apply(NAMESPACE_SCOPE, {**wanted, "status": status}, live, subresource="status", notice=notice)
+
+
+def _stands(live: Object, ready: Object) -> bool:
+    """Whether the status of a NamespaceScope has this condition already."""
+    before = find_condition(live, READY) or {}
+    return all(before.get(part) == ready[part] for part in ("status", "reason", "message"))
 
 
 def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
     blocking = [finding for finding in found if finding.blocks]
     texts = [finding.text for finding in (*blocking, *(finding for finding in found if not finding.blocks))]
-    status: Literal["True", "False"] = "False" if blocking else "True"
     reason = blocking[0].reason if blocking else "Reconciled"
     message = _BETWEEN.join(texts) or "all members are served"
-    return condition(READY, status, reason, message, scope.live["metadata"].get("generation"))
+    return condition(READY, "False" if blocking else "True", reason, message, scope.live["metadata"].get("generation"))
 
 
-def _notice(scope: Scope, told: Object, seen: Seen, made: Projection) -> Notice | None:
-    before = find_condition(scope.live, READY) or {}
-    if all(before.get(part) == told[part] for part in ("status", "reason", "message")):
-        return None
-    if told["status"] == "True":
-        return Notice(scope.live, "Reconciled", told["message"], "Report")
-    if told["reason"] == "NotAuthorized":
-        note = "; ".join((*_outdated(scope, seen, made), *(_forbidden(each) for each in made.unauthorized.get(scope.uid, ()))))
-        return Notice(scope.live, "Forbidden", note or told["message"], "Report", "Warning")
-    return Notice(scope.live, told["reason"], told["message"], "Report", "Warning")
+def _event(scope: Scope, ready: Object, seen: ObservedHome) -> tuple[str, str]:
+    """Reason and note of the Event that goes with a condition."""
+    if ready["reason"] != "NotAuthorized":
+        return ready["reason"], ready["message"]
+    unauthorized = seen.projected.unauthorized.get(scope.uid, ())
+    note = "; ".join((*_outdated(scope, seen), *(_forbidden(member) for member in unauthorized)))
+    return "Forbidden", note or ready["message"]
 
 
 def _forbidden(member: str) -> str:
@@ -151,8 +143,7 @@ def _forbidden(member: str) -> str:
 
 def _findings(
     scope: Scope,
-    seen: Seen,
-    made: Projection,
+    seen: ObservedHome,
     refusals: Sequence[Refusal],
     taken: Mapping[Place, Grant],
     members: frozenset[str],
@@ -160,14 +151,13 @@ def _findings(
     yield from (Finding("InvalidSpec", text) for text in scope.problems)
     yield from _refused(scope, refusals, frozenset({NAMESPACE_SCOPE.kind}), "FinalizerFailed", {scope.name})
     yield from _refused(scope, refusals, frozenset({CONFIG_MAP.kind}), "ConfigMapFailed", {scope.config_map})
-    unauthorized = made.unauthorized.get(scope.uid, [])
-    if unauthorized:
+    if unauthorized := seen.projected.unauthorized.get(scope.uid):
         text = (
             f"not authorized in {_some(unauthorized)}: let their administrator run `tenantry authorize-namespace "
             f"{unauthorized[0]} --to {seen.name}`, or take them out of namespaceMembers"
         )
         yield Finding("NotAuthorized", text, blocks=not scope.subset)
-    yield from (Finding("NotAuthorized", text, blocks=not scope.subset) for text in _outdated(scope, seen, made))
+    yield from (Finding("NotAuthorized", text, blocks=not scope.subset) for text in _outdated(scope, seen))
     if unnamed(seen) > limits.LABELLED_CONFIG_MAPS:
         text = (
             f"more than {limits.LABELLED_CONFIG_MAPS} ConfigMaps of {seen.name} have the label {LIST_LABEL} and no "
@@ -175,10 +165,10 @@ def _findings(
         )
         yield Finding("TooManyConfigMaps", text)
     yield from _refused(scope, refusals, _RESTARTED, "RestartFailed")
-    missing = [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]
-    if missing:
+    if missing := [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]:
         yield Finding("MembersMissing", f"left out: {_some(missing)}")
-    yield from _incomplete(scope, seen, made, refusals, taken)
+    incomplete = _incomplete(scope, seen, refusals, taken)
+    yield from (Finding("ProjectionIncomplete", text, blocks=not scope.subset) for text in incomplete)
     elsewhere = [refusal for refusal in refusals if refusal.key.namespace not in members]
     yield from _refused(scope, elsewhere, _RIGHTS, "CleanUpFailed")
     yield from _refused(scope, refusals, _INJECTED, "InjectionFailed")
@@ -190,9 +180,9 @@ def _findings(
         yield Finding("Reconciled", "the license is not accepted (spec.license.accept); nothing is held back", blocks=False)
 
 
-def _outdated(scope: Scope, seen: Seen, made: Projection) -> Iterator[str]:
+def _outdated(scope: Scope, seen: ObservedHome) -> Iterator[str]:
     """Consents that were given to another namespace of this name (a-37)."""
-    if members := made.outdated.get(scope.uid, []):
+    if members := seen.projected.outdated.get(scope.uid, []):
         yield (
             f"the consent of {_some(members)} was given to an earlier namespace {seen.name}, not to this one: let their "
             f"administrator give it again with `tenantry authorize-namespace {members[0]} --to {seen.name}`, or delete "
@@ -200,65 +190,57 @@ def _outdated(scope: Scope, seen: Seen, made: Projection) -> Iterator[str]:
         )
 
 
-def _missing(name: str, seen: Seen) -> str:
+def _missing(name: str, seen: ObservedHome) -> str:
     if not is_dns_label(name):
         return f"{name!r} (no namespace can have this name)"
     return f"{name} ({'is being deleted' if seen.namespaces.get(name) else 'does not exist'})"
 
 
-def _incomplete(
-    scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal], foreigners: Mapping[Place, Grant]
-) -> Iterator[Finding]:
-    notes = {note for note in made.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
-    notes |= set(_refused_rights(scope, seen, made, refusals))
-    if notes:
-        yield Finding("ProjectionIncomplete", f"not projected: {_some(sorted(notes))}", blocks=not scope.subset)
-    if scope.manual:
-        told = [f"{member}: {account} may not {', '.join(what)}" for (member, account), what in sorted(seen.denied.items())]
-        mine = [text for text in told if text.partition(":")[0] in scope.members]
-        if mine:
-            yield Finding("ProjectionIncomplete", f"rights made by hand lack: {_some(mine)}", blocks=not scope.subset)
-    taken = [f"{member}/{name}" for (member, name), grant in foreigners.items() if grant.scope.uid == scope.uid]
-    if taken:
-        text = f"not ours and left as they are: Role or RoleBinding {_some(sorted(taken))}; delete or rename them"
-        yield Finding("ProjectionIncomplete", text, blocks=not scope.subset)
-    if held := _held(scope, seen, made):
+def _incomplete(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal], taken: Mapping[Place, Grant]) -> Iterator[str]:
+    notes = {note for note in seen.projected.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
+    if notes := notes.union(_refused_rights(scope, seen, refusals)):
+        yield f"not projected: {_some(sorted(notes))}"
+    denied = sorted(seen.denied.items()) if scope.manual else ()
+    mine = [f"{member}: {who} may not {', '.join(what)}" for (member, who), what in denied if member in scope.members]
+    if mine:
+        yield f"rights made by hand lack: {_some(mine)}"
+    if places := [f"{member}/{name}" for (member, name), grant in sorted(taken.items()) if grant.scope.uid == scope.uid]:
+        yield f"not ours and left as they are: Role or RoleBinding {_some(places)}; delete or rename them"
+    if held := _held(scope, seen):
         named = [f"Role {each.member}/{each.name} (by RoleBinding {', '.join(seen.others[each.place][:3])})" for each in held]
-        text = (
+        yield (
             f"nothing is added where others are bound too; roleRef names {_some(named)}: delete these RoleBindings, or let them "
             "name another Role"
         )
-        yield Finding("ProjectionIncomplete", text, blocks=not scope.subset)
 
 
-def _held(scope: Scope, seen: Seen, made: Projection) -> list[Grant]:
+def _held(scope: Scope, seen: ObservedHome) -> list[Grant]:
     """What is not given because RoleBindings of others name the Role (a-38)."""
-    return [made.grants[place] for place in sorted(seen.others) if made.grants[place].scope.uid == scope.uid]
+    return [seen.projected.grants[place] for place in sorted(seen.others) if seen.projected.grants[place].scope.uid == scope.uid]
 
 
-def _failed(grant: Grant, seen: Seen) -> str:
-    """A Role that could not be written, in the IBM operator's words."""
-    verb = "update" if grant.place in seen.roles else "create"
-    return f"{grant.member}/{grant.source or grant.name}: failed to {verb} from namespace {seen.name}"
+def _failed(place: Place, verb: str, seen: ObservedHome) -> str:
+    """A right that could not be written, in the IBM operator's words."""
+    grant = seen.projected.grants.get(place)
+    source = grant.source if grant is not None else ""
+    return f"{place[0]}/{source or place[1]}: failed to {verb} from namespace {seen.name}"
 
 
-def _refused_rights(scope: Scope, seen: Seen, made: Projection, refusals: Sequence[Refusal]) -> Iterator[str]:
-    """Refused Roles and RoleBindings, in the IBM operator's words."""
+def _refused_rights(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[str]:
+    """Refused Roles and RoleBindings."""
     for refusal in refusals:
         if refusal.key.kind in _RIGHTS and refusal.key.namespace in scope.members:
             place = (refusal.key.namespace, refusal.key.name)
-            grant = made.grants.get(place)
-            name = (grant.source or grant.name) if grant is not None else refusal.key.name
             there = place in (seen.roles if refusal.key.kind == ROLE.kind else seen.bindings)
-            verb = "create" if not there else "delete" if grant is None else "update"
-            yield f"{refusal.key.namespace}/{name}: failed to {verb} from namespace {seen.name}"
+            verb = "create" if not there else "update" if place in seen.projected.grants else "delete"
+            yield _failed(place, verb, seen)
 
 
 def _refused(
     scope: Scope, refusals: Sequence[Refusal], kinds: frozenset[str], reason: str, names: set[str] | None = None
 ) -> Iterator[Finding]:
     chosen = [refusal for refusal in refusals if refusal.key.kind in kinds and (names is None or refusal.key.name in names)]
-    for refusal in sorted(chosen, key=lambda refusal: (refusal.key, refusal.message))[:1]:
+    if (refusal := first_of(chosen)) is not None:
         standing = message_of(scope.live, READY, generation=scope.live["metadata"].get("generation"))
         yield Finding(reason, text_of(refusal, FIXES, standing, separator=_BETWEEN))
 
@@ -267,12 +249,3 @@ def _some(names: Sequence[str]) -> str:
     """The first few of a list of names, and how many more there are."""
     more = f" and {len(names) - limits.PROBLEMS_SHOWN} more" if len(names) > limits.PROBLEMS_SHOWN else ""
     return ", ".join(names[: limits.PROBLEMS_SHOWN]) + more
-
-
-def finalizer_of(scope: Scope) -> Object:
-    """The fields of a NamespaceScope itself that are ours: its finalizer."""
-    metadata = {"name": scope.name, "namespace": scope.namespace, "finalizers": [FINALIZER]}
-    return {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
-
-
-__all__ = ["READY", "farewells", "finalizer_of", "refusals_of_surplus", "statuses", "untold"]

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
 from scope_binding.namespace_scopes.config_map import shortened
+from scope_binding.namespace_scopes.grants import Place
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
-from scope_binding.namespace_scopes.projection import Observed
 from scope_binding.namespace_scopes.register import Register, Registers
-from scope_binding.namespace_scopes.seen import Place
+from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage, taken_away
@@ -72,28 +72,28 @@ class NamespaceScopes(Unit):
         self._filled: dict[str, dict[Place, Rules]] = {}
         """By home, what the Roles had that its last run filled: see `others`."""
         self.handlers = {
-            HOME: Handler[Observed](
+            HOME: Handler[ObservedHome](
                 observe=self._observe,
-                plan=lambda found: plan.plan(found.seen, found.made),
-                report=lambda found, refusals: plan.report(found.seen, found.made, refusals),
+                plan=plan.plan,
+                report=plan.report,
                 accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
                 pause_s=PAUSE_S,
                 # Members of lists that go, too: what seems to be missing may only not have been seen.
-                doubtful=lambda found, made: taken_away(found, made) | frozenset(shortened(found.seen)),
+                doubtful=lambda found, made: taken_away(found, made) | frozenset(shortened(found)),
                 ended=self._ended,
             )
         }
 
-    async def _observe(self, owner: Owner, reader: Reader) -> Observed:
+    async def _observe(self, owner: Owner, reader: Reader) -> ObservedHome:
         home = owner.name
         remembered = self._filled.get(home, {})
         found = await observe.observe(home, self._settings, reader, remembered, self._registers)
         if not isinstance(reader, Snapshot):  # which may be of the time before a filling
             if len(self._clashes) >= limits.REMEMBERED:
                 self._clashes.clear()
-            self._clashes[home] = found.seen.clashes
+            self._clashes[home] = found.clashes
             self._filled.pop(home, None)
-            if about := filled(found.made.grants, found.seen, remembered):
+            if about := filled(found, remembered):
                 self._filled[home] = about
         return found
 
@@ -132,7 +132,7 @@ class NamespaceScopes(Unit):
         webhooks = ((OLM_OWNER_NAMESPACE, ""),)
         return [
             Prefetch(NAMESPACE_SCOPE, keep=self._registers.keep),
-            Prefetch(NAMESPACE, keep=kept.namespace),
+            Prefetch(NAMESPACE, keep=kept.header),
             Prefetch(ROLE, ours, keep=kept.given_role),
             Prefetch(ROLE_BINDING, ours, keep=kept.given_binding),
             Prefetch(CONFIG_MAP, ((LIST_LABEL, "true"),), keep=kept.config_map),
