@@ -282,21 +282,19 @@ def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
     csv = {"apiVersion": "v1", "kind": "C", "metadata": {"name": "c", "namespace": "ops", "uid": "u"}, "spec": spec}
     group = {"metadata": {"name": "g", "labels": {OPT_IN: "true"}}}
     there = CsvSeen("ops", "c", csv, (group,))
-    (name, _) = (event_name(csv, each) for each in possible_complaints(there, enabled=True))
-    key = next(write.key for write in plan_csv(there, enabled=True).writes())
+    (name, _) = (event_name(csv, each) for each in possible_complaints(there))
+    key = next(write.key for write in plan_csv(there).writes())
 
     def events(words: str, **live: Object | None) -> list[Object]:
         found = replace(there, events={name: None, **live})
         return [
-            write.wanted
-            for write in report_csv(found, [Refusal(key, "admission", words)], enabled=True).writes()
-            if isinstance(write, Apply)
+            write.wanted for write in report_csv(found, [Refusal(key, "admission", words)]).writes() if isinstance(write, Apply)
         ]
 
     (event,) = events("request 1")
     assert (event["metadata"]["name"], event["note"]) == (name, "ScopeTemplate ns.ops.c: request 1")
     assert events("request 2", **{name: stored(event)}) == []
-    assert possible_complaints(replace(there, csv={**csv, "spec": {**spec, "install": {}}}), enabled=True) == [
+    assert possible_complaints(replace(there, csv={**csv, "spec": {**spec, "install": {}}})) == [
         Complaint("InvalidStrategy", "install.strategy is None; only deployment is known")
     ]
 

@@ -1,28 +1,30 @@
 """The wiring of OLM: owners are ``csv/<namespace>/<name>``.
 
-An OperatorGroup concerns every ClusterServiceVersion of its namespace, a generated object the one that its
-labels name.  Everything else follows from the generated objects, like any other scope.
+An OperatorGroup concerns every ClusterServiceVersion of its namespace, a generated object the one that its labels name.  The unit
+``scopes`` makes the rights of generated objects, as of all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
-from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
+from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, PARTS, CsvSeen, is_copy, plan_csv, report_csv
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, labels_of
-from tenantry.model.plan import Plan, Refusal
+from tenantry.model.plan import Plan
 
 CSV = "csv"
 
 
 class CsvHandler(Handler[CsvSeen]):
     """ClusterServiceVersions.  None pauses: OLM changes one a few times and then leaves it."""
+
+    plan = staticmethod(plan_csv)
+    report = staticmethod(report_csv)
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled
@@ -35,18 +37,10 @@ class CsvHandler(Handler[CsvSeen]):
         """Read the ClusterServiceVersion, the OperatorGroups beside it, and what was generated."""
         return await observe_csv(owner.namespace, owner.name, reader, enabled=self._enabled)
 
-    def plan(self, observed: CsvSeen) -> Plan:
-        """The pairs of template and instance."""
-        return plan.plan_csv(observed, enabled=self._enabled)
-
     def doubtful(self, observed: CsvSeen, plan: Plan) -> frozenset[Hashable]:
         """Every change: what an older state of the declarations asks for would give rights, or take them."""
         del observed
         return frozenset(map(str, plan.changes(MANAGER)))
-
-    def report(self, observed: CsvSeen, refusals: Sequence[Refusal]) -> Plan:
-        """Events on the ClusterServiceVersion."""
-        return plan.report_csv(observed, refusals, enabled=self._enabled)
 
 
 class Olm(Unit):
@@ -67,8 +61,7 @@ class Olm(Unit):
             return [[_owner(key.namespace, key.name)]] if self._enabled else []
         if key.kind == OPERATOR_GROUP.kind:
             found = await listed(CLUSTER_SERVICE_VERSION, reader, key.namespace) if self._enabled else []
-            owners = [_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv)]
-            return stage(owners)
+            return stage(_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv))
         kind = SCOPE_TEMPLATE if key.kind == SCOPE_TEMPLATE.kind else SCOPE_INSTANCE
         live = await reader.get(kind, key.name)
         return stage([*_made_for(labels_of(live)), *_made_for(hint), *_named(key.name)])
@@ -82,14 +75,12 @@ class Olm(Unit):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every ClusterServiceVersion, and those for which something was made."""
-        owners: dict[Owner, None] = {}
-        if self._enabled:
-            for csv in await listed(CLUSTER_SERVICE_VERSION, reader):
-                owners[_owner(csv["metadata"]["namespace"], csv["metadata"]["name"])] = None
+        found = await listed(CLUSTER_SERVICE_VERSION, reader) if self._enabled else []
+        owners = [_owner(csv["metadata"]["namespace"], csv["metadata"]["name"]) for csv in found]
         for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
             for made in await reader.list(kind, labels={GENERATED: "true"}):
-                owners |= dict.fromkeys([*_made_for(labels_of(made)), *_named(made["metadata"]["name"])])
-        return list(owners)
+                owners += [*_made_for(labels_of(made)), *_named(made["metadata"]["name"])]
+        return list(dict.fromkeys(owners))
 
 
 def _owner(namespace: str, name: str) -> Owner:
@@ -107,4 +98,4 @@ def _named(name: str) -> list[Owner]:
     """The owner that the name of a generated object names: its labels may have been taken off, or too short for it."""
     part, _, rest = name.partition(".")
     namespace, _, csv = rest.partition(".")
-    return [_owner(namespace, csv)] if part in plan.PARTS and namespace and csv else []
+    return [_owner(namespace, csv)] if part in PARTS and namespace and csv else []
