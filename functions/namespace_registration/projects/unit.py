@@ -1,10 +1,9 @@
-"""The wiring of projects: which kinds concern it, whom an event touches, and what a sweep looks at.
+"""The wiring of registration namespaces: which kinds concern them, which owners an event leads to, and what a sweep reads.
 
-A namespace that changes its project concerns the project that it was in, remembered in its own label
-``helm.cattle.io/projectId``, before everything else: the memory is overwritten only after the old project
-has been put right, so a crash in between loses nothing.  A namespace that remembers the project that it is
-in needs no look at that project, if this process has put it right before: such are the echoes of our own
-labels, half of all events.
+A namespace that changes its project concerns the project that it was in, remembered in its label ``helm.cattle.io/projectId``,
+before everything else: the memory is overwritten only after the old project has been put right, so a crash in between loses
+nothing.  A namespace that remembers the project that it is in needs no run of that project, if this process has put it right
+before: such are the echoes of our own labels, half of all events.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
-from namespace_registration.projects.plan import Member, Project, SystemNamespace
+from namespace_registration.projects.plan import Project, SystemNamespace
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
@@ -32,8 +31,6 @@ from tenantry.model.projects import (
     project_of_registration_name,
 )
 
-PROJECT_PAUSE_S = 0.25
-
 PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 """Types of owners: a project with its registration namespace, the project label of one ordinary namespace, and the registration
 namespace of single-namespace mode."""
@@ -42,7 +39,7 @@ namespace of single-namespace mode."""
 class ProjectHandler(Handler[Project]):
     """Projects; one pauses after a run, since its own writes come back as half a dozen events."""
 
-    pause_s = PROJECT_PAUSE_S
+    pause_s = 0.25
 
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self.served: set[str] = set()
@@ -56,7 +53,7 @@ class ProjectHandler(Handler[Project]):
         return bool(self._config.project_label) and not owner.namespace and not project_id_problem(owner.name)
 
     async def observe(self, owner: Owner, reader: Reader) -> Project:
-        """Read the project; the name of one member is remembered, as a hint where to look next time."""
+        """Read the project; the name of one member is remembered, as a hint what to read first next time."""
         witness = self._witness.get(owner.name, "")
         seen = await observe.observe_project(owner.name, self._charts, witness, self._config, reader)
         if len(self._witness) > limits.REMEMBERED:
@@ -71,7 +68,7 @@ class ProjectHandler(Handler[Project]):
 
     def report(self, observed: Project, refusals: Sequence[Refusal]) -> Plan:
         """Conditions on the registration namespace, or on the members."""
-        return plan.report_project(observed, refusals, self._config)
+        return plan.report_project(observed, refusals)
 
     def ended(self, owner: Owner, succeeded: bool) -> None:
         """Remember that this process has put it right."""
@@ -83,8 +80,8 @@ class ProjectHandler(Handler[Project]):
         self.served.add(owner.name)
 
 
-class MemberHandler(Handler[Member]):
-    """Ordinary namespaces."""
+class MemberHandler(Handler[Object | None]):
+    """Ordinary namespaces; None is a deleted one."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -93,21 +90,23 @@ class MemberHandler(Handler[Member]):
         """Whether it is ``namespace/<name>``."""
         return bool(self._config.project_label) and not owner.namespace and is_dns_label(owner.name)
 
-    async def observe(self, owner: Owner, reader: Reader) -> Member:
+    async def observe(self, owner: Owner, reader: Reader) -> Object | None:
         """Read the namespace."""
-        return await observe.observe_member(owner.name, reader)
+        return await reader.get(NAMESPACE, owner.name)
 
-    def plan(self, observed: Member) -> Plan:
+    def plan(self, observed: Object | None) -> Plan:
         """The memory of its project."""
         return plan.plan_member(observed, self._config)
 
-    def report(self, observed: Member, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: Object | None, refusals: Sequence[Refusal]) -> Plan:
         """Its condition."""
         return plan.report_member(observed, refusals, self._config)
 
 
 class SystemHandler(Handler[SystemNamespace]):
     """The system namespace in single-namespace mode."""
+
+    report = staticmethod(plan.report_system)
 
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
@@ -125,10 +124,6 @@ class SystemHandler(Handler[SystemNamespace]):
     def plan(self, observed: SystemNamespace) -> Plan:
         """Its ConfigMaps."""
         return plan.plan_system(observed, self._charts)
-
-    def report(self, observed: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
-        """Its condition."""
-        return plan.report_system(observed, refusals)
 
 
 class Projects(Unit):

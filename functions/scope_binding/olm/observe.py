@@ -57,8 +57,8 @@ async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: boo
         asyncio.gather(*(reader.get(SCOPE_TEMPLATE, each) for each in names)),
         asyncio.gather(*(reader.get(SCOPE_INSTANCE, each) for each in names)),
     )
-    pairs = (dict(zip(PARTS, found, strict=True)) for found in (templates, instances))
-    seen = CsvSeen(namespace, name, csv, tuple(groups), *pairs)
+    by_part = [dict(zip(PARTS, found, strict=True)) for found in (templates, instances)]
+    seen = CsvSeen(namespace, name, csv, tuple(groups), by_part[0], by_part[1])
     if csv is None:
         made = [each for each in (*templates, *instances) if each is not None and is_generated(each)]
         return replace(seen, leftovers=await observe_leftovers(made, reader))
