@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from rbac_aggregation.projects.claims import Place
+from rbac_aggregation.projects.claims import ReleaseKey
 from rbac_aggregation.projects.observe import observe_release
 from rbac_aggregation.projects.plan import MANAGER
 from tenantry.api import Api, Listing
@@ -16,7 +16,7 @@ from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Kind, O
 from tenantry.model.names import ROLE_OF
 
 CONFIG = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-system"}}})
-PLACE = Place("demo-dummy", "demo-dummy")
+DUMMY = ReleaseKey("demo-dummy", "demo-dummy")
 ROLES: Object = {"metadata": {"name": "r", "namespace": "demo-dummy", "labels": {ROLE_OF: "demo-dummy"}}}
 FOREIGN: Object = {"metadata": {"name": "b", "namespace": "demo-dummy"}, "roleRef": {}}
 OURS: Object = {
@@ -56,6 +56,6 @@ class Cluster:
 async def test_a_release_without_roles_costs_three_lists(found: dict[Kind, list[Object]], read: list[str]) -> None:
     """Where there is nothing to bind and nothing of ours to take away, nobody asks whose the namespace is."""
     cluster = Cluster(found)
-    seen = await observe_release(PLACE, CONFIG, Reader(cast(Api, cluster)))
+    seen = await observe_release(DUMMY, CONFIG, Reader(cast(Api, cluster)))
     assert sorted(cluster.read) == read
     assert (seen.roles, seen.charts) == (tuple(found.get(ROLE, [])), (CHART,))

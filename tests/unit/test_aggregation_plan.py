@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, places_of, winner
-from rbac_aggregation.projects.plan import MANAGER, Release, is_untouched, people_of, plan_release, report_release, role_ref
+from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, possible_releases, winner
+from rbac_aggregation.projects.plan import MANAGER, ReleaseSeen, is_untouched, people_of, plan_release, report_release, role_ref
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
 from tenantry.model.names import (
@@ -26,7 +26,7 @@ from tenantry.model.plan import Apply, Delete, Refusal
 
 CONFIG = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-system"}}})
 GROUP = "rbac.authorization.k8s.io"
-HOME, PLACE = "cattle-project-p-a", Place("demo-dummy", "demo-dummy")
+HOME, DUMMY = "cattle-project-p-a", ReleaseKey("demo-dummy", "demo-dummy")
 
 
 def chart(name: str = "demo", namespace: str = HOME, created: str = "2026-01-01T00:00:00Z", **labels: str) -> Object:
@@ -50,18 +50,18 @@ def person(name: str, kind: str = "User") -> Object:
 
 
 def role(name: str, level: str | None = "admin") -> Object:
-    labels = {ROLE_OF: PLACE.release, **({AGGREGATE_FROM: level} if level is not None else {})}
+    labels = {ROLE_OF: DUMMY.name, **({AGGREGATE_FROM: level} if level is not None else {})}
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "Role",
-        "metadata": {"name": name, "namespace": PLACE.namespace, "labels": labels},
+        "metadata": {"name": name, "namespace": DUMMY.namespace, "labels": labels},
     }
 
 
 def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo") -> Object:
     """A RoleBinding as we leave it."""
-    found = binding(name, "Role", name, *subjects, namespace=PLACE.namespace)
-    labels = {OPERATED: "true", PROJECT_ID: "p-a", BINDING_OF: PLACE.release}
+    found = binding(name, "Role", name, *subjects, namespace=DUMMY.namespace)
+    labels = {OPERATED: "true", PROJECT_ID: "p-a", BINDING_OF: DUMMY.name}
     fields: Object = {
         "f:metadata": {
             "f:labels": {f"f:{label}": {} for label in labels},
@@ -78,12 +78,12 @@ def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo") -> Object:
     return found
 
 
-NAMESPACE = {"metadata": {"name": PLACE.namespace, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
+NAMESPACE = {"metadata": {"name": DUMMY.namespace, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
 ALICE = binding("alice", "ClusterRole", "admin", person("alice"))
-RELEASE = Release(PLACE, Claim(chart(), PLACE, "p-a"), NAMESPACE, (role("r"),), (), (ALICE,), charts=(chart(),))
+RELEASE = ReleaseSeen(DUMMY, ReleaseClaim(chart(), DUMMY, "p-a"), NAMESPACE, (role("r"),), (), (ALICE,), charts=(chart(),))
 
 
-def shown(seen: Release, config: Config = CONFIG) -> list[str]:
+def shown(seen: ReleaseSeen, config: Config = CONFIG) -> list[str]:
     """The writes as text: verb, name and subjects."""
     lines = []
     for write in plan_release(seen, config).writes():
@@ -114,16 +114,19 @@ def test_people_are_users_and_groups_sorted_and_each_once() -> None:
         ({}, ["bind r: alice"]),
         ({"namespace": None}, []),
         ({"namespace": {"metadata": {**NAMESPACE["metadata"], "deletionTimestamp": "now"}}}, []),
-        ({"namespace": {"metadata": {"name": PLACE.namespace}}}, []),
-        ({"claim": Claim(chart(), Place("elsewhere", PLACE.release), "p-a")}, []),
-        ({"claim": Claim(chart(**{CLEANUP: "true"}), PLACE, "p-a")}, []),
-        ({"claim": Claim({**chart(), "status": {"status": "NoTargetProjectNamespaces"}}, PLACE, "p-a")}, []),
-        ({"claim": Claim({**chart(), "status": {"status": "UnableToCreateHelmRelease"}}, PLACE, "p-a")}, ["bind r: alice"]),
+        ({"namespace": {"metadata": {"name": DUMMY.namespace}}}, []),
+        ({"claim": ReleaseClaim(chart(), ReleaseKey("elsewhere", DUMMY.name), "p-a")}, []),
+        ({"claim": ReleaseClaim(chart(**{CLEANUP: "true"}), DUMMY, "p-a")}, []),
+        ({"claim": ReleaseClaim({**chart(), "status": {"status": "NoTargetProjectNamespaces"}}, DUMMY, "p-a")}, []),
+        (
+            {"claim": ReleaseClaim({**chart(), "status": {"status": "UnableToCreateHelmRelease"}}, DUMMY, "p-a")},
+            ["bind r: alice"],
+        ),
         ({"sources": ()}, []),
         ({"roles": (role("r"), role("s", "view"), role("t", None))}, ["bind r: alice"]),
         ({"bindings": (made("gone", person("alice")),)}, ["bind r: alice", "delete gone"]),
         ({"sources": (), "bindings": (made("r", person("alice")),)}, ["delete r"]),
-        ({"bindings": (binding("r", "ClusterRole", "view", namespace=PLACE.namespace),)}, []),
+        ({"bindings": (binding("r", "ClusterRole", "view", namespace=DUMMY.namespace),)}, []),
         ({"claim": None, "bindings": (made("r", person("alice")),)}, []),
         ({"claim": None, "bindings": (made("r", person("alice")),), "given_up": frozenset({f"{HOME}/demo"})}, ["delete r"]),
         ({"claim": None, "charts": (), "bindings": (made("r", owner=""),)}, ["delete r"]),
@@ -141,7 +144,7 @@ def test_a_copy_elsewhere_is_not_ours() -> None:
     gone = replace(RELEASE, claim=None, given_up=frozenset({f"{HOME}/demo"}))
     assert shown(replace(gone, bindings=(copy,))) == ["delete r"]
     copy["metadata"]["namespace"] = "elsewhere"
-    assert shown(replace(gone, place=Place("elsewhere", PLACE.release), bindings=(copy,))) == []
+    assert shown(replace(gone, release=ReleaseKey("elsewhere", DUMMY.name), bindings=(copy,))) == []
 
 
 def test_a_reference_is_changed_by_deletion() -> None:
@@ -161,7 +164,7 @@ def test_untouched_is_what_only_we_wrote() -> None:
     assert not is_untouched(lost)
 
 
-def told(seen: Release, *refusals: Refusal) -> list[tuple[str, str]]:
+def told(seen: ReleaseSeen, *refusals: Refusal) -> list[tuple[str, str]]:
     """Reason and name of what is told; an empty reason takes it back."""
     found = []
     for write in report_release(seen, refusals, CONFIG).writes():
@@ -173,11 +176,11 @@ def told(seen: Release, *refusals: Refusal) -> list[tuple[str, str]]:
 
 def test_problems_are_told_on_the_chart() -> None:
     """The first in a fixed order is the reason, and the rest is counted."""
-    refusal = Refusal(Key(f"{GROUP}/v1", "RoleBinding", PLACE.namespace, "r"), "quota", "exceeded quota: few, used: 3")
+    refusal = Refusal(Key(f"{GROUP}/v1", "RoleBinding", DUMMY.namespace, "r"), "quota", "exceeded quota: few, used: 3")
     assert told(RELEASE) == []
     assert told(RELEASE, refusal) == [("QuotaExceeded", "demo")]
     assert told(replace(RELEASE, missing=frozenset({"admin"}))) == [("ClusterRoleMissing", "demo")]
-    foreign = binding("r", "ClusterRole", "view", namespace=PLACE.namespace)
+    foreign = binding("r", "ClusterRole", "view", namespace=DUMMY.namespace)
     assert told(replace(RELEASE, bindings=(foreign,)), refusal) == [("QuotaExceeded", "demo")]
     assert told(replace(RELEASE, roles=(role("s", "owner"),))) == [("UnknownLevel", "demo")]
     assert told(replace(RELEASE, roles=(role("s", None),), namespace={"metadata": {"name": "x"}})) == []
@@ -187,12 +190,12 @@ def test_a_refusal_is_not_told_anew_for_other_words() -> None:
     """The API server's own words may differ each time; what was told stays while reason and object are the same."""
 
     def refused(words: str) -> Refusal:
-        return Refusal(Key(f"{GROUP}/v1", "RoleBinding", PLACE.namespace, "r"), "admission", words)
+        return Refusal(Key(f"{GROUP}/v1", "RoleBinding", DUMMY.namespace, "r"), "admission", words)
 
     first = next(iter(report_release(RELEASE, [refused("request 1")], CONFIG).writes()))
     assert isinstance(first, Apply)
     after = {**chart(), "status": first.wanted["status"]}
-    seen = replace(RELEASE, claim=Claim(after, PLACE, "p-a"))
+    seen = replace(RELEASE, claim=ReleaseClaim(after, DUMMY, "p-a"))
     second = next(iter(report_release(seen, [refused("request 2")], CONFIG).writes()))
     assert isinstance(second, Apply)
     assert second.wanted["status"] == first.wanted["status"]
@@ -204,18 +207,16 @@ def test_a_condition_is_taken_back() -> None:
     status = {"conditions": [{"type": ROLES_BOUND_CONDITION, "status": "False", "reason": "X", "message": ""}]}
     ours = {**chart(), "status": status}
     ours["metadata"]["managedFields"] = [entry]
-    assert told(replace(RELEASE, claim=Claim(ours, PLACE, "p-a"), charts=(ours,))) == [("", "demo")]
+    assert told(replace(RELEASE, claim=ReleaseClaim(ours, DUMMY, "p-a"), charts=(ours,))) == [("", "demo")]
     assert told(replace(RELEASE, claim=None, charts=(ours,))) == [("", "demo")]
     assert told(replace(RELEASE, claim=None, charts=({**chart(), "status": status},))) == []
 
 
 def test_names_tell_places() -> None:
     """A ProjectHelmChart's key tells its place, a release's name who may ask for it."""
-    assert places_of(HOME, "demo", CONFIG) == [PLACE]
-    assert places_of("default", "demo", CONFIG) == []
-    assert places_of(HOME, "x" * 60, CONFIG) == []
-    assert askers(PLACE, CONFIG) == [("", "demo")]
-    assert askers(Place("x", "x"), CONFIG) == []
+    assert possible_releases(HOME, "demo", CONFIG) == [DUMMY]
+    assert possible_releases("default", "demo", CONFIG) == []
+    assert possible_releases(HOME, "x" * 60, CONFIG) == []
 
 
 def home(project: str) -> Object:
@@ -233,7 +234,7 @@ def asking(project: str, created: str = "2026-01-01T00:00:00Z", version: str = "
 def has(project: str, **labels: str) -> Object:
     """The namespace of the release, made for the ProjectHelmChart of a project."""
     return {
-        "metadata": {"name": PLACE.namespace, "labels": labels, "annotations": {PROJECT_CHART: f"cattle-project-{project}/demo"}}
+        "metadata": {"name": DUMMY.namespace, "labels": labels, "annotations": {PROJECT_CHART: f"cattle-project-{project}/demo"}}
     }
 
 
@@ -257,15 +258,15 @@ OLD, FIRST, NEXT = asking("z", "2020-01-01T00:00:00Z"), asking("c"), asking("d")
 )
 def test_who_has_a_release(found: list[tuple[Object, Object]], namespace: Object | None, wins: str) -> None:
     """Who has the name keeps it, else the oldest gets it; while one has it that is not ours any more, nobody does."""
-    won = winner(PLACE, found, namespace, CONFIG)
+    won = winner(DUMMY, found, namespace, CONFIG)
     assert (won.project if won is not None else "") == wins
 
 
 def test_without_namespaces_of_their_own_the_status_says_who_has_a_release() -> None:
     """No object of the release is in a namespace that is read."""
     config = Config.model_validate({"helmProjectOperator": {"projectReleaseNamespaces": {"enabled": False}}})
-    younger = asking("d", status={"releaseName": PLACE.release})
-    won = winner(Place("cattle-project-d", PLACE.release), [OLD, younger], home("d"), config)
+    younger = asking("d", status={"releaseName": DUMMY.name})
+    won = winner(ReleaseKey("cattle-project-d", DUMMY.name), [OLD, younger], home("d"), config)
     assert won is not None
     assert won.project == "d"
 
@@ -283,4 +284,4 @@ def test_without_namespaces_of_their_own_the_status_says_who_has_a_release() -> 
 def test_what_is_certain(found: Object | None, gone: bool) -> None:
     """Gone, asked to clean up, or elsewhere by now; one that does not count any more is no evidence."""
     home = {"metadata": {"name": HOME, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
-    assert has_given_up(found, home, PLACE, CONFIG) == gone
+    assert has_given_up(found, home, DUMMY, CONFIG) == gone

@@ -19,7 +19,6 @@ from tenantry.model.projects import (
     project_id_problem,
     project_of_registration_name,
     registration_name,
-    target_label,
 )
 
 LABEL = "field.cattle.io/projectId"
@@ -186,13 +185,6 @@ def test_the_project_annotation() -> None:
     """The cluster id is a prefix when there is one."""
     assert project_annotation("p-a", CONFIG) == "c-test:p-a"
     assert project_annotation("p-a", config(cluster_id="")) == "p-a"
-
-
-def test_an_empty_project_label_is_a_label() -> None:
-    """A label that is there with an empty value is told from one that is not there."""
-    assert target_label(namespace("a1", {LABEL: ""}), CONFIG) == (True, "")
-    assert target_label(namespace("a1"), CONFIG) == (False, "")
-    assert target_label(namespace("a1", {LABEL: "p-a"}), CONFIG) == (True, "p-a")
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,13 @@ def made(seen: CsvSeen) -> CsvSeen:
     return replace(seen, templates=templates, instances={part: instance for part, (_, instance) in pairs.items()})
 
 
-def reasons(seen: CsvSeen, *, enabled: bool = True) -> list[str]:
-    return [complaint.reason for complaint in complaints(seen, enabled=enabled)]
+def reasons(seen: CsvSeen) -> list[str]:
+    return [complaint.reason for complaint in complaints(seen)]
 
 
-def taken_back(seen: CsvSeen, *, enabled: bool = True) -> list[str]:
+def taken_back(seen: CsvSeen) -> list[str]:
     """The kinds that are deleted, and nothing is made."""
-    writes = list(plan_csv(seen, enabled=enabled).writes())
+    writes = list(plan_csv(seen).writes())
     assert all(isinstance(write, Delete) for write in writes)
     return sorted(write.kind.kind for write in writes)
 
@@ -142,7 +142,7 @@ def test_templates_with_older_names_are_changed_in_place() -> None:
         for part, live in seen.templates.items()
         if live is not None
     }
-    plan = plan_csv(replace(seen, templates=old), enabled=True)
+    plan = plan_csv(replace(seen, templates=old))
     assert all(isinstance(write, Apply) for write in plan.writes())
     assert [change.key for change in plan.changes(MANAGER)] == [
         Key(SCOPE_TEMPLATE.api_version, SCOPE_TEMPLATE.kind, "", f"{part}.ops.my-op.v1") for part in PARTS
@@ -158,7 +158,7 @@ def test_only_groups_with_the_label_take_part() -> None:
     other = {**labelled, "metadata": {"name": "group", "labels": {OPT_IN: "false"}}}
     for each in (group(opted=False), other):
         seen = version("my-op.v1", "ops", each)
-        assert list(plan_csv(seen, enabled=True).writes()) == []
+        assert list(plan_csv(seen).writes()) == []
         assert reasons(seen) == []
     assert taken_back(replace(made(version()), groups=(group(opted=False),))) == ALL_OF_IT
 
@@ -172,20 +172,20 @@ def test_copies_take_no_part(copy: dict[str, Object]) -> None:
     seen = version()
     assert seen.csv is not None
     csv = {**seen.csv, "metadata": {**seen.csv["metadata"], "labels": copy.get("labels", {})}, "status": copy.get("status", {})}
-    assert list(plan_csv(replace(seen, csv=csv), enabled=True).writes()) == []
+    assert list(plan_csv(replace(seen, csv=csv)).writes()) == []
     assert reasons(replace(seen, csv=csv)) == []
     assert taken_back(replace(made(seen), csv=csv)) == ALL_OF_IT
 
 
 async def test_switched_off_everything_is_taken_back() -> None:
     """Without the switch nothing is made or told, and what was made goes, instances and templates."""
-    seen = made(version())
-    assert taken_back(seen, enabled=False) == ALL_OF_IT
-    assert reasons(replace(seen, groups=(group(), group("second"))), enabled=False) == []
-    assert [write.kind for write in owning.handler(Olm(enabled=False), "csv/x/y").plan(seen).writes()] == [
-        SCOPE_INSTANCE,
-        SCOPE_TEMPLATE,
-    ] * 2
+    unit, declared = Olm(enabled=False), replace(version(), groups=(group(), group("second")))
+    seen = await owning.observe(unit, "csv/ops/my-op.v1", Reader(cast(Api, Behind(declared, {}))))
+    assert seen.csv is None
+    assert taken_back(seen) == ALL_OF_IT
+    assert reasons(seen) == []
+    plan = owning.handler(unit, "csv/x/y").plan(seen)
+    assert [write.kind for write in plan.writes()] == [SCOPE_INSTANCE, SCOPE_TEMPLATE] * 2
 
 
 class Left:
@@ -320,8 +320,8 @@ def test_an_owner_label_that_drifted_is_put_back() -> None:
     assert drifted is not None
     seen = replace(seen, templates={**seen.templates, "ns": drifted})
     drifted["metadata"]["labels"]["olm.owner"] = "another"
-    assert [change.key.name for change in plan_csv(seen, enabled=True).changes(MANAGER)] == ["ns.ops.my-op.v1"]
-    assert complaints(seen, enabled=True) == []
+    assert [change.key.name for change in plan_csv(seen).changes(MANAGER)] == ["ns.ops.my-op.v1"]
+    assert complaints(seen) == []
 
 
 # -- what OLM refuses --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import owning
 import pytest
 
 from namespace_registration.projects import Projects
-from namespace_registration.projects.plan import Member, Project, SystemNamespace
+from namespace_registration.projects.plan import Project, SystemNamespace
 from tenantry.api import Api
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -355,7 +355,7 @@ async def test_that_nobody_is_left_must_still_hold_after_the_writes() -> None:
 async def test_each_kind_of_owner_is_observed_planned_and_reported() -> None:
     """The wiring gives every observed value to its own plan and report."""
     member = await owning.observe(UNIT, "namespace/a1", Fixed(a("a1")))
-    assert member == Member("a1", a("a1"))
+    assert member == a("a1")
     assert [write.key.name for write in owning.handler(UNIT, "namespace/a1").plan(member).writes()] == ["a1"]
     assert owning.handler(UNIT, "namespace/a1").report(member, ()) == NOTHING
     system = await owning.observe(SINGLE, "system/cattle-helm-system", Fixed(namespace("cattle-helm-system")))
@@ -365,7 +365,7 @@ async def test_each_kind_of_owner_is_observed_planned_and_reported() -> None:
     ]
     assert owning.handler(SINGLE, "system/x").report(system, ()) == NOTHING
     nowhere = await owning.observe(SINGLE, "system/cattle-helm-system", Fixed())
-    assert nowhere == SystemNamespace("cattle-helm-system", None)
+    assert nowhere == SystemNamespace(None)
     project = await owning.observe(UNIT, "project/p-a", Fixed(a("a1")))
     assert next(owning.handler(UNIT, "project/p").plan(project).writes()).key.kind == "Namespace"
     assert owning.handler(UNIT, "project/p").report(project, ()) == NOTHING

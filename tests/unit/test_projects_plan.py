@@ -8,7 +8,6 @@ import pytest
 
 from namespace_registration.projects.plan import (
     FIXES,
-    Member,
     Project,
     SystemNamespace,
     plan_member,
@@ -460,7 +459,7 @@ def unwell(obj: Object, reason: str = "QuotaExceeded", message: str = "m") -> Ob
 @pytest.mark.check("hpo-21")
 def test_refusals_are_told_with_their_fix(cause: Cause, reason: str) -> None:
     """A refusal inside the registration namespace stands on that namespace: what, why in the server's words, and the fix."""
-    report = report_project(project(members=(A1,)), [refusal(cause)], CONFIG)
+    report = report_project(project(members=(A1,)), [refusal(cause)])
     ((name, found, message),) = told(report)
     assert (name, found) == (NAME, reason)
     assert message == f"ConfigMap {NAME}/c was refused: to fix it, {FIXES[cause]} (the API server says: no room)"
@@ -470,24 +469,24 @@ def test_refusals_are_told_with_their_fix(cause: Cause, reason: str) -> None:
 def test_one_refusal_is_told_whatever_the_order() -> None:
     """Of many refusals the same one is told each time; one of the namespace itself comes first."""
     many = [refusal("quota", name="b"), refusal("admission", name="a"), refusal("quota", name="a")]
-    texts = {told(report_project(project(), order, CONFIG))[0] for order in (many, many[::-1], many[1:] + many[:1])}
+    texts = {told(report_project(project(), order))[0] for order in (many, many[::-1], many[1:] + many[:1])}
     assert len(texts) == 1
     assert f"ConfigMap {NAME}/a" in texts.pop()[2]
-    itself = told(report_project(project(), [*many, refusal("admission", NAMESPACE)], CONFIG))
+    itself = told(report_project(project(), [*many, refusal("admission", NAMESPACE)]))
     assert itself[0][:2] == (NAME, "AdmissionDenied")
     assert "Namespace cattle-project-p-a was refused" in itself[0][2]
 
 
 def test_long_refusals_fit() -> None:
     """However long the server's words are, the fix is still told within the limits of a condition and an Event."""
-    ((_, _, message),) = told(report_project(project(), [refusal("quota", message="x" * 5000)], CONFIG))
+    ((_, _, message),) = told(report_project(project(), [refusal("quota", message="x" * 5000)]))
     assert len(message) <= 1024
     assert FIXES["quota"] in message
 
 
 def test_a_refusal_in_the_run_that_registered() -> None:
     """A registration namespace that was made in the same run carries the condition though it was not observed."""
-    report = report_project(project(registration=None, ours=False), [refusal("quota")], CONFIG)
+    report = report_project(project(registration=None, ours=False), [refusal("quota")])
     (write,) = report.writes()
     assert isinstance(write, Apply)
     assert (write.live, write.create_only, write.subresource) == (None, False, "status")
@@ -498,7 +497,7 @@ def test_a_refusal_in_the_run_that_registered() -> None:
 def test_a_namespace_that_cannot_be_made_is_told_on_the_members() -> None:
     """Where there is no registration namespace to carry it, each member that was looked at does."""
     b1 = namespace("b1", {LABEL: "p-a"})
-    report = report_project(project(registration=None, ours=False, members=(A1, b1)), [refusal("admission", NAMESPACE)], CONFIG)
+    report = report_project(project(registration=None, ours=False, members=(A1, b1)), [refusal("admission", NAMESPACE)])
     assert [entry[:2] for entry in told(report)] == [("a1", "AdmissionDenied"), ("b1", "AdmissionDenied")]
 
 
@@ -506,7 +505,7 @@ def test_a_namespace_that_cannot_be_made_is_told_on_the_members() -> None:
 def test_a_name_that_is_taken_is_told_on_the_members() -> None:
     """A foreign namespace with the name is not written to; the members say what can be done."""
     seen = project(registration=namespace(NAME), ours=False, members=(A1,))
-    ((name, reason, message),) = told(report_project(seen, [], CONFIG))
+    ((name, reason, message),) = told(report_project(seen, []))
     assert (name, reason) == ("a1", "NamespaceConflict")
     assert f"namespace {NAME} exists" in message
     assert f"{ADOPT}=true" in message
@@ -516,20 +515,20 @@ def test_a_name_that_is_taken_is_told_on_the_members() -> None:
 
 def test_a_told_problem_is_not_told_again() -> None:
     """The same problem over the condition that says so is no change, though its time is not part of what is wanted."""
-    first = report_project(project(), [refusal("quota")], CONFIG)
+    first = report_project(project(), [refusal("quota")])
     (write,) = first.writes()
     assert isinstance(write, Apply)
     live = unwell(registration())
     live["status"]["conditions"][0] |= write.wanted["status"]["conditions"][0]
-    assert changes(report_project(project(registration=live), [refusal("quota")], CONFIG)) == []
-    assert changes(report_project(project(registration=live), [refusal("quota", message="request 2: no room")], CONFIG)) == []
-    assert changes(report_project(project(registration=live), [refusal("quota", name="d")], CONFIG)) != []
-    assert changes(report_project(project(registration=live), [refusal("rights")], CONFIG)) != []
+    assert changes(report_project(project(registration=live), [refusal("quota")])) == []
+    assert changes(report_project(project(registration=live), [refusal("quota", message="request 2: no room")])) == []
+    assert changes(report_project(project(registration=live), [refusal("quota", name="d")])) != []
+    assert changes(report_project(project(registration=live), [refusal("rights")])) != []
 
 
 def test_healing() -> None:
     """When all is well our conditions are given up with an Event, on the registration namespace and on members."""
-    report = report_project(project(registration=unwell(registration()), members=(unwell(A1), namespace("b1"))), [], CONFIG)
+    report = report_project(project(registration=unwell(registration()), members=(unwell(A1), namespace("b1"))), [])
     assert changes(report) == [f"status Namespace {NAME}: - status", "status Namespace a1: - status"]
     assert reasons(report) == ["Healed", "Healed"]
 
@@ -547,7 +546,7 @@ def test_healing() -> None:
 )
 def test_nothing_to_tell(seen: Project) -> None:
     """Without a problem and without a condition of ours nothing is written; a terminating namespace is left in peace."""
-    assert report_project(seen, [], CONFIG) == NOTHING
+    assert report_project(seen, []) == NOTHING
 
 
 # -- one namespace ---------------------------------------------------------------------------------------------
@@ -590,7 +589,7 @@ MEMORY = f"metadata.labels[{PROJECT_ID}]"
 )
 def test_the_memory_of_the_project(found: Object | None, expected: list[str]) -> None:
     """Set while a namespace is in a project that can be served, else taken off; never on what is not ordinary."""
-    plan = plan_member(Member(found["metadata"]["name"] if found else "a1", found), CONFIG)
+    plan = plan_member(found, CONFIG)
     assert changes(plan) == expected
     assert all(isinstance(write, Apply | RemoveLabel) for write in plan.writes())
 
@@ -598,7 +597,7 @@ def test_the_memory_of_the_project(found: Object | None, expected: list[str]) ->
 @pytest.mark.check("hpo-26")
 def test_a_label_of_ours_on_a_users_namespace_brings_no_policy() -> None:
     """Nothing but the memory of its project is ever written to a namespace that we did not make."""
-    plan = plan_member(Member("a1", namespace("a1", {LABEL: "p-a", OPERATED: "true"})), CONFIG)
+    plan = plan_member(namespace("a1", {LABEL: "p-a", OPERATED: "true"}), CONFIG)
     assert {write.kind for write in plan.writes()} == {NAMESPACE}
 
 
@@ -609,7 +608,7 @@ def test_a_label_of_ours_on_a_users_namespace_brings_no_policy() -> None:
 @pytest.mark.check("hpo-17")
 def test_bad_project_ids_are_told(value: str, part: str) -> None:
     """A project id that cannot be served gets a condition and a Warning that name the label, the limit and the fix."""
-    ((_, reason, message),) = told(report_member(Member("bad", namespace("bad", {LABEL: value})), (), CONFIG))
+    ((_, reason, message),) = told(report_member(namespace("bad", {LABEL: value}), (), CONFIG))
     assert reason == "InvalidProjectID"
     assert message.startswith(f"label {LABEL}: ")
     assert part in message
@@ -631,19 +630,19 @@ def test_bad_project_ids_are_told(value: str, part: str) -> None:
 )
 def test_a_member_is_healed_when_its_label_is_gone(found: Object | None, expected: list[str]) -> None:
     """A namespace in no project carries no condition; in a project, the project's run decides."""
-    assert changes(report_member(Member("a1", found), (), CONFIG)) == expected
+    assert changes(report_member(found, (), CONFIG)) == expected
 
 
 def test_a_refused_label_is_told_by_the_member_alone() -> None:
     """The refusal stands on the member, and the run of its project neither takes it back nor talks over it."""
     no = Refusal(Key("v1", "Namespace", "", "a1"), "admission", "no labels here")
-    ((name, reason, message),) = told(report_member(Member("a1", A1), [no], CONFIG))
+    ((name, reason, message),) = told(report_member(A1, [no], CONFIG))
     assert (name, reason) == ("a1", "AdmissionDenied")
     live = unwell(A1, reason, message)
-    assert changes(report_project(project(members=(live,)), [], CONFIG)) == []
-    assert changes(report_project(project(registration=namespace(NAME), ours=False, members=(live,)), [], CONFIG)) == []
+    assert changes(report_project(project(members=(live,)), [])) == []
+    assert changes(report_project(project(registration=namespace(NAME), ours=False, members=(live,)), [])) == []
     again = Refusal(no.key, no.cause, "no labels here (request 2)")
-    assert changes(report_member(Member("a1", live), [again], CONFIG)) == []
+    assert changes(report_member(live, [again], CONFIG)) == []
 
 
 # -- single-namespace mode -------------------------------------------------------------------------------------
@@ -653,30 +652,28 @@ SYSTEM = namespace("cattle-helm-system")
 
 def test_single_namespace_mode() -> None:
     """The charts' ConfigMaps are kept in the system namespace, and the namespace itself is not labelled."""
-    plan = plan_system(SystemNamespace("cattle-helm-system", SYSTEM), CHARTS)
+    plan = plan_system(SystemNamespace(SYSTEM), CHARTS)
     assert changes(plan) == [f"create ConfigMap cattle-helm-system/{chart.config_map_name}" for chart in CHARTS]
     assert wanted(plan, CONFIG_MAP)["metadata"]["labels"] == {OPERATED: "true"}
     maps: dict[str, Object | None] = {write.key.name: write.wanted for write in plan.writes() if isinstance(write, Apply)}
-    assert changes(plan_system(SystemNamespace("cattle-helm-system", SYSTEM, maps), CHARTS)) == []
+    assert changes(plan_system(SystemNamespace(SYSTEM, maps), CHARTS)) == []
 
 
 @pytest.mark.parametrize("found", [None, namespace("cattle-helm-system", deletionTimestamp="now")])
 def test_a_system_namespace_that_is_not_there(found: Object | None) -> None:
     """Nothing is done and nothing told while the system namespace is missing or on its way out."""
-    seen = SystemNamespace("cattle-helm-system", found)
+    seen = SystemNamespace(found)
     assert plan_system(seen, CHARTS) == report_system(seen, [refusal("quota")]) == NOTHING
 
 
 def test_refusals_in_single_namespace_mode() -> None:
     """A refusal is told on the system namespace, the same one whatever the order, and healed."""
     many: list[Refusal] = [refusal("quota", name="b"), refusal("admission", name="a")]
-    seen = SystemNamespace("cattle-helm-system", SYSTEM)
+    seen = SystemNamespace(SYSTEM)
     assert told(report_system(seen, many)) == told(report_system(seen, many[::-1]))
     assert told(report_system(seen, many))[0][:2] == ("cattle-helm-system", "AdmissionDenied")
     assert report_system(seen, []) == NOTHING
-    assert changes(report_system(SystemNamespace("cattle-helm-system", unwell(SYSTEM)), [])) == [
-        "status Namespace cattle-helm-system: - status"
-    ]
+    assert changes(report_system(SystemNamespace(unwell(SYSTEM)), [])) == ["status Namespace cattle-helm-system: - status"]
 
 
 def test_every_write_is_of_a_known_make() -> None:

@@ -40,7 +40,7 @@ def bound(of: Object, where: Object, *places: str) -> tuple[Object, ...]:
 
 
 def seen(of: Object, where: Object, *namespaces: str, bindings: tuple[Object, ...] = (), **more: Any) -> InstanceSeen:
-    return InstanceSeen(MAIN, "si", where, of, live_roles(of), frozenset(namespaces), bindings=bindings, **more)
+    return InstanceSeen(MAIN, where, of, live_roles(of), frozenset(namespaces), bindings=bindings, **more)
 
 
 def steps(plan: Plan) -> list[list[str]]:
@@ -157,7 +157,7 @@ def test_what_may_have_been_read_too_early_takes_nothing_away() -> None:
     bindings = bound(of, where, "a", "b")
     assert steps(plan_instance(seen(of, where, "a", bindings=bindings, missing=frozenset({"b"})))) == []
     wide = bound(of, instance(), "")
-    there = InstanceSeen(MAIN, "si", where, of, {"t": None}, frozenset({"a", "b"}), bindings=wide)
+    there = InstanceSeen(MAIN, where, of, {"t": None}, frozenset({"a", "b"}), bindings=wide)
     assert steps(plan_instance(there)) == []
 
 
@@ -168,11 +168,11 @@ def test_nothing_is_bound_to_a_role_that_is_not_the_templates() -> None:
     assert ours is not None
     foreign = {**ours, "metadata": {"name": "t", "uid": "f", "resourceVersion": "1"}}
     for live in (None, foreign, {**ours, "rules": []}, {**ours, "aggregationRule": {}}):
-        there = InstanceSeen(MAIN, "si", where, of, {"t": live}, frozenset({"a"}))
+        there = InstanceSeen(MAIN, where, of, {"t": live}, frozenset({"a"}))
         assert (live is not None and live.get("aggregationRule") == {}) or steps(plan_instance(there)) == []
-    there = InstanceSeen(MAIN, "si", where, of, {"t": foreign}, frozenset({"a"}), bindings=bound(of, where, "a"))
+    there = InstanceSeen(MAIN, where, of, {"t": foreign}, frozenset({"a"}), bindings=bound(of, where, "a"))
     assert steps(plan_instance(there)) == [["-a"]]
-    there = InstanceSeen(MAIN, "si", where, of, {"t": None}, frozenset({"a"}), bindings=bound(of, where, "a"))
+    there = InstanceSeen(MAIN, where, of, {"t": None}, frozenset({"a"}), bindings=bound(of, where, "a"))
     assert steps(plan_instance(there)) == []
 
 
@@ -181,11 +181,11 @@ def test_roles_of_a_template_go_last() -> None:
     of = template("new")
     old = live_roles(template("old"))["old"]
     assert old is not None
-    there = TemplateSeen(MAIN, "st", of, True, {"new": None}, (old,), frozenset({"old"}))
+    there = TemplateSeen(MAIN, of, True, {"new": None}, (old,), frozenset({"old"}))
     assert [str(write.key) for write in plan_template(there).writes()] == ["ClusterRole new"]
-    there = TemplateSeen(MAIN, "st", of, True, live_roles(of), (old,))
+    there = TemplateSeen(MAIN, of, True, live_roles(of), (old,))
     assert [str(write.key) for write in plan_template(there).writes()] == ["ClusterRole old"]
-    there = TemplateSeen(MAIN, "st", of, False, live_roles(of))
+    there = TemplateSeen(MAIN, of, False, live_roles(of))
     assert [type(write) for write in plan_template(there).writes()] == [Delete]
 
 
@@ -272,7 +272,7 @@ def test_the_same_refusal_in_other_words_is_not_written(padding: str) -> None:
 
 
 def _unmade(of: Object) -> TemplateSeen:
-    return TemplateSeen(MAIN, "st", of, referenced=True)
+    return TemplateSeen(MAIN, of, referenced=True)
 
 
 def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
@@ -282,21 +282,19 @@ def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
     csv = {"apiVersion": "v1", "kind": "C", "metadata": {"name": "c", "namespace": "ops", "uid": "u"}, "spec": spec}
     group = {"metadata": {"name": "g", "labels": {OPT_IN: "true"}}}
     there = CsvSeen("ops", "c", csv, (group,))
-    (name, _) = (event_name(csv, each) for each in possible_complaints(there, enabled=True))
-    key = next(write.key for write in plan_csv(there, enabled=True).writes())
+    (name, _) = (event_name(csv, each) for each in possible_complaints(there))
+    key = next(write.key for write in plan_csv(there).writes())
 
     def events(words: str, **live: Object | None) -> list[Object]:
         found = replace(there, events={name: None, **live})
         return [
-            write.wanted
-            for write in report_csv(found, [Refusal(key, "admission", words)], enabled=True).writes()
-            if isinstance(write, Apply)
+            write.wanted for write in report_csv(found, [Refusal(key, "admission", words)]).writes() if isinstance(write, Apply)
         ]
 
     (event,) = events("request 1")
     assert (event["metadata"]["name"], event["note"]) == (name, "ScopeTemplate ns.ops.c: request 1")
     assert events("request 2", **{name: stored(event)}) == []
-    assert possible_complaints(replace(there, csv={**csv, "spec": {**spec, "install": {}}}), enabled=True) == [
+    assert possible_complaints(replace(there, csv={**csv, "spec": {**spec, "install": {}}})) == [
         Complaint("InvalidStrategy", "install.strategy is None; only deployment is known")
     ]
 

@@ -1,8 +1,7 @@
-"""Projects: registration namespaces, project labels, orphans, moves, hardening, warnings.
+"""Registration namespaces: their labels and contents, the project labels of ordinary namespaces, orphans, moves, hardening.
 
-Owners: ``project/<id>`` for a project and its registration namespace, ``namespace/<name>`` for the project
-label of one ordinary namespace, ``system/<name>`` for the one registration namespace of single-namespace
-mode.
+Owners: ``project/<id>`` for a project and its registration namespace, ``namespace/<name>`` for the project label of one ordinary
+namespace, ``system/<name>`` for the one registration namespace of single-namespace mode.
 """
 
 from namespace_registration.projects.unit import Projects

@@ -1,40 +1,33 @@
-"""Reads for namespace-registration: a project with its registration namespace, or one namespace.
+"""Reads for namespace-registration: a project with its registration namespace, or the namespace of single-namespace mode.
 
-Whether a project is alive is shown by any one member.  The namespace that woke the run is looked at first,
-so the usual case needs no list.  Events of objects inside a registration namespace do not ask the
-question at all: their run repairs what is there and leaves the orphan label as it is.
+Any one member shows that a project is alive.  The namespace that woke the run is read first, so the usual case needs no list.
+A run for events of objects inside a registration namespace does not ask: it repairs what is there and leaves the orphan label as
+it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from namespace_registration.projects.plan import Member, Project, SystemNamespace
+from namespace_registration.projects.plan import Project, SystemNamespace
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object, is_terminating
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, is_terminating
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY
 from tenantry.model.projects import REGISTRATION_MANAGER, ChartFiles, is_member, is_registration, registration_name
-
-
-async def observe_member(name: str, reader: Reader) -> Member:
-    """Read one namespace."""
-    return Member(name, await reader.get(NAMESPACE, name))
 
 
 async def observe_system(name: str, charts: tuple[ChartFiles, ...], reader: Reader) -> SystemNamespace:
     """Read the system namespace and its ConfigMaps."""
     namespace = await reader.get(NAMESPACE, name)
-    if namespace is None:
-        return SystemNamespace(name, None)
-    return SystemNamespace(name, namespace, await _config_maps(name, charts, reader))
+    return SystemNamespace(namespace, {} if namespace is None else await _config_maps(name, charts, reader))
 
 
 async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness: str, config: Config, reader: Reader) -> Project:
-    """Read a project: who is in it, its registration namespace and what we keep there.
+    """Read a project: which namespaces are in it, its registration namespace and what we keep there.
 
-    ``witness`` names a namespace that was a member at some time: looking at it may save a list.
+    ``witness`` names a namespace that was a member at some time: reading it may save a list.
     """
     name = registration_name(project)
     registration = await reader.get(NAMESPACE, name)
@@ -67,20 +60,20 @@ async def _members(
     if project in config.denied_project_ids:
         return False, ()
     woken_by = [cause.name for cause in sorted(reader.causes) if cause.kind == NAMESPACE.kind]
-    blocked = registration is not None and not is_registration(registration, config)
-    witnesses: tuple[Object, ...] = ()
-    inside_only = bool(reader.causes) and all(_is_inside(cause, project) for cause in reader.causes)
-    if inside_only and registration is not None:
+    inside = [cause for cause in reader.causes if cause.kind != NAMESPACE.kind and cause.namespace == registration_name(project)]
+    if registration is not None and reader.causes and len(inside) == len(reader.causes):
         return None, ()
-    # While a project is not served its members carry a condition: then all of them are looked at, not one.
+    blocked = registration is not None and not is_registration(registration, config)
+    # While a project is not served its members carry a condition: then all of them are read, not one.
     settled = registration is not None and not blocked and bool(entries_of(registration, REGISTRATION_MANAGER))
     hint = [witness] if witness and reader.causes and settled else []
+    witnesses: tuple[Object, ...] = ()
     for name in dict.fromkeys([*woken_by, *hint]):
         found = await reader.get(NAMESPACE, name)
         if found is not None and is_member(found, project, config):
             witnesses = (*witnesses, found)
             if not blocked:
-                break  # one is enough, unless each is to be told that its project is not served
+                break  # one is enough, unless each is to get the condition that its project is not served
     if witnesses:
         # One witness carries the decision; it must still be a member when everything is written.
         await reader.get(NAMESPACE, witnesses[0]["metadata"]["name"], verify=lambda found: is_member(found, project, config))
@@ -92,10 +85,6 @@ async def _members(
 
     reader.depends_on(alive, bool(members))
     return bool(members), members
-
-
-def _is_inside(cause: Key, project: str) -> bool:
-    return cause.kind != NAMESPACE.kind and cause.namespace == registration_name(project)
 
 
 async def _list_members(project: str, config: Config, reader: Reader) -> tuple[Object, ...]:

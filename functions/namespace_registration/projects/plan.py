@@ -1,8 +1,7 @@
-"""What namespace-registration wants: pure functions from what was observed to writes.
+"""Plans and conditions for registration namespaces: pure functions from what was observed to writes.
 
-Sources of the rules: hpo-1 to hpo-6 (registration namespace), hpo-7 to hpo-18 (who is in a project, and
-what cannot be served), hpo-21 (refusals are told), hpo-22 to hpo-26 (hardening), hpo-57 (single-namespace
-mode).
+Sources of the rules: hpo-1 to hpo-6 (registration namespace), hpo-7 to hpo-18 (which namespaces are in a project, and what cannot
+be served), hpo-21 (refusals are reported), hpo-22 to hpo-26 (hardening), hpo-57 (single-namespace mode).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from namespace_registration.descriptor import PROJECTS
-from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.hardening import harden, restored
@@ -25,17 +23,17 @@ from tenantry.model.projects import (
     project_annotation,
     project_id_problem,
     registration_name,
-    target_label,
 )
 from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
+from tenantry.model.standing import standing_condition
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
     """One project as it is.
 
-    ``alive`` is None when the run did not ask.  ``members`` are those that were looked at: all of them when
-    a list was needed, else the ones that woke the run.
+    ``alive`` is None when the run did not ask.  ``members`` are those that were read: all of them when a list was needed, else
+    the ones that woke the run.
     """
 
     id: str
@@ -49,18 +47,9 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One ordinary namespace, or None when it is gone."""
-
-    name: str
-    namespace: Object | None
-
-
-@dataclass(frozen=True, slots=True)
 class SystemNamespace:
     """The registration namespace of single-namespace mode."""
 
-    name: str
     namespace: Object | None
     config_maps: dict[str, Object | None] = field(default_factory=dict)
 
@@ -116,7 +105,7 @@ def _registration_namespace(seen: Project, config: Config) -> Apply:
 
 
 def _foreign_orphan_label(seen: Project) -> Iterable[Write]:
-    """Our apply only gives up an orphan label of ours; one that somebody else set is taken off."""
+    """The removal of an orphan label that somebody else set; our apply only gives up one of ours."""
     live = seen.registration
     if live is None or not seen.alive or ORPHANED not in labels_of(live):
         return
@@ -159,82 +148,63 @@ def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live:
     if live is not None and live.get("immutable"):
         if is_terminating(live):
             return  # its deletion is on its way, and asking again does not speed it up
-        # An immutable ConfigMap can only be replaced; the next look makes it anew (hpo-4).
+        # An immutable ConfigMap can only be replaced; the next run makes it anew (hpo-4).
         note = f"ConfigMap {chart.config_map_name} was immutable and is made anew"
         yield Delete(CONFIG_MAP, live, Notice(live, "Restored", note, "Recreate"))
         return
     yield Apply(CONFIG_MAP, wanted, live, notice=restored(live))
 
 
-def report_project(seen: Project, refusals: Sequence[Refusal], config: Config) -> Plan:
+def report_project(observed: Project, refusals: Sequence[Refusal]) -> Plan:
     """Conditions for what could not be done: on the registration namespace, or else on the members."""
-    del config
-    name = registration_name(seen.id)
+    name = registration_name(observed.id)
     writes: list[Write] = []
     inside = first_of([refusal for refusal in refusals if refusal.key.namespace == name])
     itself = first_of([refusal for refusal in refusals if refusal.key.kind == NAMESPACE.kind])
-    if seen.ours and seen.registration is not None and not is_terminating(seen.registration):
-        writes += _say(seen.registration, itself or inside)
+    if observed.ours and observed.registration is not None and not is_terminating(observed.registration):
+        writes += _condition(observed.registration, itself or inside)
     elif inside is not None:
-        writes += _say({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, inside)
+        writes += _condition({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, inside)
     problem: tuple[str, str] | Refusal | None = None
-    if seen.registration is not None and not seen.ours:
+    if observed.registration is not None and not observed.ours:
         note = (
-            f"namespace {name} exists and was not made by Tenantry, so project {seen.id} is not served: delete it, "
+            f"namespace {name} exists and was not made by Tenantry, so project {observed.id} is not served: delete it, "
             f"choose another project id, or let Tenantry take it over with the annotation "
             f"tenantry.dev/adopt=true on it"
         )
         problem = ("NamespaceConflict", note)
-    elif itself is not None and seen.registration is None:
+    elif itself is not None and observed.registration is None:
         problem = itself
-    for member in seen.members:
+    for member in observed.members:
         if not _is_about_its_label(member):  # two runs that took turns in one condition would never end
-            writes += _say(member, problem)
+            writes += _condition(member, problem)
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
-def _say(namespace: Object, problem: tuple[str, str] | Refusal | None) -> list[Write]:
-    """Set the condition and a Warning for a problem, or take our condition away when there is none."""
-    identity = {
-        "apiVersion": NAMESPACE.api_version,
-        "kind": NAMESPACE.kind,
-        "metadata": {"name": namespace["metadata"]["name"]},
-    }
-    known = "uid" in namespace["metadata"]
-    if problem is None:
-        if not entries_of(namespace, REGISTRATION_MANAGER, "status"):
-            return []
-        notice = Notice(namespace, "Healed", "the problem that was reported here is gone", "Report")
-        if find_condition(namespace, REGISTERED_CONDITION) is None:
-            return []
-        return [Apply(NAMESPACE, identity, namespace, subresource="status", notice=notice)]
+def _condition(namespace: Object, problem: tuple[str, str] | Refusal | None) -> list[Apply]:
+    """The condition with a Warning while there is a problem, else the removal of ours."""
     if isinstance(problem, Refusal):
         reason = REASONS[problem.cause]
-        message = text_of(problem, FIXES, message_of(namespace, REGISTERED_CONDITION, reason))
-    else:
-        reason, message = problem
-    status = {"conditions": [condition(REGISTERED_CONDITION, "False", reason, message)]}
-    notice = Notice(namespace, reason, message, "Report", "Warning")
-    live = namespace if known else None
-    return [Apply(NAMESPACE, {**identity, "status": status}, live, subresource="status", notice=notice)]
+        problem = reason, text_of(problem, FIXES, message_of(namespace, REGISTERED_CONDITION, reason))
+    over = ("Healed", "the problem that was reported here is gone")
+    return standing_condition(namespace, NAMESPACE, REGISTERED_CONDITION, problem, manager=REGISTRATION_MANAGER, over=over)
 
 
 # -- one namespace -----------------------------------------------------------------------------------------
 
 
-def plan_member(seen: Member, config: Config) -> Plan:
+def plan_member(namespace: Object | None, config: Config) -> Plan:
     """The memory of its project on an ordinary namespace: set while it is in one, else taken off."""
-    namespace = seen.namespace
     if namespace is None or is_terminating(namespace):
         return NOTHING
-    place = place_of(namespace, config)
-    if place.is_a in ("registration", "release") or seen.name in config.system_namespaces:
+    name, place = namespace["metadata"]["name"], place_of(namespace, config)
+    if place.is_a in ("registration", "release") or name in config.system_namespaces:
         return NOTHING
     if place.is_a == "ordinary" and place.project and not project_id_problem(place.project):
         wanted: Object = {
             "apiVersion": NAMESPACE.api_version,
             "kind": NAMESPACE.kind,
-            "metadata": {"name": seen.name, "labels": {PROJECT_ID: place.project}},
+            "metadata": {"name": name, "labels": {PROJECT_ID: place.project}},
         }
         return Plan(((Apply(NAMESPACE, wanted, namespace),),))
     if PROJECT_ID in labels_of(namespace):
@@ -242,38 +212,29 @@ def plan_member(seen: Member, config: Config) -> Plan:
     return NOTHING
 
 
-def report_member(seen: Member, refusals: Sequence[Refusal], config: Config) -> Plan:
-    """A Warning for a project id that cannot be served (hpo-17) or a refused label, gone when it is put right."""
-    namespace = seen.namespace
+def report_member(namespace: Object | None, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """The condition for a project id that cannot be served (hpo-17) or a refused label, removed when it is put right."""
     if namespace is None or is_terminating(namespace):
         return NOTHING
-    if refusals:
-        return Plan((tuple(_say(namespace, refusals[0])),))
     place = place_of(namespace, config)
-    labelled, project = target_label(namespace, config)
-    if place.is_a == "ordinary" and labelled:
-        problem = project_id_problem(project)
-        if not problem:
-            return _label_is_through(namespace)
-        writes = _say(namespace, (INVALID_PROJECT_ID, f"label {config.project_label}: {problem}"))
+    problem: tuple[str, str] | Refusal | None = None
+    if refusals:
+        problem = refusals[0]
     elif place.is_a == "registration":
         return NOTHING
-    else:
-        writes = _say(namespace, None)
+    elif place.is_a == "ordinary" and config.project_label in labels_of(namespace):
+        text = project_id_problem(place.project)
+        if text:
+            problem = (INVALID_PROJECT_ID, f"label {config.project_label}: {text}")
+        elif not _is_about_its_label(namespace) and not message_of(namespace, REGISTERED_CONDITION, INVALID_PROJECT_ID):
+            return NOTHING  # what else is reported here is for the project's own run to take back
+    writes = _condition(namespace, problem)
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
 def _is_about_its_label(member: Object) -> bool:
-    """Whether a member's condition tells of its own refused label, which is for its own run to say and to heal."""
-    told = find_condition(member, REGISTERED_CONDITION) or {}
-    return str(told.get("message", "")).startswith(f"Namespace {member['metadata']['name']} was refused:")
-
-
-def _label_is_through(namespace: Object) -> Plan:
-    """Take back what was told of a bad project id or a refused label; the rest is for the project's own run to say."""
-    told = find_condition(namespace, REGISTERED_CONDITION) or {}
-    over = told.get("reason") == INVALID_PROJECT_ID or _is_about_its_label(namespace)
-    return Plan((tuple(_say(namespace, None)),)) if over else NOTHING
+    """Whether a member's condition is about its own refused label, which its own run reports and takes back."""
+    return message_of(member, REGISTERED_CONDITION).startswith(f"Namespace {member['metadata']['name']} was refused:")
 
 
 # -- single-namespace mode ---------------------------------------------------------------------------------
@@ -283,16 +244,16 @@ def plan_system(seen: SystemNamespace, charts: tuple[ChartFiles, ...]) -> Plan:
     """In single-namespace mode: the chart ConfigMaps in the system namespace, and no label anywhere."""
     if seen.namespace is None or is_terminating(seen.namespace):
         return NOTHING
+    name = seen.namespace["metadata"]["name"]
     writes: list[Write] = []
     for chart in charts:
-        live = seen.config_maps.get(chart.config_map_name)
-        writes += _config_map(chart, seen.name, {OPERATED: "true"}, live)
+        writes += _config_map(chart, name, {OPERATED: "true"}, seen.config_maps.get(chart.config_map_name))
     return Plan((tuple(writes),))
 
 
-def report_system(seen: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
-    """A refusal is told on the system namespace."""
-    if seen.namespace is None or is_terminating(seen.namespace):
+def report_system(observed: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
+    """The condition on the system namespace for a refusal."""
+    if observed.namespace is None or is_terminating(observed.namespace):
         return NOTHING
-    writes = _say(seen.namespace, first_of(refusals))
+    writes = _condition(observed.namespace, first_of(refusals))
     return Plan((tuple(writes),)) if writes else NOTHING

@@ -1,10 +1,9 @@
-"""The wiring of projects: which kinds concern it, whom an event touches, and what a sweep looks at.
+"""The wiring of registration namespaces: which kinds concern them, which owners an event leads to, and what a sweep reads.
 
-A namespace that changes its project concerns the project that it was in, remembered in its own label
-``helm.cattle.io/projectId``, before everything else: the memory is overwritten only after the old project
-has been put right, so a crash in between loses nothing.  A namespace that remembers the project that it is
-in needs no look at that project, if this process has put it right before: such are the echoes of our own
-labels, half of all events.
+A namespace that changes its project concerns the project that it was in, remembered in its label ``helm.cattle.io/projectId``,
+before everything else: the memory is overwritten only after the old project has been put right, so a crash in between loses
+nothing.  A namespace that remembers the project that it is in needs no run of that project, if this process has put it right
+before: such are the echoes of our own labels, half of all events.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
-from namespace_registration.projects.plan import Member, Project, SystemNamespace
+from namespace_registration.projects.plan import Project, SystemNamespace
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
@@ -30,9 +29,6 @@ from tenantry.model.projects import (
     project_id_problem,
     project_of_registration_name,
 )
-
-PROJECT_PAUSE_S = 0.25
-"""A project's own writes come back as half a dozen events."""
 
 PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 """Types of owners: a project with its registration namespace, the project label of one ordinary namespace, and the registration
@@ -80,13 +76,13 @@ class Projects(Unit):
             PROJECT: Handler[Project](
                 observe=self._observe_project,
                 plan=lambda project: plan.plan_project(project, charts, config),
-                report=lambda project, refusals: plan.report_project(project, refusals, config),
+                report=plan.report_project,
                 accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
-                pause_s=PROJECT_PAUSE_S,
+                pause_s=0.25,  # its own writes come back as half a dozen events
                 ended=self._memory.note_end,
             ),
-            MEMBER: Handler[Member](
-                observe=lambda owner, reader: observe.observe_member(owner.name, reader),
+            MEMBER: Handler[Object | None](
+                observe=lambda owner, reader: reader.get(NAMESPACE, owner.name),
                 plan=lambda member: plan.plan_member(member, config),
                 report=lambda member, refusals: plan.report_member(member, refusals, config),
                 accepts=lambda owner: not single and not owner.namespace and is_dns_label(owner.name),

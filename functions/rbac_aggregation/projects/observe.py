@@ -1,7 +1,7 @@
 """Reads for rbac-aggregation: one release with its Roles, the bindings there, and those that say who the people are.
 
-What decides who gets a right is looked at again after the writes: somebody may have lost it meanwhile, and the replica that
-was told may have found nothing to take away yet.
+What decides who gets a right is read again after the writes: somebody may have lost it meanwhile, and the replica that got that
+event may have found nothing to take away yet.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from rbac_aggregation.projects import plan
-from rbac_aggregation.projects.claims import Claim, Place, askers, has_given_up, key_text, winner
-from rbac_aggregation.projects.plan import Release, intent, is_ours, level_roles, levels_in_use, owner_text
+from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, winner
+from rbac_aggregation.projects.plan import ReleaseSeen, intent, is_ours, level_roles, levels_in_use, owner_text
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -26,24 +26,25 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import ROLE_OF
+from tenantry.model.releases import chart_key, claimants
 
 
-async def observe_release(place: Place, config: Config, reader: Reader) -> Release:
+async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -> ReleaseSeen:
     """Read a release and everything that decides about its bindings, which is little where it has no Roles."""
     charts, roles, bindings = await asyncio.gather(
-        _charts(place, config, reader),
-        _roles(place, reader),
-        reader.list(ROLE_BINDING, place.namespace, keep=plan.kept_binding(config)),
+        _charts(release, config, reader),
+        reader.list(ROLE, release.namespace, labels={ROLE_OF: release.name}),
+        reader.list(ROLE_BINDING, release.namespace, keep=plan.kept_binding(config)),
     )
     if not roles and not any(map(is_ours, bindings)):
-        return Release(place, None, None, charts=charts)
-    claim, namespace = await _winner(place, charts, config, reader)
+        return ReleaseSeen(release, None, None, charts=charts)
+    claim, namespace = await _winner(release, charts, config, reader)
     sources, missing, given_up = await asyncio.gather(
         _sources(claim, roles, config, reader),
         _missing(roles, config, reader),
-        _given_up(place, claim, bindings, config, reader),
+        _given_up(release, claim, bindings, config, reader),
     )
-    seen = Release(place, claim, namespace, roles, tuple(bindings), sources, missing, given_up, charts)
+    seen = ReleaseSeen(release, claim, namespace, tuple(roles), tuple(bindings), sources, missing, given_up, charts)
 
     async def again(fresh: Reader) -> Hashable:
         return intent(await _once_more(seen, config, fresh), config)
@@ -52,48 +53,46 @@ async def observe_release(place: Place, config: Config, reader: Reader) -> Relea
     return seen
 
 
-async def _once_more(seen: Release, config: Config, reader: Reader) -> Release:
+async def _once_more(seen: ReleaseSeen, config: Config, reader: Reader) -> ReleaseSeen:
     """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
     claim = seen.claim
     if claim is None:
-        claim, _ = await _winner(seen.place, await _charts(seen.place, config, reader), config, reader)
+        claim, _ = await _winner(seen.release, await _charts(seen.release, config, reader), config, reader)
         return replace(seen, claim=claim)
     metadata = claim.chart["metadata"]
     chart, sources, roles = await asyncio.gather(
         reader.get(PROJECT_HELM_CHART, metadata["name"], metadata["namespace"]),
         _sources(claim, seen.roles, config, reader),
-        asyncio.gather(*(reader.get(ROLE, role["metadata"]["name"], seen.place.namespace) for role in seen.roles)),
+        asyncio.gather(*(reader.get(ROLE, role["metadata"]["name"], seen.release.namespace) for role in seen.roles)),
     )
     return replace(
         seen,
         claim=replace(claim, chart=chart) if chart is not None else None,
-        roles=tuple(role for role in roles if role is not None and labels_of(role).get(ROLE_OF) == seen.place.release),
+        roles=tuple(role for role in roles if role is not None and labels_of(role).get(ROLE_OF) == seen.release.name),
         sources=sources,
     )
 
 
-async def _charts(place: Place, config: Config, reader: Reader) -> tuple[Object, ...]:
+async def _charts(release: ReleaseKey, config: Config, reader: Reader) -> tuple[Object, ...]:
     """Every ProjectHelmChart whose name could claim the release."""
     lists = await asyncio.gather(
-        *(reader.list(PROJECT_HELM_CHART, namespace, name=name) for namespace, name in askers(place, config))
+        *(reader.list(PROJECT_HELM_CHART, namespace, name=name) for namespace, name in claimants(release.name, config))
     )
-    return tuple({key_text(chart): chart for found in lists for chart in found}.values())
+    return tuple({chart_key(chart): chart for found in lists for chart in found}.values())
 
 
-async def _winner(place: Place, charts: Sequence[Object], config: Config, reader: Reader) -> tuple[Claim | None, Object | None]:
+async def _winner(
+    release: ReleaseKey, charts: Sequence[Object], config: Config, reader: Reader
+) -> tuple[ReleaseClaim | None, Object | None]:
     """Who of them has the release, and its namespace."""
     names = sorted({chart["metadata"]["namespace"] for chart in charts})  # read once for all: they may be thousands (a-19)
-    namespace, *found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in (place.namespace, *names)))
+    namespace, *found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in (release.namespace, *names)))
     homes = dict(zip(names, found, strict=True))
     claims = ((chart, homes[chart["metadata"]["namespace"]]) for chart in charts)
-    return winner(place, claims, namespace, config), namespace
+    return winner(release, claims, namespace, config), namespace
 
 
-async def _roles(place: Place, reader: Reader) -> tuple[Object, ...]:
-    return tuple(await reader.list(ROLE, place.namespace, labels={ROLE_OF: place.release}))
-
-
-async def _sources(claim: Claim | None, roles: tuple[Object, ...], config: Config, reader: Reader) -> tuple[Object, ...]:
+async def _sources(claim: ReleaseClaim | None, roles: Sequence[Object], config: Config, reader: Reader) -> tuple[Object, ...]:
     """The bindings that can name people: of the registration namespace and of the cluster."""
     if claim is None or not levels_in_use(roles, config):
         return ()
@@ -104,7 +103,7 @@ async def _sources(claim: Claim | None, roles: tuple[Object, ...], config: Confi
     return (*inside, *everywhere)
 
 
-async def _missing(roles: tuple[Object, ...], config: Config, reader: Reader) -> frozenset[str]:
+async def _missing(roles: Sequence[Object], config: Config, reader: Reader) -> frozenset[str]:
     """The ClusterRoles that levels in use are taken from and that do not exist."""
     named = level_roles(config)
     wanted = sorted({named[level] for level in levels_in_use(roles, config)})
@@ -112,16 +111,18 @@ async def _missing(roles: tuple[Object, ...], config: Config, reader: Reader) ->
     return frozenset(name for name, role in zip(wanted, found, strict=True) if role is None)
 
 
-async def _given_up(place: Place, claim: Claim | None, bindings: list[Object], config: Config, reader: Reader) -> frozenset[str]:
+async def _given_up(
+    release: ReleaseKey, claim: ReleaseClaim | None, bindings: list[Object], config: Config, reader: Reader
+) -> frozenset[str]:
     """The ProjectHelmCharts that bindings here were made for and that certainly do not have the release any more."""
-    texts = {owner_text(binding) for binding in bindings} - {"", key_text(claim.chart) if claim is not None else ""}
+    texts = {owner_text(binding) for binding in bindings} - {"", str(chart_key(claim.chart)) if claim is not None else ""}
 
     async def certain(text: str) -> bool:
         namespace, _, name = text.partition("/")
         if not namespace or not name:
             return False
         chart, home = await asyncio.gather(reader.get(PROJECT_HELM_CHART, name, namespace), reader.get(NAMESPACE, namespace))
-        return has_given_up(chart, home, place, config)
+        return has_given_up(chart, home, release, config)
 
     ordered = sorted(texts)
     found = await asyncio.gather(*(certain(text) for text in ordered))

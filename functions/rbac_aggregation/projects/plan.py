@@ -1,4 +1,4 @@
-"""What rbac-aggregation wants: pure functions from what was observed to writes.
+"""Plans and conditions for the RoleBindings of a release: pure functions from what was observed to writes.
 
 Sources of the rules: spec section 5 with its [R] lines and hpo-58 to hpo-68.  A Role in a release namespace with the labels
 of its release and of a level gets one RoleBinding with the Role's name, for the Users and Groups that bindings of the
@@ -13,11 +13,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rbac_aggregation.descriptor import RELEASES
-from rbac_aggregation.projects.claims import Claim, Place, askers, configured_place, is_of, key_text
+from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, configured_release, is_of
 from tenantry.model import limits
-from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
-from tenantry.model.difference import entries_of, owns
+from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     PROJECT_HELM_CHART,
@@ -41,7 +40,8 @@ from tenantry.model.names import (
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
-from tenantry.model.releases import NO_TARGETS
+from tenantry.model.releases import NO_TARGETS, chart_key, claimants
+from tenantry.model.standing import standing_condition
 
 MANAGER = field_manager("rbac-aggregation")
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -52,7 +52,7 @@ Subjects = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleaseSeen:
     """One release in one namespace, as it is.
 
     ``claim`` is the ProjectHelmChart that has a release of that name, wherever it is installed; ``bindings`` are all
@@ -61,8 +61,8 @@ class Release:
     have the release any more; ``charts`` every ProjectHelmChart whose name could claim the release.
     """
 
-    place: Place
-    claim: Claim | None
+    release: ReleaseKey
+    claim: ReleaseClaim | None
     namespace: Object | None
     roles: tuple[Object, ...] = ()
     bindings: tuple[Object, ...] = ()
@@ -122,15 +122,15 @@ def kept_binding(config: Config) -> Callable[[Object], Object]:
     return kept
 
 
-def _people(seen: Release, config: Config) -> dict[str, Subjects]:
+def _people(seen: ReleaseSeen, config: Config) -> dict[str, Subjects]:
     """The people of each level in use."""
     named = level_roles(config)
     return {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
 
 
-def wanted_of(seen: Release, config: Config) -> dict[str, tuple[str, Subjects]]:
+def wanted_of(seen: ReleaseSeen, config: Config) -> dict[str, tuple[str, Subjects]]:
     """For each Role that is to be bound: its level and the people of the level."""
-    if seen.claim is None or seen.claim.place != seen.place or _over(seen.claim.chart):
+    if seen.claim is None or seen.claim.release != seen.release or _over(seen.claim.chart):
         return {}
     people = {level: found[: limits.PEOPLE] for level, found in _people(seen, config).items()}
     wanted = {}
@@ -150,10 +150,10 @@ def _over(chart: Object) -> str:
     return ""
 
 
-def intent(seen: Release, config: Config) -> Hashable:
+def intent(seen: ReleaseSeen, config: Config) -> Hashable:
     """Everything that decides who gets which right; while it is the same, the same is wanted."""
     chart = None if seen.claim is None else seen.claim.chart
-    holder = chart and (key_text(chart), chart["metadata"]["uid"], (chart.get("spec") or {}).get("helmApiVersion"))
+    holder = chart and (chart_key(chart), chart["metadata"]["uid"], (chart.get("spec") or {}).get("helmApiVersion"))
     return holder, tuple(sorted(wanted_of(seen, config).items()))
 
 
@@ -203,7 +203,7 @@ def is_untouched(binding: Object) -> bool:
     )
 
 
-def plan_release(seen: Release, config: Config) -> Plan:
+def plan_release(seen: ReleaseSeen, config: Config) -> Plan:
     """One RoleBinding for each Role that has people; the rest of ours goes, where it is certain that it should."""
     if seen.namespace is None or is_terminating(seen.namespace):
         return NOTHING
@@ -216,31 +216,31 @@ def plan_release(seen: Release, config: Config) -> Plan:
     for name, binding in sorted(live.items()):
         if name in wanted or not is_ours(binding) or is_terminating(binding):
             continue
-        if release_of(binding, config) == seen.place.release and (in_force or _is_abandoned(seen, binding, config)):
+        if release_of(binding, config) == seen.release.name and (in_force or _is_abandoned(seen, binding, config)):
             note = f"Role {name} is not bound any more: {_why(seen, name, config)}"
             writes.append(Delete(ROLE_BINDING, binding, Notice(binding, "RoleUnbound", note, "Unbind")))
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
-def _in_force(seen: Release, config: Config) -> bool:
+def _in_force(seen: ReleaseSeen, config: Config) -> bool:
     """Whether the set of bindings here is ours to decide: the release is here and the namespace is really its own."""
     claim = seen.claim
-    return claim is not None and claim.place == seen.place and is_of(seen.namespace, claim, config)
+    return claim is not None and claim.release == seen.release and is_of(seen.namespace, claim, config)
 
 
-def _is_abandoned(seen: Release, binding: Object, config: Config) -> bool:
-    at_home = config.dedicated and seen.place.namespace == seen.place.release
+def _is_abandoned(seen: ReleaseSeen, binding: Object, config: Config) -> bool:
+    at_home = config.dedicated and seen.release.namespace == seen.release.name
     if not at_home and not is_made_by_us(binding):
         return False  # a copy of one of ours in another namespace is somebody's own
     owner = owner_text(binding)
     if owner:
         return owner in seen.given_up
-    return not seen.charts and bool(askers(seen.place, config))
+    return not seen.charts and bool(claimants(seen.release.name, config))
 
 
-def _why(seen: Release, name: str, config: Config) -> str:
+def _why(seen: ReleaseSeen, name: str, config: Config) -> str:
     if not _in_force(seen, config):
-        return f"release {seen.place.release} is not here any more"
+        return f"release {seen.release.name} is not here any more"
     assert seen.claim is not None
     if over := _over(seen.claim.chart):
         return over
@@ -251,32 +251,28 @@ def _why(seen: Release, name: str, config: Config) -> str:
     return f"nobody has level {level}" if level in level_roles(config) else f"level {level!r} is off"
 
 
-def _bind(seen: Release, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
+def _bind(seen: ReleaseSeen, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
     assert seen.claim is not None
     wanted: Object = {
         "apiVersion": ROLE_BINDING.api_version,
         "kind": ROLE_BINDING.kind,
         "metadata": {
             "name": name,
-            "namespace": seen.place.namespace,
-            "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.place.release},
-            "annotations": {PROJECT_CHART: key_text(seen.claim.chart)},
+            "namespace": seen.release.namespace,
+            "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.release.name},
+            "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart))},
         },
         "roleRef": role_ref(name),
         "subjects": [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people],
     }
     if live is not None and not is_ours(live):
-        return  # told by report_release (hpo-67)
+        return  # report_release reports it (hpo-67)
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
-        # A reference cannot be changed; the next look makes it anew.
+        # A reference cannot be changed; the next run makes it anew.
         yield Delete(ROLE_BINDING, live, Notice(live, "Restored", f"RoleBinding {name} referred to another Role", "Recreate"))
         return
-    said = f"level {level}: {_listed(people)}"
-    notice = (
-        Notice(wanted, "RoleBound", f"Role {name} is bound to the people of {said}", "Bind")
-        if live is None
-        else Notice(live, "RoleBindingUpdated", f"Role {name} is bound to the people of {said}", "Bind")
-    )
+    reason = "RoleBound" if live is None else "RoleBindingUpdated"
+    notice = Notice(live or wanted, reason, f"Role {name} is bound to the people of level {level}: {_listed(people)}", "Bind")
     yield Apply(ROLE_BINDING, wanted, live, create_only=True, notice=notice)
 
 
@@ -285,16 +281,11 @@ def _listed(people: Subjects) -> str:
     return shown + (f" and {len(people) - 8} more" if len(people) > 8 else "")
 
 
-# -- what is told --------------------------------------------------------------------------------------------
+# -- the condition -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
-    """What a project owner is told: the reason of the condition, and a sentence with the fix."""
-
-    reason: str
-    text: str
-
+Problem = tuple[str, str]
+"""The reason of the condition, and a sentence with the fix for the project owner."""
 
 _MORE = re.compile(r" \(and \d+ more\)$")
 _REASONS = {**REASONS, "invalid": "InvalidRoleBinding"}
@@ -305,32 +296,32 @@ _FIXES = fixes(
 )
 
 
-def problems_of(seen: Release, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
+def problems_of(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
     """Everything that keeps a Role of the release from its people, in a fixed order."""
     found: list[Problem] = []
     live = {binding["metadata"]["name"]: binding for binding in seen.bindings}
-    where, named = seen.place.namespace, level_roles(config)
+    where, named = seen.release.namespace, level_roles(config)
     for name in wanted_of(seen, config):
         if name in live and not is_ours(live[name]):
             text = (
                 f"RoleBinding {where}/{name} exists and was not made by Tenantry, so Role {name} is not bound: delete that "
                 "RoleBinding, or give the Role another name"
             )
-            found.append(Problem("RoleBindingConflict", text))
+            found.append(("RoleBindingConflict", text))
     for level in sorted(levels_in_use(seen.roles, config)):
         if named[level] in seen.missing:
             text = (
                 f"ClusterRole {named[level]} does not exist, so nobody is given level {level}: create it, or correct "
                 f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
             )
-            found.append(Problem("ClusterRoleMissing", text))
+            found.append(("ClusterRoleMissing", text))
     for level, people in sorted(_people(seen, config).items()):
         if len(people) > limits.PEOPLE:
             text = (
                 f"more than {limits.PEOPLE:,} people have level {level}: the Roles in {where} are bound to the first "
                 f"{limits.PEOPLE:,} by kind and name; bind groups in place of users in the registration namespace"
             )
-            found.append(Problem("TooManyPeople", text))
+            found.append(("TooManyPeople", text))
     for role in seen.roles:
         asked = labels_of(role).get(AGGREGATE_FROM)
         if asked not in ("admin", "edit", "view"):
@@ -338,45 +329,32 @@ def problems_of(seen: Release, refusals: Sequence[Refusal], config: Config) -> l
                 f"Role {where}/{role['metadata']['name']} has {'no label' if asked is None else f'the value {asked!r} of label'} "
                 f"{AGGREGATE_FROM}, so it is not bound: use admin, edit or view, or remove the label {ROLE_OF}"
             )
-            found.append(Problem("UnknownLevel", text))
+            found.append(("UnknownLevel", text))
     for refusal in refusals:
         if refusal.key.kind == ROLE_BINDING.kind:
             reason = _REASONS[refusal.cause]
             standing = message_of(seen.claim.chart, ROLES_BOUND_CONDITION, reason) if seen.claim is not None else ""
-            found.append(Problem(reason, text_of(refusal, _FIXES, _MORE.sub("", standing))))
+            found.append((reason, text_of(refusal, _FIXES, _MORE.sub("", standing))))
     return sorted(set(found))
 
 
-def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -> Plan:
+def report_release(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Config) -> Plan:
     """The condition on the ProjectHelmChart that has the release; one of ours on any that has not is taken off."""
     writes: list[Write] = []
-    if seen.claim is not None and seen.claim.place == seen.place:
+    if seen.claim is not None and seen.claim.release == seen.release:
         in_force = _in_force(seen, config) and CLEANUP not in labels_of(seen.claim.chart)
-        writes += _say(seen.claim.chart, problems_of(seen, refusals, config) if in_force else [])
+        writes += _condition(seen.claim.chart, problems_of(seen, refusals, config) if in_force else [])
     for chart in seen.charts:
-        holder = seen.claim is not None and key_text(chart) == key_text(seen.claim.chart)
-        if not holder and configured_place(chart, config) in (None, seen.place):
-            writes += _say(chart, [])
+        holder = seen.claim is not None and chart_key(chart) == chart_key(seen.claim.chart)
+        if not holder and configured_release(chart, config) in (None, seen.release):
+            writes += _condition(chart, [])
     return Plan((tuple(writes),)) if writes else NOTHING
 
 
-def _say(chart: Object, problems: Sequence[Problem]) -> Iterator[Write]:
-    told = find_condition(chart, ROLES_BOUND_CONDITION)
-    metadata = chart["metadata"]
-    identity: Object = {
-        "apiVersion": PROJECT_HELM_CHART.api_version,
-        "kind": PROJECT_HELM_CHART.kind,
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-    }
-    if not problems:
-        if told is None or not entries_of(chart, MANAGER, "status"):
-            return
-        notice = Notice(chart, "RolesBound", "the problem with RoleBindings that was reported here is gone", "Report")
-        yield Apply(PROJECT_HELM_CHART, identity, chart, subresource="status", notice=notice)
-        return
-    first = problems[0]
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    message = f"{first.text}{more}"
-    status = {"conditions": [condition(ROLES_BOUND_CONDITION, "False", first.reason, message)]}
-    notice = Notice(chart, first.reason, message, "Report", "Warning")
-    yield Apply(PROJECT_HELM_CHART, {**identity, "status": status}, chart, subresource="status", notice=notice)
+def _condition(chart: Object, problems: Sequence[Problem]) -> list[Apply]:
+    """The condition with the first problem, or the removal of ours."""
+    problem = problems[0] if problems else None
+    if len(problems) > 1:
+        problem = (problems[0][0], f"{problems[0][1]} (and {len(problems) - 1} more)")
+    over = ("RolesBound", "the problem with RoleBindings that was reported here is gone")
+    return standing_condition(chart, PROJECT_HELM_CHART, ROLES_BOUND_CONDITION, problem, manager=MANAGER, over=over)

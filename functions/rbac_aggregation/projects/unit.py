@@ -1,8 +1,8 @@
-"""The wiring of releases: which kinds concern them, whom an event touches, and what a sweep looks at.
+"""The wiring of releases: which kinds concern them, which owners an event leads to, and what a sweep reads.
 
-Names tell which release a namespace or a ProjectHelmChart is about, so an event needs no memory: a Role or RoleBinding that
-is gone concerns the release of its namespace, and in a registration namespace every release that is asked for there.  A
-ClusterRoleBinding concerns everybody.
+Names say which release a namespace or a ProjectHelmChart is about, so an event needs no memory: a deleted Role or RoleBinding
+concerns the release of its namespace, and in a registration namespace every release that is asked for there.  A
+ClusterRoleBinding concerns all releases.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rbac_aggregation.projects import observe, plan
-from rbac_aggregation.projects.claims import Place, askers, configured_place, may_be_home, places_of
-from rbac_aggregation.projects.plan import Release
+from rbac_aggregation.projects.claims import ReleaseKey, configured_release, may_be_home, possible_releases
+from rbac_aggregation.projects.plan import ReleaseSeen
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
@@ -19,9 +19,8 @@ from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key
 from tenantry.model.names import ROLE_OF
+from tenantry.model.releases import claimants
 
-PAUSE_S = 0.25
-"""An installation makes several Roles, and changes the status of its chart."""
 RELEASE = "release"
 
 
@@ -34,12 +33,12 @@ class Releases(Unit):
     def __init__(self, config: Config) -> None:
         self._config = config
         self.handlers = {
-            RELEASE: Handler[Release](
-                observe=lambda owner, reader: observe.observe_release(Place(owner.namespace, owner.name), config, reader),
+            RELEASE: Handler[ReleaseSeen](
+                observe=lambda owner, reader: observe.observe_release(ReleaseKey(owner.namespace, owner.name), config, reader),
                 plan=lambda release: plan.plan_release(release, config),
                 report=lambda release, refusals: plan.report_release(release, refusals, config),
                 accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
-                pause_s=PAUSE_S,
+                pause_s=0.25,  # an installation makes several Roles, and changes the status of its chart
             )
         }
 
@@ -49,38 +48,38 @@ class Releases(Unit):
         if key.kind == CLUSTER_ROLE_BINDING.kind:
             return EVERY if plan.level_roles(self._config) else []
         if key.kind == PROJECT_HELM_CHART.kind:
-            places = await self._asked_for_by(key, reader)
+            releases = await self._asked_for_by(key, reader)
         else:
-            places = [*await self._installed_in(key, reader), *await self._asked_for_in(key.namespace, reader)]
-        return stage(map(_owner, places))
+            releases = [*await self._installed_in(key, reader), *await self._asked_for_in(key.namespace, reader)]
+        return stage(map(_owner, releases))
 
-    async def _asked_for_by(self, key: Key, reader: Reader) -> list[Place]:
+    async def _asked_for_by(self, key: Key, reader: Reader) -> list[ReleaseKey]:
         """The releases that a ProjectHelmChart asks for, or asked for before it was changed."""
-        places = places_of(key.namespace, key.name, self._config)
-        live = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace) if len(places) > 1 else None
-        now = configured_place(live, self._config) if live is not None else None
+        releases = possible_releases(key.namespace, key.name, self._config)
+        live = await reader.get(PROJECT_HELM_CHART, key.name, key.namespace) if len(releases) > 1 else None
+        now = configured_release(live, self._config) if live is not None else None
         if live is None or now is None:
-            return places
+            return releases
         before = (live.get("status") or {}).get("releaseName")
-        return [place for place in places if place == now or place.release == before]
+        return [release for release in releases if release == now or release.name == before]
 
-    async def _installed_in(self, key: Key, reader: Reader) -> list[Place]:
+    async def _installed_in(self, key: Key, reader: Reader) -> list[ReleaseKey]:
         """The release of a dedicated release namespace, by its name."""
-        place = Place(key.namespace, key.namespace)
-        if not self._config.dedicated or not askers(place, self._config):
+        release = ReleaseKey(key.namespace, key.namespace)
+        if not self._config.dedicated or not claimants(release.name, self._config):
             return []
         if key.kind == ROLE_BINDING.kind:
             live = await reader.get(ROLE_BINDING, key.name, key.namespace)
             if live is not None and plan.is_untouched(live):
                 return []  # the echo of our own write
-        return [place]
+        return [release]
 
-    async def _asked_for_in(self, namespace: str, reader: Reader) -> list[Place]:
+    async def _asked_for_in(self, namespace: str, reader: Reader) -> list[ReleaseKey]:
         """The releases that are asked for in a registration namespace."""
         if not may_be_home(namespace, self._config):
             return []
         charts = await reader.list_shared(PROJECT_HELM_CHART, namespace)
-        return [place for chart in charts for place in places_of(namespace, chart["metadata"]["name"], self._config)]
+        return [release for chart in charts for release in possible_releases(namespace, chart["metadata"]["name"], self._config)]
 
     def prefetch(self) -> Sequence[Prefetch]:
         """Everything that names people, asks for a release, or is in its namespace."""
@@ -96,17 +95,17 @@ class Releases(Unit):
         """Every release that is asked for, and every one that has a binding of ours."""
         owners: dict[Owner, None] = {}
         for chart in await reader.list(PROJECT_HELM_CHART):
-            metadata, place = chart["metadata"], configured_place(chart, self._config)
-            for found in [place] if place else places_of(metadata["namespace"], metadata["name"], self._config):
+            metadata, release = chart["metadata"], configured_release(chart, self._config)
+            for found in [release] if release else possible_releases(metadata["namespace"], metadata["name"], self._config):
                 if may_be_home(metadata["namespace"], self._config):
                     owners[_owner(found)] = None
         for binding in await reader.list(ROLE_BINDING):
-            release = plan.release_of(binding, self._config) if plan.is_ours(binding) else ""
-            owner = _owner(Place(binding["metadata"]["namespace"], release))
-            if release and self.accepts(owner):
+            name = plan.release_of(binding, self._config) if plan.is_ours(binding) else ""
+            owner = _owner(ReleaseKey(binding["metadata"]["namespace"], name))
+            if name and self.accepts(owner):
                 owners[owner] = None
         return list(owners)
 
 
-def _owner(place: Place) -> Owner:
-    return Owner(RELEASE, place.release, place.namespace)
+def _owner(release: ReleaseKey) -> Owner:
+    return Owner(RELEASE, release.name, release.namespace)

@@ -1,13 +1,15 @@
 """Reads for OLM: a ClusterServiceVersion, the OperatorGroups beside it, and what was generated from them.
 
-A cluster without OLM serves neither kind: then there is nothing to read, and what was generated goes.  That a kind is not
+A cluster without OLM serves neither kind: then there is nothing to read, and what was generated is deleted.  That a kind is not
 served is believed when the API server's discovery says so too.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
+from typing import TypeVar
 
 from scope_binding.olm.plan import PARTS, CsvSeen, event_name, is_copy, is_generated, pair_name, possible_complaints
 from tenantry.api.errors import KindNotServed
@@ -25,15 +27,21 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 
+T = TypeVar("T")
 
-async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object]:
-    """The objects of a kind that OLM brings; none where it is not installed."""
+
+async def _if_served(kind: Kind, reader: Reader, read: Awaitable[T]) -> T | None:
     try:
-        return await reader.list(kind, namespace)
+        return await read
     except KindNotServed:
         if await reader.serves(kind):
             raise
-        return []
+        return None
+
+
+async def listed(kind: Kind, reader: Reader, namespace: str = "") -> list[Object]:
+    """The objects of a kind that OLM brings; none where it is not installed."""
+    return await _if_served(kind, reader, reader.list(kind, namespace)) or []
 
 
 async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: bool) -> CsvSeen:
@@ -41,11 +49,7 @@ async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: boo
     csv: Object | None = None
     groups: list[Object] = []
     if enabled:
-        try:
-            csv = await reader.get(CLUSTER_SERVICE_VERSION, name, namespace)
-        except KindNotServed:
-            if await reader.serves(CLUSTER_SERVICE_VERSION):
-                raise
+        csv = await _if_served(CLUSTER_SERVICE_VERSION, reader, reader.get(CLUSTER_SERVICE_VERSION, name, namespace))
     if csv is not None and not is_copy(csv):
         groups = [group for group in await listed(OPERATOR_GROUP, reader, namespace) if not is_terminating(group)]
     names = [pair_name(part, namespace, name) for part in PARTS]
@@ -53,18 +57,11 @@ async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: boo
         asyncio.gather(*(reader.get(SCOPE_TEMPLATE, each) for each in names)),
         asyncio.gather(*(reader.get(SCOPE_INSTANCE, each) for each in names)),
     )
-    seen = CsvSeen(
-        namespace,
-        name,
-        csv,
-        tuple(groups),
-        dict(zip(PARTS, templates, strict=True)),
-        dict(zip(PARTS, instances, strict=True)),
-    )
+    by_part = [dict(zip(PARTS, found, strict=True)) for found in (templates, instances)]
+    seen = CsvSeen(namespace, name, csv, tuple(groups), by_part[0], by_part[1])
     if csv is None:
         made = [each for each in (*templates, *instances) if each is not None and is_generated(each)]
         return replace(seen, leftovers=await observe_leftovers(made, reader))
-    told = possible_complaints(seen, enabled=enabled)
-    called = [event_name(csv, complaint) for complaint in told]
+    called = [event_name(csv, complaint) for complaint in possible_complaints(seen)]
     events = await asyncio.gather(*(reader.get(EVENT, each, namespace) for each in called))
     return replace(seen, events=dict(zip(called, events, strict=True)), now=now_micro())

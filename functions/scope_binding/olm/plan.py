@@ -1,8 +1,8 @@
-"""What scope-binding makes of OLM's objects: one pair of template and instance for the permissions in the operator's
-namespaces, one for those in the whole cluster (C-1 to C-7).
+"""Plans for OLM: of each ClusterServiceVersion one pair of template and instance for the permissions in the operator's
+namespaces, and one for those in the whole cluster (C-1 to C-7).
 
-OperatorGroups and ClusterServiceVersions are read and never written.  Generated objects carry OLM's owner
-labels and a mark of ours; what has their name without the mark is somebody's own and left alone.
+OperatorGroups and ClusterServiceVersions are read and never written.  Generated objects carry OLM's owner labels and a mark of
+ours; what has their name without the mark is somebody's own and left alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from scope_binding.descriptor import OLM
-from tenantry.model.difference import difference
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers, report_leftovers
@@ -38,7 +37,8 @@ PARTS: tuple[Part, ...] = ("ns", "cluster")
 class CsvSeen:
     """One ClusterServiceVersion as it is, the OperatorGroups beside it, and what has the names of its pairs.
 
-    ``events`` are those of the names that a complaint would have; ``now`` is the time for a new one.
+    ``csv`` is None also while the unit is switched off.  ``events`` are those of the names that a complaint would have; ``now``
+    is the time for a new one.
     """
 
     namespace: str
@@ -54,7 +54,7 @@ class CsvSeen:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Why nothing is generated: OLM's word, and a sentence.
+    """Why nothing is generated: a reason, of OLM where it has one, and a sentence.
 
     ``about`` is what makes it the same complaint where the sentence may differ each time: what was refused.
     """
@@ -103,47 +103,40 @@ def complaint_of(seen: CsvSeen) -> Complaint | None:
     strategy = (spec.get("install") or {}).get("strategy")
     if strategy != "deployment":
         return Complaint("InvalidStrategy", f"install.strategy is {strategy!r}; only deployment is known")
-    targets = _targets(seen.groups[0])
-    if "" in targets.listed:
+    reach = _reach(seen.groups[0])
+    if "" in reach.get("namespaces", ()):
         return Complaint("UnsupportedOperatorGroup", "targetNamespaces has an empty entry; remove it")
     supported = {mode.get("type") for mode in spec.get("installModes") or [] if mode.get("supported")}
-    if lacking := [mode for mode in _modes(targets, seen) if mode not in supported]:
+    if lacking := [mode for mode in _modes(reach, seen) if mode not in supported]:
         return Complaint(
             "UnsupportedOperatorGroup", f"the OperatorGroup needs the install mode {lacking[0]}, which is unsupported"
         )
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Targets:
-    """The namespaces of an OperatorGroup: listed, selected, or with neither all."""
-
-    listed: tuple[str, ...]
-    selector: Object | None
-    resolved: tuple[str, ...]
-
-
-def _targets(group: Object) -> _Targets:
+def _reach(group: Object) -> Object:
+    """The target namespaces of an OperatorGroup, as the spec of an instance has them: listed, selected, or with neither all."""
     spec = group.get("spec") or {}
-    listed = tuple(spec.get("targetNamespaces") or ())
+    if listed := spec.get("targetNamespaces"):
+        return {"namespaces": sorted(set(listed))}
     selector = {name: value for name, value in (spec.get("selector") or {}).items() if value}
-    resolved = tuple((group.get("status") or {}).get("namespaces") or ())
-    return _Targets(listed, selector if selector and not listed else None, resolved)
+    return {"namespaceSelector": selector} if selector else {}
 
 
-def _modes(targets: _Targets, seen: CsvSeen) -> list[str]:
-    """The install modes that the targets need (4.1).  A selector that matches nothing may come to match several."""
-    places = set(targets.resolved if targets.selector is not None else targets.listed)
-    if not places and targets.selector is None:
+def _modes(reach: Object, seen: CsvSeen) -> list[str]:
+    """The install modes that the target namespaces need (4.1).  A selector that matches nothing may come to match several."""
+    if not reach:
         return ["AllNamespaces"]
-    if len(places) == 1:
-        return ["OwnNamespace" if seen.namespace in places else "SingleNamespace"]
-    return ["MultiNamespace", *(["OwnNamespace"] if seen.namespace in places else [])]
+    resolved = (seen.groups[0].get("status") or {}).get("namespaces") or ()
+    targets = set(reach.get("namespaces", resolved))
+    if len(targets) == 1:
+        return ["OwnNamespace" if seen.namespace in targets else "SingleNamespace"]
+    return ["MultiNamespace", *(["OwnNamespace"] if seen.namespace in targets else [])]
 
 
-def takes_part(seen: CsvSeen, *, enabled: bool) -> bool:
-    """Whether this is a ClusterServiceVersion that scopes are made for: switched on, labelled, and no copy."""
-    if not enabled or seen.csv is None or is_terminating(seen.csv) or is_copy(seen.csv):
+def takes_part(seen: CsvSeen) -> bool:
+    """Whether this is a ClusterServiceVersion that scopes are made for: labelled, and no copy."""
+    if seen.csv is None or is_terminating(seen.csv) or is_copy(seen.csv):
         return False
     return any(labels_of(group).get(OPT_IN) == "true" for group in seen.groups)
 
@@ -152,25 +145,17 @@ def wanted_pairs(seen: CsvSeen) -> dict[Part, tuple[Object, Object]]:
     """The templates and instances of a ClusterServiceVersion that can be served."""
     assert seen.csv is not None
     install = ((seen.csv.get("spec") or {}).get("install") or {}).get("spec") or {}
-    targets = _targets(seen.groups[0])
-    everywhere = not targets.listed and targets.selector is None
-    more = (NAMESPACES_RULE,) if everywhere else ()
-    reach: Object = {}
-    if targets.listed:
-        reach = {"namespaces": sorted(set(targets.listed))}
-    elif targets.selector is not None:
-        reach = {"namespaceSelector": targets.selector}
+    reach = _reach(seen.groups[0])
     found: dict[Part, tuple[Object, Object]] = {}
-    for part, permissions, where, added in (
-        ("ns", install.get("permissions") or [], reach, more),
-        ("cluster", install.get("clusterPermissions") or [], {}, ()),
-    ):
-        if permissions:
-            found[part] = _pair(part, seen, list(_roles(part, seen, permissions, added)), where)  # type: ignore[index, arg-type]
+    if permissions := install.get("permissions"):
+        more = () if reach else (NAMESPACES_RULE,)
+        found["ns"] = _pair("ns", seen, list(_roles("ns", seen, permissions, more)), reach)
+    if permissions := install.get("clusterPermissions"):
+        found["cluster"] = _pair("cluster", seen, list(_roles("cluster", seen, permissions)), {})
     return found
 
 
-def _roles(part: Part, seen: CsvSeen, permissions: Sequence[Object], more: Sequence[Object]) -> Iterator[Object]:
+def _roles(part: Part, seen: CsvSeen, permissions: Sequence[Object], more: Sequence[Object] = ()) -> Iterator[Object]:
     """The roles of a template; names are of one template only, since they become names of ClusterRoles."""
     made: set[str] = set()
     for permission in permissions:
@@ -199,42 +184,40 @@ def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tupl
 
 
 def is_generated(obj: Object | None) -> bool:
-    """Whether we made an object: it has our mark.  For which ClusterServiceVersion, its name says; owner labels may drift."""
+    """Whether we made an object: it has our mark.  Its name says for which ClusterServiceVersion; owner labels may drift."""
     return obj is not None and labels_of(obj).get(GENERATED) == "true"
 
 
-def plan_csv(seen: CsvSeen, *, enabled: bool) -> Plan:
+def plan_csv(observed: CsvSeen) -> Plan:
     """The pairs of a ClusterServiceVersion; none when it takes no part or cannot be served (C-2)."""
-    part_taken = takes_part(seen, enabled=enabled)
-    wanted = wanted_pairs(seen) if part_taken and complaint_of(seen) is None else {}
+    wanted = wanted_pairs(observed) if takes_part(observed) and complaint_of(observed) is None else {}
     made: list[Write] = []
-    gone: list[Write] = []
+    deleted: list[Write] = []
     for part in PARTS:
-        template, instance = seen.templates.get(part), seen.instances.get(part)
-        if part in wanted and not _taken(seen, part):
+        template, instance = observed.templates.get(part), observed.instances.get(part)
+        if part not in wanted:
+            for kind, live in ((SCOPE_INSTANCE, instance), (SCOPE_TEMPLATE, template)):
+                if live is not None and is_generated(live) and not is_terminating(live):
+                    deleted.append(Delete(kind, live))
+        elif not _is_taken(observed, part):
             made.append(Apply(SCOPE_TEMPLATE, wanted[part][0], template, create_only=True))
             made.append(Apply(SCOPE_INSTANCE, wanted[part][1], instance, create_only=True))
-            continue
-        if instance is not None and is_generated(instance) and part not in wanted and not is_terminating(instance):
-            gone.append(Delete(SCOPE_INSTANCE, instance))
-        if template is not None and is_generated(template) and part not in wanted and not is_terminating(template):
-            gone.append(Delete(SCOPE_TEMPLATE, template))
-    return Plan((tuple(made), tuple(gone)))
+    return Plan((tuple(made), tuple(deleted)))
 
 
-def _taken(seen: CsvSeen, part: Part) -> bool:
+def _is_taken(seen: CsvSeen, part: Part) -> bool:
     """Whether somebody's own object has a name that we need: then neither of the pair is touched (C-5)."""
     live = (seen.templates.get(part), seen.instances.get(part))
     return any(each is not None and not is_generated(each) for each in live)
 
 
-def complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
-    """What people have to be told about a ClusterServiceVersion that takes part."""
-    if not takes_part(seen, enabled=enabled):
+def complaints(seen: CsvSeen) -> list[Complaint]:
+    """What is to be reported about a ClusterServiceVersion that takes part."""
+    if not takes_part(seen):
         return []
     if (complaint := complaint_of(seen)) is not None:
         return [complaint]
-    taken = sorted(pair_name(part, seen.namespace, seen.name) for part in wanted_pairs(seen) if _taken(seen, part))
+    taken = sorted(pair_name(part, seen.namespace, seen.name) for part in wanted_pairs(seen) if _is_taken(seen, part))
     note = "a ScopeTemplate or ScopeInstance of this name is not ours: rename or delete it"
     return [Complaint("ScopeNameTaken", f"{name}: {note}") for name in taken]
 
@@ -249,26 +232,22 @@ def refused(key: Key, message: str = "") -> Complaint:
     return Complaint("ScopeRefused", f"{key}: {message}"[:1024], str(key))
 
 
-def possible_complaints(seen: CsvSeen, *, enabled: bool) -> list[Complaint]:
-    """What people have to be told, or will have to if what is to be written is refused."""
-    due = plan_csv(seen, enabled=enabled).changes(MANAGER)
-    return [*complaints(seen, enabled=enabled), *(refused(change.key) for change in due)]
+def possible_complaints(seen: CsvSeen) -> list[Complaint]:
+    """What is to be reported, or will be if what is to be written is refused."""
+    return [*complaints(seen), *(refused(change.key) for change in plan_csv(seen).changes(MANAGER))]
 
 
-def report_csv(seen: CsvSeen, refusals: Sequence[Refusal], *, enabled: bool) -> Plan:
+def report_csv(observed: CsvSeen, refusals: Sequence[Refusal]) -> Plan:
     """Warnings on the ClusterServiceVersion, which has no condition for us to write; each is there once.
 
-    When it is gone they are on what could not be deleted.
+    When it is deleted they are on what could not be deleted with it.
     """
-    if seen.csv is None:
-        return report_leftovers(seen.leftovers, refusals, OLM, "olm")
-    told = complaints(seen, enabled=enabled)
-    told += [refused(refusal.key, refusal.message) for refusal in refusals]
-    events = [_event(seen, seen.csv, complaint) for complaint in told]
-    return Plan((tuple(event for event in events if difference(event.wanted, event.live, manager=MANAGER) is not None),))
-
-
-def _event(seen: CsvSeen, csv: Object, complaint: Complaint) -> Apply:
-    name = event_name(csv, complaint)
-    by = ("scope-binding", "olm", "Scope")
-    return warning(csv, name, complaint.reason, complaint.note, seen.events.get(name), seen.now, by=by)
+    csv = observed.csv
+    if csv is None:
+        return report_leftovers(observed.leftovers, refusals, OLM, "olm")
+    events = []
+    for complaint in (*complaints(observed), *(refused(refusal.key, refusal.message) for refusal in refusals)):
+        name, by = event_name(csv, complaint), ("scope-binding", "olm", "Scope")
+        live = observed.events.get(name)
+        events.append(warning(csv, name, complaint.reason, complaint.note, live, observed.now, by=by))
+    return Plan((tuple(event for event in events if event.change(MANAGER) is not None),))

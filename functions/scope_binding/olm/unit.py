@@ -1,16 +1,15 @@
 """The wiring of OLM: owners are ``csv/<namespace>/<name>``.
 
-An OperatorGroup concerns every ClusterServiceVersion of its namespace, a generated object the one that its
-labels name.  Everything else follows from the generated objects, like any other scope.
+An OperatorGroup concerns every ClusterServiceVersion of its namespace, a generated object the one that its labels name.  The unit
+``scopes`` makes the rights of generated objects, as of all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scope_binding.olm import plan
 from scope_binding.olm.observe import listed, observe_csv
-from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, CsvSeen, is_copy
+from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, PARTS, CsvSeen, is_copy, plan_csv, report_csv
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
@@ -31,11 +30,11 @@ class Olm(Unit):
         self.handlers = {
             CSV: Handler[CsvSeen](
                 observe=lambda owner, reader: observe_csv(owner.namespace, owner.name, reader, enabled=enabled),
-                plan=lambda seen: plan.plan_csv(seen, enabled=enabled),
-                report=lambda seen, refusals: plan.report_csv(seen, refusals, enabled=enabled),
+                plan=plan_csv,
+                report=report_csv,
                 accepts=lambda owner: is_dns_label(owner.namespace),
                 # Every change: what an older state of the declarations asks for would give rights, or take them.
-                doubtful=lambda _, made: frozenset(map(str, made.changes(MANAGER))),
+                doubtful=lambda _, plan: frozenset(map(str, plan.changes(MANAGER))),
             )
         }
 
@@ -47,8 +46,7 @@ class Olm(Unit):
             return [[_owner(key.namespace, key.name)]] if self._enabled else []
         if key.kind == OPERATOR_GROUP.kind:
             found = await listed(CLUSTER_SERVICE_VERSION, reader, key.namespace) if self._enabled else []
-            owners = [_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv)]
-            return stage(owners)
+            return stage(_owner(key.namespace, csv["metadata"]["name"]) for csv in found if not is_copy(csv))
         kind = SCOPE_TEMPLATE if key.kind == SCOPE_TEMPLATE.kind else SCOPE_INSTANCE
         live = await reader.get(kind, key.name)
         return stage([*_made_for(labels_of(live)), *_made_for(hint), *_named(key.name)])
@@ -62,14 +60,12 @@ class Olm(Unit):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every ClusterServiceVersion, and those for which something was made."""
-        owners: dict[Owner, None] = {}
-        if self._enabled:
-            for csv in await listed(CLUSTER_SERVICE_VERSION, reader):
-                owners[_owner(csv["metadata"]["namespace"], csv["metadata"]["name"])] = None
+        found = await listed(CLUSTER_SERVICE_VERSION, reader) if self._enabled else []
+        owners = [_owner(csv["metadata"]["namespace"], csv["metadata"]["name"]) for csv in found]
         for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
             for made in await reader.list(kind, labels={GENERATED: "true"}):
-                owners |= dict.fromkeys([*_made_for(labels_of(made)), *_named(made["metadata"]["name"])])
-        return list(owners)
+                owners += [*_made_for(labels_of(made)), *_named(made["metadata"]["name"])]
+        return list(dict.fromkeys(owners))
 
 
 def _owner(namespace: str, name: str) -> Owner:
@@ -87,4 +83,4 @@ def _named(name: str) -> list[Owner]:
     """The owner that the name of a generated object names: its labels may have been taken off, or too short for it."""
     part, _, rest = name.partition(".")
     namespace, _, csv = rest.partition(".")
-    return [_owner(namespace, csv)] if part in plan.PARTS and namespace and csv else []
+    return [_owner(namespace, csv)] if part in PARTS and namespace and csv else []

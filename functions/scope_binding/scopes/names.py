@@ -1,9 +1,8 @@
-"""How the objects of scopes are named and labelled, and how one knows whose they are.
+"""Names, labels and owner references of the objects of scopes, and whose an object is by them.
 
-The ``operators.coreos.io`` labels are those of the Oria operator, so that its objects are recognised and
-its users find theirs.  The hash label holds what the object itself was made from, not the whole spec: a
-change elsewhere in a spec writes nothing here.  Names are computed, never generated: two runs at once, an
-event that comes twice, make one object (O-11).
+The ``operators.coreos.io`` labels are those of the Oria operator, so that its objects are recognised and its users find theirs.
+The hash label holds what the object itself was made from, not the whole spec: a change elsewhere in a spec writes nothing here.
+Names are computed, never generated: two runs at once, or an event that comes twice, make one object (O-11).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Family:
     """The two kinds of one API group; an instance names a template of its own group.
 
     ``template_label`` is on ClusterRoles and bindings and holds the template's name, ``instance_label`` is on
-    bindings and holds the instance's: so what one left that is gone is found without knowing its uid.
+    bindings and holds the instance's: so what a deleted one left is found without knowing its uid.
     """
 
     template: Kind
@@ -58,6 +57,10 @@ class Family:
         """The API group."""
         return self.template.group
 
+    def label_for(self, kind: str) -> str:
+        """The label that holds the name of the template or of the instance."""
+        return self.template_label if kind == self.template.kind else self.instance_label
+
 
 MAIN = Family(SCOPE_TEMPLATE, SCOPE_INSTANCE, "tenantry.dev/scope-template", "tenantry.dev/scope-instance")
 FRAMEWORK = Family(
@@ -67,6 +70,13 @@ FRAMEWORK = Family(
     "tenantry.dev/framework-scope-instance",
 )
 FAMILIES = {family.group: family for family in (MAIN, FRAMEWORK)}
+DECLARATIONS = tuple(kind for family in FAMILIES.values() for kind in (family.template, family.instance))
+"""The kinds in which people declare scopes."""
+
+
+def family_of(api_version: str) -> Family:
+    """The family of a template, an instance, or an owner reference to one."""
+    return FAMILIES[api_version.partition("/")[0]]
 
 
 def short_digest(*parts: Any) -> str:
@@ -124,10 +134,9 @@ def is_of(obj: Object, owner: Object, uid_label: str) -> bool:
     return labels_of(obj).get(uid_label) == uid or (reference is not None and reference.get("uid") == uid)
 
 
-def was_of(obj: Object, family: Family, kind: Kind, name: str) -> bool:
-    """Whether an object is of some template or instance of this name, also of one that is gone."""
+def was_of(obj: Object, kind: Kind, name: str) -> bool:
+    """Whether an object is of some template or instance of this name, also of a deleted one."""
     reference = reference_to(obj, kind.kind)
     if reference is None:
-        label = family.template_label if kind.kind == family.template.kind else family.instance_label
-        return labels_of(obj).get(label) == as_label(name)
+        return labels_of(obj).get(family_of(kind.api_version).label_for(kind.kind)) == as_label(name)
     return reference["apiVersion"] == kind.api_version and reference.get("name") == name

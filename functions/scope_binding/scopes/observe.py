@@ -1,23 +1,22 @@
 """Reads for scopes: a template with its ClusterRoles, an instance with its bindings, or one namespace's part of it.
 
-Everything that a decision is based on and that somebody may change meanwhile is an input of the run: the
-specs, the owner of a ClusterRole, which namespaces are meant.
+Everything that a decision is based on and that somebody may change meanwhile is an input of the run: the specs, the owner of a
+ClusterRole, which namespaces are meant.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, template_name_of
+from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import GENERATE_NAME, INSTANCE_UID, TEMPLATE_UID, Family, as_label, binding_name, is_of, was_of
 from scope_binding.scopes.plan import refusable, servable_roles
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_well
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.leftovers import observe_leftovers
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Fingerprint, Reader
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -26,6 +25,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     is_terminating,
+    key_of,
     labels_of,
 )
 
@@ -33,40 +33,29 @@ FEW = 16
 """Up to so many objects are read one by one; for more a list is cheaper."""
 
 
-class Version(NamedTuple):
-    """What of a declaration decides: which one it is, its spec, and whether it goes away."""
-
-    uid: str
-    generation: int
-    terminating: bool
-
-
-def version(obj: Object | None) -> Version | None:
-    """The version of a live declaration."""
-    if obj is None:
-        return None
-    metadata = obj["metadata"]
-    return Version(metadata["uid"], metadata.get("generation", 0), is_terminating(obj))
+def _version(obj: Object | None) -> Hashable:
+    """What of a declaration decides: which one it is, its spec, and whether its deletion was asked for."""
+    return obj is not None and (obj["metadata"]["uid"], obj["metadata"].get("generation", 0), is_terminating(obj))
 
 
 async def observe_template(family: Family, name: str, reader: Reader) -> TemplateSeen:
     """Read a template, whether an instance names it, and its ClusterRoles."""
-    template = await reader.get(family.template, name, verify=version)
+    template = await reader.get(family.template, name, verify=_version)
     living = alive(template)
     if living is None:
         left = await _left_roles(family, name, reader)
-        return TemplateSeen(family, name, template, left=left, leftovers=await observe_leftovers(left, reader))
+        return TemplateSeen(family, template, left=left, leftovers=await observe_leftovers(left, reader))
     roles = roles_of(living)
     referenced, found, made = await asyncio.gather(
         _is_referenced(family, name, reader),
-        _cluster_roles(roles, reader),
+        _cluster_roles((role.name for role in roles if not role.problem), reader),
         _made_roles(family, living, reader),
     )
     reader.depends_on(lambda fresh: _is_referenced(family, name, fresh), referenced)
     names = {role.name for role in roles}
     left = tuple(role for role in made if role["metadata"]["name"] not in names)
     stale = [*left, *(() if referenced else (role for role in found.values() if role and is_of(role, living, TEMPLATE_UID)))]
-    return TemplateSeen(family, name, template, referenced, found, left, await _bound(stale, reader))
+    return TemplateSeen(family, template, referenced, found, left, await _bound(stale, reader))
 
 
 async def _is_referenced(family: Family, name: str, reader: Reader) -> bool:
@@ -74,9 +63,9 @@ async def _is_referenced(family: Family, name: str, reader: Reader) -> bool:
     return any(template_name_of(instance) == name and not is_terminating(instance) for instance in instances)
 
 
-async def _cluster_roles(roles: Iterable[Role], reader: Reader) -> dict[str, Object | None]:
-    names = list(dict.fromkeys(role.name for role in roles if not role.problem))
-    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name) for name in names))
+async def _cluster_roles(wanted: Iterable[str], reader: Reader, verify: Fingerprint | None = None) -> dict[str, Object | None]:
+    names = list(dict.fromkeys(wanted))
+    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name, verify=verify) for name in names))
     return dict(zip(names, found, strict=True))
 
 
@@ -88,14 +77,14 @@ async def _made_roles(family: Family, template: Object, reader: Reader) -> list[
         reader.list(CLUSTER_ROLE, labels={family.template_label: as_label(name), TEMPLATE_UID: ""}),
     )
     found = {role["metadata"]["name"]: role for role in ours}
-    found |= {role["metadata"]["name"]: role for role in named if was_of(role, family, family.template, name)}
+    found |= {role["metadata"]["name"]: role for role in named if was_of(role, family.template, name)}
     return [role for role in found.values() if not is_terminating(role)]
 
 
 async def _left_roles(family: Family, name: str, reader: Reader) -> tuple[Object, ...]:
-    """The ClusterRoles of a template that is gone, those of the Oria operator included."""
+    """The ClusterRoles of a deleted template, those of the Oria operator included."""
     made = await reader.list_shared(CLUSTER_ROLE, labels={TEMPLATE_UID: ""})
-    return tuple(role for role in made if was_of(role, family, family.template, name) and not is_terminating(role))
+    return tuple(role for role in made if was_of(role, family.template, name) and not is_terminating(role))
 
 
 async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
@@ -117,26 +106,23 @@ async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
 
 async def observe_instance(family: Family, name: str, part: str, reader: Reader) -> InstanceSeen:
     """Read an instance and its bindings; with ``part`` what concerns that namespace."""
-    instance = await reader.get(family.instance, name, verify=version)
+    instance = await reader.get(family.instance, name, verify=_version)
     living = alive(instance)
     if living is None:
         bindings = await _left_bindings(family, name, part, reader)
         leftovers = await observe_leftovers(bindings, reader)
-        return InstanceSeen(family, name, instance, bindings=bindings, part=part, leftovers=leftovers)
-    named = template_name_of(living)
-    template, bindings = await asyncio.gather(
-        reader.get(family.template, named, verify=version) if named else _nothing(),
-        _bindings(family, living, part, reader),
-    )
-    if alive(template) is None:
-        return InstanceSeen(family, name, instance, template, bindings=bindings, part=part)
-    assert template is not None
-    reach = reach_of(living)
+        return InstanceSeen(family, instance, bindings=bindings, part=part, leftovers=leftovers)
+    found, bindings = await asyncio.gather(_template(family, living, reader), _bindings(family, living, part, reader))
+    template, reach = alive(found), reach_of(living)
+    if template is None:
+        return InstanceSeen(family, instance, found, bindings=bindings, part=part)
+    names = (role.name for role in roles_of(template) if role.name)
     roles, (namespaces, missing, terminating) = await asyncio.gather(
-        _owned_roles(roles_of(template), template, reader), _places(reach, part, reader)
+        _cluster_roles(names, reader, lambda role: role is not None and is_of(role, template, TEMPLATE_UID)),
+        _namespaces(reach, part, reader),
     )
-    seen = InstanceSeen(family, name, instance, template, roles, namespaces, missing, terminating, bindings, part)
-    seen = replace(seen, bindings=await _complete(seen, reach, reader))
+    seen = InstanceSeen(family, instance, template, roles, namespaces, missing, terminating, bindings, part)
+    seen = replace(seen, bindings=await _complete(seen, living, template, reach, reader))
     return replace(seen, refusing=await _refusing(seen, reader))
 
 
@@ -157,17 +143,9 @@ async def _refusing(seen: InstanceSeen, reader: Reader) -> frozenset[str]:
     return frozenset(body["metadata"]["namespace"] for body, no in zip(bodies, refused, strict=True) if no)
 
 
-async def _nothing() -> None:
-    return None
-
-
-async def _owned_roles(roles: Iterable[Role], template: Object, reader: Reader) -> dict[str, Object | None]:
-    def owner(role: Object | None) -> Hashable:
-        return role is not None and is_of(role, template, TEMPLATE_UID)
-
-    names = list(dict.fromkeys(role.name for role in roles if role.name))
-    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name, verify=owner) for name in names))
-    return dict(zip(names, found, strict=True))
+async def _template(family: Family, instance: Object, reader: Reader) -> Object | None:
+    name = template_name_of(instance)
+    return await reader.get(family.template, name, verify=_version) if name else None
 
 
 async def _bindings(family: Family, instance: Object, part: str, reader: Reader) -> tuple[Object, ...]:
@@ -183,45 +161,46 @@ async def _bindings(family: Family, instance: Object, part: str, reader: Reader)
     if part or not reader.causes or not is_well(instance):
         asked = [{**named, GENERATE_NAME: ""}, {INSTANCE_UID: uid}]
     lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds for labels in asked))
-    found = {_id(binding): binding for bindings in lists for binding in bindings}
+    found = {key_of(binding): binding for bindings in lists for binding in bindings}
     return tuple(
         binding
         for binding in found.values()
         if is_of(binding, instance, INSTANCE_UID)
-        or (INSTANCE_UID in labels_of(binding) and was_of(binding, family, family.instance, name))
+        or (INSTANCE_UID in labels_of(binding) and was_of(binding, family.instance, name))
     )
-
-
-def _id(binding: Object) -> tuple[str, str, str]:
-    metadata = binding["metadata"]
-    return binding["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 async def _left_bindings(family: Family, name: str, part: str, reader: Reader) -> tuple[Object, ...]:
-    """The bindings of an instance that is gone.  A sweep also finds those of the Oria operator, which lack its name."""
+    """The bindings of a deleted instance.  A sweep also finds those of the Oria operator, which lack its name."""
     kinds: list[Kind] = [ROLE_BINDING] if part else [ROLE_BINDING, CLUSTER_ROLE_BINDING]
     labels = {**({family.instance_label: as_label(name)} if reader.causes else {}), INSTANCE_UID: ""}
     lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds))
-    return tuple(binding for found in lists for binding in found if was_of(binding, family, family.instance, name))
+    return tuple(binding for found in lists for binding in found if was_of(binding, family.instance, name))
 
 
-async def _places(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Namespaces that are meant and take bindings, that are listed and missing, and that are going away."""
+async def _namespaces(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Namespaces that are meant and take bindings, that are listed and missing, and that are listed and being deleted."""
     if reach.cluster or reach.problem:
         return frozenset(), frozenset(), frozenset()
-    found = await _namespaces(reach, part, reader)
-    reader.depends_on(lambda fresh: _namespaces(reach, part, fresh), found)
+    found = await _existing_namespaces(reach, part, reader)
+    reader.depends_on(lambda fresh: _existing_namespaces(reach, part, fresh), found)
     listed = reach.listed & {part} if part else reach.listed
-    known = {name for name, _ in found}
-    return (
-        frozenset(name for name, terminating in found if not terminating),
-        listed - known,
-        frozenset(name for name, terminating in found if terminating) & listed,
-    )
+    terminating = frozenset(name for name, is_deleted in found if is_deleted)
+    known = frozenset(name for name, _ in found)
+    return known - terminating, listed - known, listed & terminating
 
 
-def _meant(reach: Reach, read: Iterable[Object | None]) -> frozenset[tuple[str, bool]]:
-    """Those of some namespaces that are meant, each with whether it is going away."""
+async def _existing_namespaces(reach: Reach, part: str, reader: Reader) -> frozenset[tuple[str, bool]]:
+    """The namespaces that are meant and exist, each with whether it is being deleted."""
+    read: Sequence[Object | None]
+    if part:
+        read = [await reader.get(NAMESPACE, part)]
+    elif reach.selector is None and len(reach.listed) <= FEW:
+        read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in reach.listed))
+    elif reach.selector is not None and not reach.listed:
+        read = await reader.list(NAMESPACE, labels=reach.selector.equalities)
+    else:
+        read = await reader.list(NAMESPACE)
     return frozenset(
         (found["metadata"]["name"], is_terminating(found))
         for found in read
@@ -229,30 +208,15 @@ def _meant(reach: Reach, read: Iterable[Object | None]) -> frozenset[tuple[str, 
     )
 
 
-async def _namespaces(reach: Reach, part: str, reader: Reader) -> frozenset[tuple[str, bool]]:
-    """The namespaces that are meant and exist, each with whether it is going away."""
-    if part:
-        read = [await reader.get(NAMESPACE, part)]
-    elif reach.selector is None and len(reach.listed) <= FEW:
-        read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in reach.listed))
-    elif reach.selector is not None and not reach.listed:
-        read = [*await reader.list(NAMESPACE, labels=reach.selector.equalities)]
-    else:
-        read = [*await reader.list(NAMESPACE)]
-    return _meant(reach, read)
-
-
-async def _complete(seen: InstanceSeen, reach: Reach, reader: Reader) -> tuple[Object, ...]:
+async def _complete(seen: InstanceSeen, instance: Object, template: Object, reach: Reach, reader: Reader) -> tuple[Object, ...]:
     """The bindings with those that have the right name but lost their label; a whole new instance has none."""
-    assert seen.instance is not None
-    assert seen.template is not None
-    uid = seen.instance["metadata"]["uid"]
-    places = [""] if reach.cluster and not seen.part else sorted(seen.namespaces)
+    uid = instance["metadata"]["uid"]
+    namespaces = [""] if reach.cluster and not seen.part else sorted(seen.namespaces)
     known = {(binding["metadata"].get("namespace", ""), binding["metadata"]["name"]) for binding in seen.bindings}
     unseen = [
         place
-        for role in servable_roles(seen.template, seen.cluster_roles, cluster=reach.cluster)
-        for namespace in places
+        for role in servable_roles(template, seen.cluster_roles, cluster=reach.cluster)
+        for namespace in namespaces
         if (place := (namespace, binding_name(uid, role.generate_name, namespace))) not in known
     ]
     if len(unseen) > FEW:

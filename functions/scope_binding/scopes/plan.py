@@ -1,16 +1,16 @@
-"""What scope-binding wants for scopes: pure functions from what was observed to writes.
+"""Plans for scopes: pure functions from what was observed to writes of ClusterRoles and bindings.
 
-The order of a change is: ClusterRoles (a run of the template), new bindings, old bindings, old ClusterRoles
-(another run of the template), so that nobody loses a right that he keeps (O-7, sb-9).  A binding that is
-no longer wanted waits for those that take its place only where such are to come; one in a namespace that
-left the scope goes at once.  Nothing is bound to a ClusterRole that is not the template's, as it wants it
-(O-10).
+The order of a change is: ClusterRoles (a run of the template), new bindings, old bindings, old ClusterRoles (another run of the
+template), so that nobody loses a right that he keeps (O-7, sb-9).  A binding that is no longer wanted waits for those that take
+its place only where such are to come; one in a namespace that left the scope is deleted at once.  Nothing is bound to a
+ClusterRole that is not the template's, as it wants it (O-10).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem
 from scope_binding.scopes.names import (
@@ -37,76 +37,62 @@ from scope_binding.scopes.seen import (
     unbound_namespaces,
     wanted_cluster_role,
 )
-from tenantry.model.difference import difference
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, is_terminating
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, is_terminating, key_of
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan
+
+Write = Apply | Delete
 
 
-def plan_template(seen: TemplateSeen) -> Plan:
+def plan_template(observed: TemplateSeen) -> Plan:
     """The ClusterRoles of a template that an instance names; none of one that no instance names (O-6)."""
-    template = alive(seen.template)
+    template = alive(observed.template)
     if template is None:
-        return _summed(seen.template, [Delete(CLUSTER_ROLE, role) for role in seen.left], [])
-    made: list[Write] = []
-    gone: list[Write] = [Delete(CLUSTER_ROLE, role) for role in seen.left if role["metadata"]["name"] not in seen.bound]
+        return _with_event(observed.template, [Delete(CLUSTER_ROLE, role) for role in observed.left], [])
+    first: list[Write] = []
+    then: list[Write] = [Delete(CLUSTER_ROLE, role) for role in observed.left if role["metadata"]["name"] not in observed.bound]
     for role in roles_of(template):
-        live = seen.found.get(role.name)
-        if role_problem(role, template, live) or (live is not None and is_terminating(live)):
+        live = observed.found.get(role.name)
+        if role_problem(role, template, live) or is_terminating(live):
             continue
         if live is not None and (is_predecessor(live, template) or live.get("aggregationRule")):
-            made.append(Delete(CLUSTER_ROLE, live))  # the next look makes it anew
-        elif seen.referenced:
-            wanted = wanted_cluster_role(seen.family, role, template, live)
-            made.append(Apply(CLUSTER_ROLE, wanted, live, create_only=True))
-        elif live is not None and role.name not in seen.bound:
-            gone.append(Delete(CLUSTER_ROLE, live))
-    return _summed(template, made, gone)
+            first.append(Delete(CLUSTER_ROLE, live))  # the next run makes it anew
+        elif observed.referenced:
+            wanted = wanted_cluster_role(observed.family, role, template, live)
+            first.append(Apply(CLUSTER_ROLE, wanted, live, create_only=True))
+        elif live is not None and role.name not in observed.bound:
+            then.append(Delete(CLUSTER_ROLE, live))
+    return _with_event(template, first, then)
 
 
 # -- instances ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A binding to be: of which role, where (empty: the whole cluster), and all its fields."""
-
-    role: Role
-    namespace: str
-    body: Object
-
-
-def plan_instance(seen: InstanceSeen) -> Plan:
+def plan_instance(observed: InstanceSeen) -> Plan:
     """The bindings of an instance, new ones before old ones."""
-    instance = alive(seen.instance)
-    template = alive(seen.template)
+    instance, template = alive(observed.instance), alive(observed.template)
+    lasting = [binding for binding in observed.bindings if not is_terminating(binding)]
     if instance is None or template is None:
-        return _summed(instance, [Delete(_kind_of(binding), binding) for binding in _deletable(seen.bindings)], [])
+        return _with_event(instance, [Delete(_kind_of(binding), binding) for binding in lasting], [])
     reach = reach_of(instance)
     if reach.problem:
         return NOTHING  # what is bound stays bound until it is clear what is meant
-    if seen.part and reach.cluster:
+    if observed.part and reach.cluster:
         return NOTHING  # the whole of the instance decides
-    by_name = {_place(binding): binding for binding in seen.bindings}
-    served = servable_roles(template, seen.cluster_roles, cluster=reach.cluster)
-    wanted = {(each.namespace, each.body["metadata"]["name"]): each for each in _wanted(seen, instance, template, served)}
-    made: list[Write] = []
+    live = {key_of(binding): binding for binding in observed.bindings}
+    served = servable_roles(template, observed.cluster_roles, cluster=reach.cluster)
+    wanted = {key_of(body): body for body in _wanted_bindings(observed, instance, template, served)}
+    first: list[Write] = []
     standing: dict[str, list[bool]] = {}
-    for place, each in wanted.items():
-        live = by_name.get(place)
-        write, stands = _bind(each, live)
-        made += write
-        standing.setdefault(each.namespace, []).append(stands)
-    late: list[Write] = []
-    for binding in _deletable(seen.bindings):
-        if _place(binding) in wanted or _is_kept(binding, seen, template, reach, served):
-            continue
-        waits = _waits(binding, seen, reach, standing)
-        (late if waits else made).append(Delete(_kind_of(binding), binding))
-    return _summed(instance, made, late)
-
-
-def _deletable(bindings: Iterable[Object]) -> Iterator[Object]:
-    return (binding for binding in bindings if not is_terminating(binding))
+    for key, body in wanted.items():
+        writes, stands = _bind(body, live.get(key))
+        first += writes
+        standing.setdefault(key.namespace, []).append(stands)
+    then: list[Write] = []
+    for binding in lasting:
+        if key_of(binding) not in wanted and not _is_kept(binding, observed, template, reach, served):
+            waits = _waits(binding, observed, reach, standing)
+            (then if waits else first).append(Delete(_kind_of(binding), binding))
+    return _with_event(instance, first, then)
 
 
 def servable_roles(template: Object, live: Mapping[str, Object | None], *, cluster: bool) -> tuple[Role, ...]:
@@ -119,24 +105,24 @@ def servable_roles(template: Object, live: Mapping[str, Object | None], *, clust
 
 
 def refusable(seen: InstanceSeen) -> list[Object]:
-    """The bindings to be asked for beforehand: those of namespaces that refused them, while something wider waits for them."""
+    """The bindings to try beforehand: those of namespaces that refused them, while one in the whole cluster waits for them."""
     instance, template = alive(seen.instance), alive(seen.template)
     if instance is None or template is None or not any(binding["kind"] == CLUSTER_ROLE_BINDING.kind for binding in seen.bindings):
         return []
     reach = reach_of(instance)
     if reach.cluster or reach.problem:
         return []
-    there = {_place(binding) for binding in seen.bindings}
+    there, unbound = set(map(key_of, seen.bindings)), unbound_namespaces(instance)
     served = servable_roles(template, seen.cluster_roles, cluster=False)
-    wanted = (each.body for each in _wanted(seen, instance, template, served) if each.namespace in unbound_namespaces(instance))
-    return [body for body in wanted if _place(body) not in there]
+    wanted = {key_of(body): body for body in _wanted_bindings(seen, instance, template, served)}
+    return [body for key, body in wanted.items() if key.namespace in unbound and key not in there]
 
 
-def _wanted(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> Iterator[_Wanted]:
-    places = [""] if reach_of(instance).cluster else sorted(seen.namespaces)
+def _wanted_bindings(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> Iterator[Object]:
+    namespaces = [""] if reach_of(instance).cluster else sorted(seen.namespaces)
     for role in served:
-        for namespace in places:
-            yield _Wanted(role, namespace, wanted_binding(seen.family, role, namespace, instance, template))
+        for namespace in namespaces:
+            yield wanted_binding(seen.family, role, namespace, instance, template)
 
 
 def wanted_binding(family: Family, role: Role, namespace: str, instance: Object, template: Object) -> Object:
@@ -165,28 +151,28 @@ def wanted_binding(family: Family, role: Role, namespace: str, instance: Object,
     }
 
 
-def _bind(wanted: _Wanted, live: Object | None) -> tuple[list[Write], bool]:
+def _bind(wanted: Object, live: Object | None) -> tuple[list[Write], bool]:
     """The write that makes a binding as wanted, and whether it stands already, giving the right."""
-    kind = _kind_of(wanted.body)
+    kind = _kind_of(wanted)
     if live is None:
-        return [Apply(kind, wanted.body, None, create_only=True)], False
+        return [Apply(kind, wanted, None, create_only=True)], False
     if is_terminating(live):
         return [], False
-    if live["roleRef"] != wanted.body["roleRef"]:
-        return [Delete(kind, live)], False  # immutable: the next look makes it anew
-    return [Apply(kind, wanted.body, live)], list(live.get("subjects") or []) == wanted.body["subjects"]
+    if live["roleRef"] != wanted["roleRef"]:
+        return [Delete(kind, live)], False  # immutable: the next run makes it anew
+    return [Apply(kind, wanted, live)], list(live.get("subjects") or []) == wanted["subjects"]
 
 
 def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach, served: Sequence[Role]) -> bool:
     """Whether a binding that is not wanted as it is stays all the same.
 
-    In a namespace that goes away nothing is done.  While a role of the template cannot be served, what is
-    bound where the instance means it stays (O-5): a mistake in a template takes nobody's rights.  What leads
-    to a ClusterRole that is somebody else's goes (O-10), and so does what reaches further than declared.
+    In a namespace that is being deleted nothing is done.  While a role of the template cannot be served, what is bound where the
+    instance means it stays (O-5): a mistake in a template takes nobody's rights.  What leads to a ClusterRole that is somebody
+    else's is deleted (O-10), and so is what reaches further than declared.
     """
     namespace, role = binding["metadata"].get("namespace", ""), binding["roleRef"].get("name", "")
     if namespace in seen.terminating or namespace in seen.missing:
-        return True  # the namespace takes it along; or it is there, and was read too early
+        return True  # it is deleted with the namespace; or the namespace exists, and was read too early
     roles = roles_of(template)
     if not namespace and not reach.cluster and is_pending(seen, template):
         return True  # what takes its place can be made as soon as the run of the template is done
@@ -212,42 +198,28 @@ def _waits(binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[
     return not all(all(stands) for place, stands in standing.items() if place not in seen.refusing)
 
 
-def _place(binding: Object) -> tuple[str, str]:
-    return binding["metadata"].get("namespace", ""), binding["metadata"]["name"]
-
-
 def _kind_of(binding: Object) -> Kind:
     return ROLE_BINDING if binding["kind"] == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
 
 
-def _summed(regarding: Object | None, first: Sequence[Write], then: Sequence[Write]) -> Plan:
-    """Two stages with only what has to be written, and one Event that sums it up, on the first write."""
-    stages = [[write for write in stage if _is_due(write)] for stage in (first, then)]
-    due = [write for stage in stages for write in stage]
+def _with_event(regarding: Object | None, first: Sequence[Write], then: Sequence[Write]) -> Plan:
+    """Two stages with only what has to be written, and one Event that sums it up, on the first write.
+
+    Without ``regarding`` all writes are deletions, and the Event is about the first object.
+    """
+    stages = [[write for write in stage if write.change(MANAGER) is not None] for stage in (first, then)]
+    due = [*stages[0], *stages[1]]
     if not due:
         return NOTHING
-    notice = _notice(regarding, due)
-    for stage in stages:
-        if stage:
-            stage[0] = _with_notice(stage[0], notice)
-            break
-    return Plan(tuple(tuple(stage) for stage in stages))
+    beginning = stages[0] or stages[1]
+    beginning[0] = replace(beginning[0], notice=_event(regarding or due[0].live or {}, due))
+    return Plan(tuple(map(tuple, stages)))
 
 
-def _is_due(write: Write) -> bool:
-    return not isinstance(write, Apply) or difference(write.wanted, write.live, manager=MANAGER) is not None
-
-
-def _with_notice(write: Write, notice: Notice) -> Write:
-    return replace(write, notice=notice) if isinstance(write, Apply | Delete) else write
-
-
-def _notice(regarding: Object | None, due: Sequence[Write]) -> Notice:
-    made = [write for write in due if isinstance(write, Apply) and write.live is None]
-    corrected = [write for write in due if isinstance(write, Apply) and write.live is not None]
-    removed = [write for write in due if isinstance(write, Delete)]
-    parts = [f"{len(found)} {verb}" for found, verb in ((made, "made"), (corrected, "put right"), (removed, "removed")) if found]
+def _event(regarding: Object, due: Sequence[Write]) -> Notice:
+    done = Counter("removed" if isinstance(write, Delete) else "made" if write.live is None else "put right" for write in due)
+    counts = ", ".join(f"{done[verb]} {verb}" for verb in ("made", "put right", "removed") if done[verb])
     named = ", ".join(str(write.key) for write in due[:5]) + (" and more" if len(due) > 5 else "")
-    what = "ClusterRoles" if due[0].kind is CLUSTER_ROLE else "bindings"
-    target = regarding or (due[0].live if isinstance(due[0], Delete) else None) or {}
-    return Notice(target, f"{what[0].upper()}{what[1:]}Changed", f"{what}: {', '.join(parts)}: {named}", "Scope")
+    roles = due[0].kind is CLUSTER_ROLE
+    reason, what = ("ClusterRolesChanged", "ClusterRoles") if roles else ("BindingsChanged", "bindings")
+    return Notice(regarding, reason, f"{what}: {counts}: {named}", "Scope")

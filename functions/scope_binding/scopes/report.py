@@ -1,4 +1,4 @@
-"""What is told of scopes: the conditions Templated and Scoped, with what to do."""
+"""The status of scopes: the conditions Templated and Scoped, with what to do."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ FIXES = fixes(SCOPES, invalid="correct the ScopeTemplate or the ScopeInstance")
 _GOOD = frozenset({"TemplatingSuccessful", "ScopingSuccessful"})
 
 
-def report_template(seen: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
-    """The condition ``Templated`` (1.1); without a template, what could not be deleted is told where it stands."""
-    template = alive(seen.template)
+def report_template(observed: TemplateSeen, refusals: Sequence[Refusal]) -> Plan:
+    """The condition ``Templated`` (1.1); without a template, Events on what could not be deleted."""
+    template = alive(observed.template)
     if template is None:
-        return report_leftovers(seen.leftovers, refusals, SCOPES, "scopes")
-    problems = [problem for role in roles_of(template) if (problem := role_problem(role, template, seen.found.get(role.name)))]
+        return report_leftovers(observed.leftovers, refusals, SCOPES, "scopes")
+    found = [role_problem(role, template, observed.found.get(role.name)) for role in roles_of(template)]
+    problems = [problem for problem in found if problem]
     problems += sorted(_refused(refusal, template, TEMPLATED) for refusal in refusals)
-    name = template["metadata"]["name"]
-    if problems:
-        return _status(seen.family.template, template, TEMPLATED, "TemplatingFailed", _BETWEEN.join(problems))
-    return _status(seen.family.template, template, TEMPLATED, "TemplatingSuccessful", _done("ScopeTemplate", name))
+    reason = "TemplatingFailed" if problems else "TemplatingSuccessful"
+    message = _BETWEEN.join(problems) or f'ScopeTemplate "{template["metadata"]["name"]}" successfully reconciled'
+    return _status(observed.family.template, template, TEMPLATED, reason, message)
 
 
 def _refused(refusal: Refusal, on: Object, type_: str, place: str = "") -> str:
@@ -38,36 +38,29 @@ def _refused(refusal: Refusal, on: Object, type_: str, place: str = "") -> str:
     return text_of(refusal, FIXES, standing, place=place, separator=_BETWEEN)
 
 
-def _done(kind: str, name: str) -> str:
-    if kind == "ScopeTemplate":
-        return f'ScopeTemplate "{name}" successfully reconciled'
-    return f'ScopeInstance "{name}" reconciled successfully'
-
-
-def report_instance(seen: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
-    """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, what could not be deleted."""
-    instance = alive(seen.instance)
+def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
+    """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, Events on what was not deleted."""
+    instance, kind = alive(observed.instance), observed.family.instance
     if instance is None:
-        return report_leftovers(seen.leftovers, refusals, SCOPES, "scopes")
-    told = find_condition(instance, SCOPED) or {}
-    if seen.part and (not refusals or told.get("status") == "False"):
-        return NOTHING  # the whole of the instance has more to say
-    template = alive(seen.template)
+        return report_leftovers(observed.leftovers, refusals, SCOPES, "scopes")
+    reported = find_condition(instance, SCOPED) or {}
+    if observed.part and (not refusals or reported.get("status") == "False"):
+        return NOTHING  # a run of the whole instance reports more
+    template = alive(observed.template)
     if template is None:
-        missing = template_name_of(instance)
-        what = f"{seen.family.template.kind}.{seen.family.group}"
-        text = f'getting ScopeTemplate "{missing}": {what} "{missing}" not found'
+        missing, asked = template_name_of(instance), observed.family.template
+        text = f'getting ScopeTemplate "{missing}": {asked.kind}.{asked.group} "{missing}" not found'
         if not missing:
             text += ": write spec.scopeTemplateName, the name of a ScopeTemplate of the same API group"
-        return _scoped(seen, instance, "ScopeTemplateNotFound", text, [])
-    if is_pending(seen, template):
+        return _status(kind, instance, SCOPED, "ScopeTemplateNotFound", text)
+    if is_pending(observed, template):
         return NOTHING
-    problems = list(_problems(seen, instance, template, refusals))
-    if not problems:
-        return _scoped(seen, instance, "ScopingSuccessful", _done("ScopeInstance", instance["metadata"]["name"]), [])
-    reason = problems[0][0]
-    unbound = sorted({*seen.missing, *seen.terminating, *(each.key.namespace for each in refusals if each.key.namespace)})
-    return _scoped(seen, instance, reason, _BETWEEN.join(text for _, text in problems), unbound)
+    problems = list(_problems(observed, instance, template, refusals))
+    reason = problems[0][0] if problems else "ScopingSuccessful"
+    message = _BETWEEN.join(text for _, text in problems)
+    message = message or f'ScopeInstance "{instance["metadata"]["name"]}" reconciled successfully'
+    refused = {refusal.key.namespace for refusal in refusals} - {""}
+    return _status(kind, instance, SCOPED, reason, message, sorted(observed.missing | observed.terminating | refused))
 
 
 def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: Sequence[Refusal]) -> Iterator[tuple[str, str]]:
@@ -88,12 +81,8 @@ def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: 
         yield "ScopingFailed", text
 
 
-def _scoped(seen: InstanceSeen, instance: Object, reason: str, message: str, unbound: Sequence[str]) -> Plan:
-    return _status(seen.family.instance, instance, SCOPED, reason, message, unboundNamespaces=list(unbound))
-
-
-def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, **fields: list[str]) -> Plan:
-    """The status with one condition; a turn of it is told by an Event, the first success is not."""
+def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, unbound: Sequence[str] = ()) -> Plan:
+    """The status with one condition; an Event reports a change of it, but not the first success."""
     good = reason in _GOOD
     message = message.encode()[: limits.MESSAGE_CHARACTERS].decode(errors="ignore")
     made = condition(type_, "True" if good else "False", reason, message, live["metadata"].get("generation"))
@@ -101,11 +90,10 @@ def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, **f
     notice = None
     if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
         notice = Notice(live, reason, message, "Report", "Normal" if good else "Warning")
-    status = {"conditions": [made], **{name: value for name, value in fields.items() if value}}
     wanted: Object = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": {"name": live["metadata"]["name"]},
-        "status": status,
+        "status": {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})},
     }
     return Plan(((Apply(kind, wanted, live, subresource="status", notice=notice),),))

@@ -1,4 +1,4 @@
-"""What is observed of a ScopeTemplate or a ScopeInstance."""
+"""What is observed of a ScopeTemplate or a ScopeInstance, and what follows from it alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from scope_binding.scopes.declared import Role, roles_of
 from scope_binding.scopes.names import (
-    FAMILIES,
     GENERATE_NAME,
     SCOPED,
     TEMPLATE_HASH,
@@ -15,6 +14,7 @@ from scope_binding.scopes.names import (
     TEMPLATED,
     Family,
     as_label,
+    family_of,
     is_of,
     owner_reference,
     short_digest,
@@ -34,7 +34,6 @@ class TemplateSeen:
     """
 
     family: Family
-    name: str
     template: Object | None
     referenced: bool = False
     found: Mapping[str, Object | None] = field(default_factory=dict)
@@ -53,7 +52,6 @@ class InstanceSeen:
     """
 
     family: Family
-    name: str
     instance: Object | None
     template: Object | None = None
     cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
@@ -71,19 +69,20 @@ def alive(obj: Object | None) -> Object | None:
     return None if is_terminating(obj) else obj
 
 
+def _current(declaration: Object, type_: str) -> Object:
+    """The condition of a declaration where it is about the current spec, else an empty one."""
+    found = find_condition(declaration, type_) or {}
+    return found if found.get("observedGeneration") == declaration["metadata"].get("generation") else {}
+
+
 def unbound_namespaces(instance: Object) -> frozenset[str]:
-    """Namespaces of which the current status says that the scope does not hold there."""
-    status = instance.get("status") or {}
-    told = find_condition(instance, SCOPED)
-    if told is None or told.get("observedGeneration") != instance["metadata"].get("generation"):
-        return frozenset()
-    return frozenset(status.get("unboundNamespaces") or ())
+    """Namespaces in which, by the current status, the scope does not hold."""
+    return frozenset(instance["status"].get("unboundNamespaces") or ()) if _current(instance, SCOPED) else frozenset()
 
 
 def is_well(instance: Object) -> bool:
-    """Whether an instance says that all of its current spec holds."""
-    told = find_condition(instance, SCOPED) or {}
-    return told.get("status") == "True" and told.get("observedGeneration") == instance["metadata"].get("generation")
+    """Whether all of the current spec holds, by the instance's status."""
+    return _current(instance, SCOPED).get("status") == "True"
 
 
 def role_problem(role: Role, template: Object, live: Object | None) -> str:
@@ -99,10 +98,10 @@ def role_problem(role: Role, template: Object, live: Object | None) -> str:
 
 
 def is_predecessor(live: Object, template: Object) -> bool:
-    """Whether a ClusterRole is of a template of the same name that is gone."""
-    family = FAMILIES[template["apiVersion"].partition("/")[0]]
+    """Whether a ClusterRole is of a deleted template of the same name."""
+    kind = family_of(template["apiVersion"]).template
     marked = TEMPLATE_UID in labels_of(live) and not is_of(live, template, TEMPLATE_UID)
-    return marked and was_of(live, family, family.template, template["metadata"]["name"])
+    return marked and was_of(live, kind, template["metadata"]["name"])
 
 
 def wanted_cluster_role(family: Family, role: Role, template: Object, live: Object | None) -> Object:
@@ -145,11 +144,10 @@ def is_pending(seen: InstanceSeen, template: Object) -> bool:
 
 
 def template_problem(seen: InstanceSeen, template: Object) -> str:
-    """Why the template is not served, as it says itself or will say; empty when it is, or when nobody knows yet."""
+    """Why the template is not served, as its status says or will say; empty when it is, or when nobody knows yet."""
     unserved = unserved_roles(seen, template)
     own = [text for role in unserved if (text := role_problem(role, template, seen.cluster_roles.get(role.name)))]
-    said = find_condition(template, TEMPLATED) or {}
-    current = said.get("observedGeneration") == template["metadata"].get("generation")
-    if unserved and not own and current and said.get("status") == "False":
-        return str(said.get("message", ""))
+    reported = _current(template, TEMPLATED)
+    if unserved and not own and reported.get("status") == "False":
+        return str(reported.get("message", ""))
     return "; ".join(own)

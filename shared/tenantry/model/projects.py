@@ -104,22 +104,14 @@ def place_of(namespace: Object, config: Config) -> Place:
 
 
 def is_member(namespace: Object | None, project: str, config: Config) -> bool:
-    """Whether a namespace counts for a project: ordinary, in it, and not on its way out."""
-    if namespace is None or is_terminating(namespace):
-        return False
-    return place_of(namespace, config) == Place("ordinary", project)
+    """Whether a namespace counts for a project: ordinary, in it, and not being deleted."""
+    return namespace is not None and not is_terminating(namespace) and place_of(namespace, config) == Place("ordinary", project)
 
 
 def project_annotation(project: str, config: Config) -> str:
     """The value of the project annotation: ``<clusterId>:<id>``, or the id alone (hpo-1, hpo-6)."""
     cluster_id = config.global_.cattle.cluster_id
     return f"{cluster_id}:{project}" if cluster_id else project
-
-
-def target_label(namespace: Object, config: Config) -> tuple[bool, str]:
-    """Whether the namespace carries the project label at all, and its value."""
-    labels = labels_of(namespace)
-    return config.project_label in labels, labels.get(config.project_label, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,42 @@
-"""Standing warnings: Events that say something of an object which has no condition for us to write.
+"""What is reported for as long as it is true: a condition of ours on an object, or a Warning where it has none for us to write.
 
-Such an Event is known by its name, so the same said twice is there once, until Kubernetes forgets it (after an hour, usually);
-while it is still true the next sweep says it again.
+Such a Warning is known by its name, so the same reported twice is there once, until Kubernetes forgets it (after an hour,
+usually); while it is still true the next sweep records it again.
 """
 
 from __future__ import annotations
 
 from tenantry.model import limits
+from tenantry.model.conditions import condition, find_condition
+from tenantry.model.difference import entries_of
 from tenantry.model.identifiers import digest
-from tenantry.model.kinds import EVENT, Object, key_of
+from tenantry.model.kinds import EVENT, Kind, Object, key_of
 from tenantry.model.names import field_manager
-from tenantry.model.plan import Apply
+from tenantry.model.plan import Apply, Notice
+
+
+def standing_condition(
+    on: Object, kind: Kind, type_: str, problem: tuple[str, str] | None, *, manager: str, over: tuple[str, str]
+) -> list[Apply]:
+    """A condition that is ``False`` while there is a problem, with a Warning; afterwards none, with an Event that it is over.
+
+    Args:
+        on: the object as observed, or without uid what is there by the time of the write.
+        kind: of the object.
+        type_: of the condition.
+        problem: reason and message, or None.
+        manager: the field manager that owns the condition.
+        over: reason and message of the Event.
+    """
+    metadata = {name: on["metadata"][name] for name in ("name", "namespace") if name in on["metadata"]}
+    body: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    if problem is None:
+        if find_condition(on, type_) is None or not entries_of(on, manager, "status"):
+            return []
+        return [Apply(kind, body, on, subresource="status", notice=Notice(on, *over, "Report"))]
+    body["status"] = {"conditions": [condition(type_, "False", *problem)]}
+    live = on if "uid" in on["metadata"] else None
+    return [Apply(kind, body, live, subresource="status", notice=Notice(on, *problem, "Report", "Warning"))]
 
 
 def warning_name(about: Object, reason: str, said: str) -> str:
