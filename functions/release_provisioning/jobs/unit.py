@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, observe, plan, report, rights
 from release_provisioning.jobs.plan import upgrades_to
-from release_provisioning.jobs.rights import Stray
-from release_provisioning.jobs.seen import Seen
+from release_provisioning.jobs.rights import StrayBinding
+from release_provisioning.jobs.seen import ObservedHelmChart
 from release_provisioning.kept import SweptHelmCharts, digests_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -32,20 +34,17 @@ from tenantry.model.kinds import (
     Object,
     labels_of,
 )
+from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_LABEL
 from tenantry.model.plan import Plan, Refusal
 
-
-def _digests(made: Object) -> Object:
-    return digests_of(made, "data")
-
-
+_digests = partial(digests_of, part="data")
 CHART, RIGHTS = "chart", "rights"
 _EVERYWHERE = "-"
 _JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
 
 
-class ChartHandler(Handler[Seen]):
+class ChartHandler(Handler[ObservedHelmChart]):
     """HelmCharts.  None pauses: where values change one after the other, the look waits until they no longer do."""
 
     def __init__(self, config: Config) -> None:
@@ -59,31 +58,31 @@ class ChartHandler(Handler[Seen]):
         """Whether it is a HelmChart of the system namespace."""
         return owner.namespace == self._namespace and is_dns_subdomain(owner.name)
 
-    async def observe(self, owner: Owner, reader: Reader) -> Seen:
+    async def observe(self, owner: Owner, reader: Reader) -> ObservedHelmChart:
         """Read what the plan of a HelmChart needs."""
         plain = self.plain
         if plain is None and self._enabled:
             plain = self.plain = await observe.has_plain_status(reader)
         return replace(await observe.observe_chart(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
 
-    def plan(self, observed: Seen) -> Plan:
+    def plan(self, observed: ObservedHelmChart) -> Plan:
         """The Job and what it needs, or the end of them."""
         return plan.plan_chart(observed, self._config)
 
-    def doubtful(self, observed: Seen, plan: Plan) -> frozenset[Hashable]:
+    def doubtful(self, observed: ObservedHelmChart, plan: Plan) -> frozenset[Hashable]:
         """The state that Helm is to be run for, too: ten namespaces that join a project are one upgrade."""
         return super().doubtful(observed, plan) | {upgrades_to(observed)} - {""}
 
-    def second_look_after_s(self, observed: Seen) -> float:
+    def second_look_after_s(self, observed: ObservedHelmChart) -> float:
         """Before an upgrade, chart and values are the same for a while.  Nothing is remembered, and no clocks are compared."""
         return self._config.helm_project_operator.helm_controller.quiet_seconds if upgrades_to(observed) else 0.0
 
-    def report(self, observed: Seen, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: ObservedHelmChart, refusals: Sequence[Refusal]) -> Plan:
         """The status of the HelmChart, and what is said of what it left."""
         return report.report_chart(observed, refusals, self._config)
 
 
-class StrayHandler(Handler[Stray]):
+class StrayHandler(Handler[StrayBinding]):
     """Bindings of Helm's accounts that no run for their HelmChart would find."""
 
     def __init__(self, config: Config) -> None:
@@ -94,18 +93,18 @@ class StrayHandler(Handler[Stray]):
         """Whether it is ``rights/<namespace>/<name>``."""
         return (owner.namespace == _EVERYWHERE or is_dns_label(owner.namespace)) and is_dns_subdomain(owner.name)
 
-    async def observe(self, owner: Owner, reader: Reader) -> Stray:
+    async def observe(self, owner: Owner, reader: Reader) -> StrayBinding:
         """Read the binding, and what may still need it."""
         place = "" if owner.namespace == _EVERYWHERE else owner.namespace
         return await observe.observe_stray(place, self._namespace, owner.name, self._config, reader)
 
-    def plan(self, observed: Stray) -> Plan:
+    def plan(self, observed: StrayBinding) -> Plan:
         """Its deletion, where nothing needs it."""
         return rights.plan_stray(observed, self._config)
 
-    def report(self, observed: Stray, refusals: Sequence[Refusal]) -> Plan:
+    def report(self, observed: StrayBinding, refusals: Sequence[Refusal]) -> Plan:
         """What is said on a binding that may not be deleted."""
-        return report.report_stray(observed, refusals)
+        return report_leftovers(observed.leftovers, refusals, HELM_JOBS, "jobs")
 
 
 class Jobs(Unit):
