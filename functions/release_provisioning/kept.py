@@ -1,4 +1,4 @@
-"""What is kept of ProjectHelmCharts, and of ConfigMaps with dashboard values, while they are read (a-14 to a-16, a-19).
+"""What is kept of ProjectHelmCharts and HelmCharts while they are read (a-14, a-19).
 
 Tenants write them, as large as the API server takes them.  What is over a budget is not kept; in its place stands what is wrong
 with it.  A sweep, which reads all of them, keeps digests of what is large: they only decide whether a live run is needed.
@@ -34,14 +34,17 @@ def kept_chart(asked: Object) -> Object:
 
 
 def digests_of(obj: Object, part: str) -> Object:
-    """An object with digests of the long texts in ``spec`` or ``data``: for who asks whether they are those that are wanted."""
-    texts = obj.get(part) or {}
-    long = [name for name, text in texts.items() if isinstance(text, str) and len(text) > limits.SWEEP_TEXT_BYTES]
-    return {**obj, part: {**texts, **{name: Digest(texts[name]) for name in long}}} if long else obj
+    """An object with digests of the long texts in ``spec`` or ``data``, for a comparison with those that are wanted."""
+    long = _long_texts(obj.get(part) or {})
+    return {**obj, part: {**obj[part], **{name: Digest(text) for name, text in long.items()}}} if long else obj
+
+
+def _long_texts(fields: Object) -> dict[str, str]:
+    return {name: text for name, text in fields.items() if isinstance(text, str) and len(text) > limits.SWEEP_TEXT_BYTES}
 
 
 class SweptHelmCharts:
-    """What a sweep keeps of HelmCharts whose text it needs: whole up to a sum, and of others only that they are there.
+    """What a sweep keeps of HelmCharts whose text it needs: whole ones up to a sum, and of others only that they exist.
 
     To be called with each item of one list.
     """
@@ -52,8 +55,8 @@ class SweptHelmCharts:
     def __call__(self, chart: Object) -> Object:
         """What is kept of one."""
         spec = chart.get("spec") or {}
-        long = {name: len(text) for name, text in spec.items() if isinstance(text, str) and len(text) > limits.SWEEP_TEXT_BYTES}
-        size = sum(long.values())
+        long = _long_texts(spec)
+        size = sum(len(text) for text in long.values())
         if size > self._left:
             return LeftOut({**chart, "spec": {name: value for name, value in spec.items() if name not in long}})
         self._left -= size

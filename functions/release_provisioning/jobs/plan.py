@@ -8,7 +8,6 @@ need and is not of that HelmChart.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,7 +16,6 @@ from release_provisioning.jobs.seen import (
     MANAGER,
     ObservedHelmChart,
     Problem,
-    Wanted,
     binds_only,
     is_managed,
     is_of_chart,
@@ -55,7 +53,7 @@ _GZIP = b"\x1f\x8b"
 def with_wanted(seen: ObservedHelmChart, config: Config) -> ObservedHelmChart:
     """The same, with the Job that the HelmChart needs and what is in its way."""
     job = manifest.install_job(seen.existing, seen.further, seen.secrets, config)
-    return replace(seen, wanted=Wanted(job, _problem_of(seen, job)))
+    return replace(seen, wanted=job, problem=_problem_of(seen, job))
 
 
 def _problem_of(seen: ObservedHelmChart, wanted: Object) -> Problem | None:
@@ -93,7 +91,7 @@ def _bad_archive(spec: Object) -> Problem | None:
         return None
     try:
         raw = base64.b64decode("".join(str(archive).split()), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return "InvalidChart", "spec.chartContent is not base64: put the .tgz of the chart there, encoded with base64"
     if not raw.startswith(_GZIP):
         return "InvalidChart", "spec.chartContent is not a gzip archive: put the .tgz there that `helm package` makes"
@@ -110,10 +108,8 @@ def _bad_values(seen: ObservedHelmChart) -> Problem | None:
         except NotReadable as error:
             why = str(error)
         if why:
-            return "InvalidValues", (
-                f"spec.valuesContent of {obj['kind']} {seen.namespace}/{seen.name} cannot be used ({why}): put one map of values "
-                "in plain YAML there, such as `replicas: 2`"
-            )
+            fix = "put one map of values in plain YAML there, such as `replicas: 2`"
+            return "InvalidValues", f"spec.valuesContent of {key_of(obj)} cannot be used ({why}): {fix}"
     return None
 
 
@@ -128,10 +124,10 @@ def plan_chart(seen: ObservedHelmChart, config: Config) -> Plan:
         return _uninstall(seen, config)
     claim = _claim(chart, config)
     assert seen.wanted is not None
-    if seen.wanted.problem is not None:
+    if seen.problem is not None:
         return Plan(((*claim, *rights.withdrawn(seen, idle=True)),))
     stages: list[tuple[Write, ...]] = [(*claim, *rights.withdrawn(seen, idle=seen.homeless)), tuple(_inputs(seen))]
-    job = tuple(_install(seen, seen.wanted.job)) if not seen.homeless or seen.jobs else ()
+    job = tuple(_install(seen, seen.wanted)) if not seen.homeless or seen.jobs else ()
     # Not while a Job that ended is replaced: its binding goes, and the next comes with the next Job.
     binding = rights.given(seen, config) if not seen.homeless and (rights.is_working(seen) or not seen.jobs) else []
     # What is replaced is asked to end first: that it has not ended yet is then known for sure.
@@ -202,9 +198,9 @@ def is_outdated(live: Object, wanted: Object) -> bool:
 def upgrades_to(seen: ObservedHelmChart) -> str:
     """The state for which the Job that there is would be replaced, as a digest; empty when it stays."""
     live, wanted = seen.install, seen.wanted
-    if live is None or wanted is None or wanted.problem is not None or is_terminating(live) or seen.delete is not None:
+    if live is None or wanted is None or seen.problem is not None or is_terminating(live) or seen.delete is not None:
         return ""
-    return manifest.hash_of(wanted.job) if is_outdated(live, wanted.job) else ""
+    return manifest.hash_of(wanted) if is_outdated(live, wanted) else ""
 
 
 def _owner_uid(job: Object) -> str:

@@ -63,10 +63,7 @@ def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: C
 def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
     chart = seen.existing
     leaving = is_terminating(chart)
-    if refusals:
-        blocked: Problem | None = _refused(chart, refusals, leaving)
-    else:
-        blocked = seen.wanted.problem if seen.wanted is not None else _hindered(seen)
+    blocked = _refused(chart, refusals, leaving) if refusals else _hindered(seen) if leaving else seen.problem
     if blocked is not None:
         return ("False", blocked[0], NOT_RUN), ("True", *blocked)
     if seen.homeless and not seen.jobs:
@@ -132,7 +129,7 @@ def _is_of_old(seen: ObservedHelmChart, job: Object) -> bool:
     if job is seen.delete:
         return False
     assert seen.wanted is not None
-    return is_terminating(job) or is_outdated(job, seen.wanted.job)
+    return is_terminating(job) or is_outdated(job, seen.wanted)
 
 
 def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> Problem:

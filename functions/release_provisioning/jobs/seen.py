@@ -22,15 +22,6 @@ Problem = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The Job that a HelmChart needs, worked out once for plan and report: its digest is of megabytes."""
-
-    job: Object
-    problem: Problem | None
-    """What the user must change before Helm can be run, as reason and message that name the field and the fix."""
-
-
-@dataclass(frozen=True, slots=True)
 class ObservedHelmChart:
     """One HelmChart with what runs Helm for it; for one that is not ours nothing more is read."""
 
@@ -56,8 +47,10 @@ class ObservedHelmChart:
     """How long a HelmChart that is being deleted has waited for what it waits for now."""
     plain: bool = False
     """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
-    wanted: Wanted | None = None
-    """Of a HelmChart that is ours and stays."""
+    wanted: Object | None = None
+    """The Job of a HelmChart that is ours and stays, worked out once for plan and report: its digest is of megabytes."""
+    problem: Problem | None = None
+    """What the user must change before Helm can run, as reason and message that name the field and the fix."""
     role_binding: Object | None = None
     """The RoleBinding of Helm's account in the namespace of the release."""
     homeless: bool = False

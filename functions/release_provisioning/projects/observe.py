@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -125,23 +125,18 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
 
 
 async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -> tuple[Contender, ...]:
-    """Each with what its namespace says of it, which is read once for all that are in it: they may be thousands (a-19)."""
+    """Each with its project, by its namespace, which is read once for all that are in it: they may be thousands (a-19)."""
     homes = sorted({each["metadata"]["namespace"] for each in found})
-    wanted = [home for home in homes if config.project_label and project_of_registration_name(home)]
-    namespaces = dict(zip(wanted, await asyncio.gather(*(reader.get(NAMESPACE, home) for home in wanted)), strict=True))
-    return tuple(_contender(each, namespaces, config) for each in found)
-
-
-def _contender(obj: Object, namespaces: Mapping[str, Object | None], config: Config) -> Contender:
-    namespace, chart = obj["metadata"]["namespace"], chart_for(obj, config)
     if not config.project_label:
-        served = namespace == config.helm_project_operator.system_namespace
-        return Contender(obj, chart, obj["metadata"]["name"] if served else "")
-    registration = namespaces.get(namespace)  # read where its name is that of a registration namespace
-    if registration is None or not is_registration(registration, config):
-        return Contender(obj, chart, "")
-    project = project_of_registration_name(namespace)
-    return Contender(obj, chart, project, denied=project in config.denied_project_ids)
+        system = config.helm_project_operator.system_namespace
+        named = ((each, each["metadata"]["name"] if each["metadata"]["namespace"] == system else "") for each in found)
+        return tuple(Contender(each, chart_for(each, config), name) for each, name in named)
+    read = await asyncio.gather(*(reader.get(NAMESPACE, home) for home in homes if project_of_registration_name(home)))
+    ours = {each["metadata"]["name"] for each in read if each is not None and is_registration(each, config)}
+    projects = {home: project_of_registration_name(home) if home in ours else "" for home in homes}
+    denied = config.denied_project_ids
+    placed = ((each, projects[each["metadata"]["namespace"]]) for each in found)
+    return tuple(Contender(each, chart_for(each, config), project, project in denied) for each, project in placed)
 
 
 async def _namespaces(holder: Contender, config: Config, reader: Reader) -> Sequence[Object]:

@@ -1,10 +1,9 @@
-"""What release-provisioning wants for one release name: pure functions.
+"""The writes for one release name.
 
-The owner is the release name, not the ProjectHelmChart: whoever claims a name is decided in one place, the
-oldest holds it (hpo-42 to hpo-44), and the next one gets it when the holder goes.  "Not ours" always means
-"touch nothing".  A release is taken away only on positive evidence: its ProjectHelmChart is being deleted or is
-gone, it carries the cleanup label, its project has no namespace, or its namespace was deleted (hpo-40, hpo-46
-to hpo-49).
+The owner is the release name, not the ProjectHelmChart: who has a name is decided in one place, the oldest that claims
+it gets it (hpo-42 to hpo-44), and the next one when that is deleted.  What is not ours is never touched.  A release is
+taken away only on positive evidence: its ProjectHelmChart is deleted or being deleted, it carries the cleanup label, its
+project has no namespace, or its namespace was deleted (hpo-40, hpo-46 to hpo-49).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from tenantry.model.releases import claimants, held_by, release_namespace
 
 
 def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> Plan:
-    """Take away what is over, then make what is wanted.
+    """Delete what nobody asks for any more, then make what is wanted.
 
     ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
     """
@@ -71,23 +70,23 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
 
 
 def _over(seen: Release, config: Config) -> Iterable[Write]:
-    """What was made for a ProjectHelmChart that goes or is gone (hpo-47)."""
+    """What was made for a ProjectHelmChart that is deleted or being deleted (hpo-47)."""
     left = seen.gone | {str(each.key) for each in seen.contenders if is_terminating(each.object)}
     marked = {held_by(seen.helm_chart), held_by(seen.helm_release)} - {""}
-    if (marked and marked <= left) or (not marked and is_left_over(seen, config)):
+    if marked <= left if marked else _is_left_over(seen, config):
         yield from _taken_away(seen, config, "its ProjectHelmChart is gone")
     if seen.holder is None and seen.keeper is None and held_by(seen.namespace) in left:
         yield from _orphaned(seen, config)
 
 
-def is_left_over(seen: Release, config: Config) -> bool:
-    """Whether what we made lost its mark by hand, and every ProjectHelmChart that can have asked for it goes or is gone."""
+def _is_left_over(seen: Release, config: Config) -> bool:
+    """Whether our objects lost their mark, and every ProjectHelmChart that can have asked for them is deleted, or soon will be."""
     made = any(live is not None and owns(live, RELEASE_MANAGER, "spec") for live in (seen.helm_chart, seen.helm_release))
     return made and bool(claimants(seen.name, config)) and all(is_terminating(each.object) for each in seen.contenders)
 
 
 def _released(seen: Release) -> Iterable[Write]:
-    """The end of finalizers on ProjectHelmCharts that go, once that was asked for whatever was made for them.
+    """Take our finalizers off ProjectHelmCharts that are being deleted, after the deletion of what was made for them.
 
     It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
     """
@@ -125,7 +124,7 @@ def _clean_up(holder: Contender, seen: Release, config: Config) -> Plan:
     if is_cleaning_up(holder, seen):
         away = _taken_away(seen, config, "the system is being uninstalled")
         return Plan(((_held(holder, {CLEANED_UP_BY: seen.installation}),), (*away, *_orphaned(seen, config))))
-    # The label is from an installation that is gone: begin again (hpo-50).
+    # The label is from an earlier installation: begin again (hpo-50).
     note = "the system was deployed again: the release is made again"
     notice = Notice(holder.object, "CleanupOver", note, "Provision")
     return Plan(((RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice),),))
@@ -164,9 +163,9 @@ def _taken_over(holder: Contender) -> Iterable[Write]:
 
 
 def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
-    """The release's namespace with its marks (hpo-28); once it has them, the word that handed it over is taken off.
+    """The release's namespace with its labels (hpo-28); once it has them, the annotation that handed it over is taken off.
 
-    The word would hand it on to the next project, too (a-32).
+    The annotation would hand it on to the next project, too (a-32).
     """
     live = seen.namespace
     wanted = _namespace(seen.name, holder.project, str(holder.key), config, orphaned=False)
