@@ -80,7 +80,7 @@ def _over(seen: Release, config: Config) -> Iterable[Write]:
 
 
 def _is_left_over(seen: Release, config: Config) -> bool:
-    """Whether our objects lost their mark, and every ProjectHelmChart that can have asked for them is deleted, or soon will be."""
+    """Whether our objects lost their mark, and each ProjectHelmChart that can have asked for them is deleted or being deleted."""
     made = any(live is not None and owns(live, RELEASE_MANAGER, "spec") for live in (seen.helm_chart, seen.helm_release))
     return made and bool(claimants(seen.name, config)) and all(is_terminating(each.object) for each in seen.contenders)
 
