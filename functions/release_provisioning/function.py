@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from release_provisioning.archives import chart_contents
 from release_provisioning.descriptor import HELM_JOBS, RELEASES, descriptor
 from release_provisioning.jobs import Jobs
 from release_provisioning.kept import kept_chart
@@ -11,7 +12,6 @@ from release_provisioning.projects import Releases
 from tenantry.engine import Units
 from tenantry.model.kinds import PROJECT_HELM_CHART
 from tenantry.serving import Function, Settings
-from tenantry.serving.archives import chart_contents
 from tenantry.serving.charts import chart_files
 
 log = logging.getLogger("tenantry")

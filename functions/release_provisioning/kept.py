@@ -1,4 +1,4 @@
-"""What is kept of ProjectHelmCharts, and of ConfigMaps with dashboard values, while they are read (a-14 to a-16, a-19).
+"""What is kept of ProjectHelmCharts and HelmCharts while they are read (a-14, a-19).
 
 Tenants write them, as large as the API server takes them.  What is over a budget is not kept; in its place stands what is wrong
 with it.  A sweep, which reads all of them, keeps digests of what is large: they only decide whether a live run is needed.
@@ -6,17 +6,13 @@ with it.  A sweep, which reads all of them, keeps digests of what is large: they
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
 
 from tenantry.model import limits
 from tenantry.model.digest import Digest
-from tenantry.model.kinds import Object, labels_of
-from tenantry.model.names import DASHBOARD_VALUES
+from tenantry.model.kinds import Object
 from tenantry.model.releases import own_metadata
 from tenantry.model.values import LeftOut, Oversized, budget_problem
 
@@ -38,14 +34,17 @@ def kept_chart(asked: Object) -> Object:
 
 
 def digests_of(obj: Object, part: str) -> Object:
-    """An object with digests of the long texts in ``spec`` or ``data``: for who asks whether they are those that are wanted."""
-    texts = obj.get(part) or {}
-    long = [name for name, text in texts.items() if isinstance(text, str) and len(text) > limits.SWEEP_TEXT_BYTES]
-    return {**obj, part: {**texts, **{name: Digest(texts[name]) for name in long}}} if long else obj
+    """An object with digests of the long texts in ``spec`` or ``data``, for a comparison with those that are wanted."""
+    long = _long_texts(obj.get(part) or {})
+    return {**obj, part: {**obj[part], **{name: Digest(text) for name, text in long.items()}}} if long else obj
+
+
+def _long_texts(fields: Object) -> dict[str, str]:
+    return {name: text for name, text in fields.items() if isinstance(text, str) and len(text) > limits.SWEEP_TEXT_BYTES}
 
 
 class SweptHelmCharts:
-    """What a sweep keeps of HelmCharts whose text it needs: whole up to a sum, and of others only that they are there.
+    """What a sweep keeps of HelmCharts whose text it needs: whole ones up to a sum, and of others only that they exist.
 
     To be called with each item of one list.
     """
@@ -56,8 +55,8 @@ class SweptHelmCharts:
     def __call__(self, chart: Object) -> Object:
         """What is kept of one."""
         spec = chart.get("spec") or {}
-        long = {name: len(text) for name, text in spec.items() if isinstance(text, str) and len(text) > limits.SWEEP_TEXT_BYTES}
-        size = sum(long.values())
+        long = _long_texts(spec)
+        size = sum(len(text) for text in long.values())
         if size > self._left:
             return LeftOut({**chart, "spec": {name: value for name, value in spec.items() if name not in long}})
         self._left -= size
@@ -92,48 +91,3 @@ class SweptCharts:
 def are_small(values: Any) -> bool:
     """Whether values become YAML in a few milliseconds."""
     return not isinstance(values, Digest) and len(to_json(values)) <= limits.VALUES_SMALL_BYTES
-
-
-class KeptDashboards:
-    """What is kept of ConfigMaps with dashboard values: for each namespace as much as can be used (a-15, a-16).
-
-    To be called with each item of one list, in its order; what is over a budget becomes `Oversized`, so that it is told.
-    With ``places`` only ConfigMaps of namespaces that it answers True for are kept; the others are nobody's.  Beyond ``most``
-    bytes in all the data of an item are None: nobody has looked at them.
-    """
-
-    def __init__(self, places: Callable[[str, str], bool] | None = None, most: float = math.inf) -> None:
-        self._places = places
-        self._left = most
-        self._bytes: Counter[tuple[str, str]] = Counter()
-        self._keys: Counter[tuple[str, str]] = Counter()
-
-    def __call__(self, config_map: Object) -> Object:
-        """What is kept of one."""
-        metadata, label = config_map["metadata"], labels_of(config_map).get(DASHBOARD_VALUES, "")
-        place = (metadata["namespace"], label)
-        kept: Object = {
-            "metadata": {"name": metadata["name"], "namespace": place[0], "labels": {DASHBOARD_VALUES: label}},
-            "data": {},
-        }
-        if self._places is not None and not self._places(*place):
-            return kept
-        for key, text in sorted((config_map.get("data") or {}).items()):
-            if self._keys[place] > limits.DASHBOARD_KEYS:
-                break
-            self._keys[place] += 1
-            if len(text) > limits.DASHBOARD_BYTES or self._bytes[place] + len(text) > limits.DASHBOARD_READ_BYTES:
-                kept["data"][key] = Oversized(f"{len(text):,} bytes")
-                continue
-            self._bytes[place] += len(text)
-            kept["data"][key] = text
-        size = sum(len(text) for text in kept["data"].values() if isinstance(text, str))
-        if size > self._left:
-            return {**kept, "data": None}
-        self._left -= size
-        return kept
-
-    def has_enough(self, namespace: str, label: str) -> bool:
-        """Whether nothing of further ConfigMaps could be used."""
-        place = (namespace, label)
-        return self._keys[place] > limits.DASHBOARD_KEYS or self._bytes[place] >= limits.DASHBOARD_READ_BYTES

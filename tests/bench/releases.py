@@ -18,6 +18,7 @@ from tests.bench import objects, stack
 from tests.bench.tracker import Tracker
 from tests.bench.wire import APPLY, Wire
 
+from release_provisioning.archives import chart_contents
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
 from release_provisioning.projects.seen import Contender, Release
@@ -25,7 +26,6 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.model.config import Config
 from tenantry.model.kinds import EVENT, HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, Object
 from tenantry.model.plan import Apply
-from tenantry.serving.archives import chart_contents
 
 FUNCTION = "release-provisioning"
 IN_FLIGHT = 16

@@ -8,7 +8,7 @@ from typing import Any
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.plan import last_word, plan_chart, with_wanted
 from release_provisioning.jobs.report import report_chart
-from release_provisioning.jobs.seen import Seen
+from release_provisioning.jobs.seen import ObservedHelmChart
 from tenantry.model.config import Config
 from tenantry.model.kinds import Object, is_terminating
 from tenantry.model.plan import Refusal
@@ -56,9 +56,9 @@ def stored(wanted: Object, **status: Any) -> Object:
     return {**wanted, "metadata": metadata, "status": status}
 
 
-def seen(of: Object | None = None, **parts: Any) -> Seen:
+def seen(of: Object | None = None, **parts: Any) -> ObservedHelmChart:
     of = chart() if of is None else of
-    found = Seen(of["metadata"]["namespace"], of["metadata"]["name"], of, **parts)
+    found = ObservedHelmChart(of["metadata"]["namespace"], of["metadata"]["name"], of, **parts)
     return found if is_terminating(of) else with_wanted(found, config())
 
 
@@ -70,7 +70,7 @@ def delete_of(of: Object, **status: Any) -> Object:
     return stored(manifest.delete_job(of, config()), **status)
 
 
-def settled(of: Object, **parts: Any) -> Seen:
+def settled(of: Object, **parts: Any) -> ObservedHelmChart:
     """A HelmChart with everything in place."""
     wanted = {
         "secret": stored(manifest.secret(of, None)),
@@ -101,26 +101,26 @@ def condition(kind: str, status: str = "True", **more: str) -> Object:
     return {"type": kind, "status": status, **more}
 
 
-def writes(of: Seen, **controller: Any) -> list[str]:
+def writes(of: ObservedHelmChart, **controller: Any) -> list[str]:
     """The changes of the plan, each as verb, kind and name."""
     changes = plan_chart(of, config(**controller)).changes(MANAGER)
     return [f"{change.verb} {change.key.kind} {change.key.name}" for change in changes]
 
 
-def said(of: Seen, refusals: tuple[Refusal, ...] = (), **controller: Any) -> dict[str, tuple[str, str, str]]:
+def said(of: ObservedHelmChart, refusals: tuple[Refusal, ...] = (), **controller: Any) -> dict[str, tuple[str, str, str]]:
     """The conditions of the report, by type, as status, reason and message."""
     (write,) = report_chart(of, refusals, config(**controller)).writes()
     conditions = write.wanted["status"]["conditions"]  # type: ignore[union-attr]
     return {found["type"]: (found["status"], found["reason"], found["message"]) for found in conditions}
 
 
-def notice(of: Seen, refusals: tuple[Refusal, ...] = ()) -> str:
+def notice(of: ObservedHelmChart, refusals: tuple[Refusal, ...] = ()) -> str:
     """The reason of the Event that goes with the report."""
     (write,) = report_chart(of, refusals, config()).writes()
     return write.notice.reason if write.notice else ""
 
 
-def last_reason(of: Seen) -> str:
+def last_reason(of: ObservedHelmChart) -> str:
     """The reason of the last word on a HelmChart that goes; empty while it waits."""
     found = last_word(of, config())
     return found.reason if found is not None else ""

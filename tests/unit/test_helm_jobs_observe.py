@@ -10,7 +10,7 @@ import pytest
 
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.observe import observe_chart
-from release_provisioning.jobs.seen import Seen
+from release_provisioning.jobs.seen import ObservedHelmChart
 from release_provisioning.jobs.unit import Jobs
 from release_provisioning.kept import LeftOut
 from tenantry.api import Api, Keep, Listing
@@ -263,7 +263,7 @@ async def test_a_sweep_over_large_helm_charts_keeps_few_and_finds_them_as_they_a
     assert [isinstance(each, LeftOut) for each in kept] == [False, False, True, True]
     for name, is_as_wanted in zip(names, (False, True, True, True), strict=True):
         seen = await owning.observe(jobs, f"chart/{SYSTEM}/{name}", snapshot)
-        assert isinstance(seen, Seen)
+        assert isinstance(seen, ObservedHelmChart)
         assert seen.chart is not None
         assert seen.chart["spec"]["valuesContent"] == text
         assert seen.secret is not None

@@ -35,7 +35,7 @@ from chart_objects import (
 from release_provisioning.jobs import Jobs, manifest, plan, rights
 from release_provisioning.jobs.plan import plan_chart
 from release_provisioning.jobs.report import report_chart
-from release_provisioning.jobs.seen import Seen
+from release_provisioning.jobs.seen import ObservedHelmChart
 from tenantry.api import Api
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import HELM_CHART, JOB, Key, Kind, Object
@@ -397,7 +397,7 @@ def test_deletion_ends_the_run_uninstalls_and_lets_go() -> None:
     ]
 
 
-def last_word(of: Seen) -> tuple[str, str]:
+def last_word(of: ObservedHelmChart) -> tuple[str, str]:
     """The notice that goes with giving up the finalizer."""
     (last,) = [write for write in plan_chart(of, config()).writes() if write.kind is HELM_CHART]
     assert last.notice is not None
@@ -533,12 +533,12 @@ def test_what_a_chart_left_behind_is_taken_away() -> None:
     """An account that is still bound for a HelmChart that is gone goes, if it bears our label."""
     of = chart()
     binding, account = stored(manifest.binding(of, "cluster-admin")), stored(manifest.account(of))
-    gone = Seen(SYSTEM, "demo", None, binding=binding, account=account)
+    gone = ObservedHelmChart(SYSTEM, "demo", None, binding=binding, account=account)
     foreign = {**binding, "metadata": {"name": binding["metadata"]["name"]}}
 
     assert writes(gone) == ["delete ServiceAccount helm-demo", "delete ClusterRoleBinding helm-cattle-helm-system-demo"]
-    assert writes(Seen(SYSTEM, "demo", None, binding=foreign, account=account)) == []
-    assert writes(Seen(SYSTEM, "demo", None)) == []
+    assert writes(ObservedHelmChart(SYSTEM, "demo", None, binding=foreign, account=account)) == []
+    assert writes(ObservedHelmChart(SYSTEM, "demo", None)) == []
     assert report_chart(gone, (), config()).changes(MANAGER) == []
 
 
@@ -548,8 +548,8 @@ def test_an_account_that_nobody_binds_is_left_behind_too_if_we_made_it() -> None
     entry = {"manager": MANAGER, "fieldsV1": {"f:metadata": {"f:labels": {f"f:{CHART_LABEL}": {}}}}}
     ours = {**account, "metadata": {**account["metadata"], "managedFields": [entry]}}
 
-    assert writes(Seen(SYSTEM, "demo", None, account=ours)) == ["delete ServiceAccount helm-demo"]
-    assert writes(Seen(SYSTEM, "demo", None, account=account)) == []
+    assert writes(ObservedHelmChart(SYSTEM, "demo", None, account=ours)) == ["delete ServiceAccount helm-demo"]
+    assert writes(ObservedHelmChart(SYSTEM, "demo", None, account=account)) == []
 
 
 # -- what is told ------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from chart_objects import (
 
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.plan import plan_chart
-from release_provisioning.jobs.rights import Stray, plan_stray
-from release_provisioning.jobs.seen import Seen
+from release_provisioning.jobs.rights import StrayBinding, plan_stray
+from release_provisioning.jobs.seen import ObservedHelmChart
 from tenantry.model.config import Config
 from tenantry.model.kinds import Object
 from tenantry.model.names import CHART_LABEL
@@ -53,12 +53,12 @@ def bound(of: Object, role: str = ROLE, **more: Any) -> Object:
     return stored({**manifest.binding(of, role), **more})
 
 
-def at_rest(of: Object, **parts: Any) -> Seen:
+def at_rest(of: Object, **parts: Any) -> ObservedHelmChart:
     """A HelmChart whose Job has ended."""
     return settled(of, **{"binding": None, "install": install_of(of, **DONE), **parts})
 
 
-def at_work(of: Object, **parts: Any) -> Seen:
+def at_work(of: Object, **parts: Any) -> ObservedHelmChart:
     return settled(of, **{"binding": None, "install": install_of(of, active=1), **parts})
 
 
@@ -275,22 +275,22 @@ def test_what_is_left_of_a_chart_that_is_gone_loses_its_rights(rights_: str) -> 
     live = bound(of, ROLE if rights_ == "role_binding" else "cluster-admin")
     live["metadata"]["managedFields"] = [{"manager": MANAGER, "fieldsV1": {"f:metadata": {"f:labels": {f"f:{CHART_LABEL}": {}}}}}]
 
-    assert writes(Seen(SYSTEM, "demo", None, **{rights_: live})) == [TAKE if rights_ == "role_binding" else TAKE_ALL]
+    assert writes(ObservedHelmChart(SYSTEM, "demo", None, **{rights_: live})) == [TAKE if rights_ == "role_binding" else TAKE_ALL]
 
 
 # -- strays --------------------------------------------------------------------------------------------------
 
 
-def stray(of: Object | None, *jobs: Object, namespace: str = "place", ours: bool = True, **more: Any) -> Stray:
+def stray(of: Object | None, *jobs: Object, namespace: str = "place", ours: bool = True, **more: Any) -> StrayBinding:
     role = ROLE if namespace else "cluster-admin"
     live = bound(asked(), role, **more)
     if ours:
         entry = {"manager": MANAGER, "fieldsV1": {"f:metadata": {"f:labels": {f"f:{CHART_LABEL}": {}}}}}
         live["metadata"]["managedFields"] = [entry]
-    return Stray(namespace, "demo", SYSTEM, live, of, jobs)
+    return StrayBinding(namespace, "demo", SYSTEM, live, of, jobs)
 
 
-def is_taken(found: Stray, **controller: Any) -> bool:
+def is_taken(found: StrayBinding, **controller: Any) -> bool:
     return bool(plan_stray(found, config(**controller)).changes(MANAGER))
 
 
@@ -311,7 +311,7 @@ def test_strays_are_taken_away_when_no_job_needs_them() -> None:
     assert not is_taken(stray(of))
     assert is_taken(stray(handed, namespace=""))
     assert not is_taken(stray(handed, running, namespace=""))
-    assert not is_taken(Stray("place", "demo", SYSTEM))
+    assert not is_taken(StrayBinding("place", "demo", SYSTEM))
 
 
 def test_a_stray_that_is_not_ours_stays() -> None:

@@ -9,6 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from release_provisioning.projects.dashboards import dashboards_of
+from release_provisioning.projects.seen import Contender, Release, targets_of
+from release_provisioning.projects.values import composed_values, values_problem
 from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object
 from tenantry.model.releases import (
@@ -16,17 +19,11 @@ from tenantry.model.releases import (
     by_age,
     chart_for,
     claimants,
-    composed_values,
-    dashboards_of,
-    possible_names,
     release_name,
     release_name_problem,
     release_namespace,
-    selected_namespaces,
-    target_namespaces,
-    values_content,
-    values_problem,
 )
+from tenantry.model.selectors import BadSelector
 from tenantry.model.values import as_yaml, is_deeper, merged
 
 PLAIN = Chart(helmApiVersion="dummy.cattle.io/v1alpha1", releaseName="dummy")
@@ -61,7 +58,6 @@ def test_names_are_made_and_found_again() -> None:
 
     assert release_name(key, PLAIN) == "demo-dummy"
     assert release_name(key, SINGLE) == "cattle-project-p-a-monitoring"
-    assert possible_names(key, config()) == ["demo-dummy", "cattle-project-p-a-monitoring"]
     assert claimants("demo-dummy", config()) == [("", "demo")]
     assert claimants("cattle-project-p-a-monitoring", config()) == [("cattle-project-p-a", "")]
     assert claimants("-dummy", config()) == claimants("other", config()) == []
@@ -101,13 +97,18 @@ def test_the_oldest_comes_first_and_then_the_name() -> None:
     assert by_age([young, old, same]) == [same, old, young]
 
 
+def targets(found: list[Object], settings: Config, project: str = "p-a", **spec: Any) -> list[str]:
+    """The targets of release ``r``."""
+    return list(targets_of(Contender(asked(**spec), PLAIN, project), Release("r", members=found), settings))
+
+
 def test_targets_are_the_living_members_and_the_release_itself() -> None:
     """Terminating, foreign and system namespaces are none; without members the release's own does not count either."""
     found = [namespace("b"), namespace("a"), namespace("c", deletionTimestamp="x"), namespace("kube-system"), namespace("d", "q")]
 
-    assert target_namespaces(found, "p-a", "r", config()) == ("a", "b", "r")
-    assert target_namespaces(found, "p-a", "r", config(projectReleaseNamespaces={"enabled": False})) == ("a", "b")
-    assert target_namespaces(found, "none", "r", config()) == ()
+    assert targets(found, config()) == ["a", "b", "r"]
+    assert targets(found, config(projectReleaseNamespaces={"enabled": False})) == ["a", "b"]
+    assert targets(found, config(), "none") == []
     assert release_namespace(ChartKey("n", "x"), "r", config()) == "r"
     assert release_namespace(ChartKey("n", "x"), "r", config(projectReleaseNamespaces={"enabled": False})) == "n"
 
@@ -115,30 +116,30 @@ def test_targets_are_the_living_members_and_the_release_itself() -> None:
 @pytest.mark.parametrize(
     ("selector", "names"),
     [
-        (None, ()),
-        ({}, ("a", "b")),
-        ({"matchLabels": {"team": "a"}}, ("a",)),
-        ({"matchLabels": {"team": None}}, ()),
-        ({"matchExpressions": [{"key": "team", "operator": "In", "values": ["b"]}]}, ("b",)),
-        ({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["b"]}]}, ("a",)),
-        ({"matchExpressions": [{"key": "none", "operator": "NotIn", "values": ["b"]}]}, ("a", "b")),
-        ({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, ("a", "b")),
-        ({"matchExpressions": [{"key": "team", "operator": "DoesNotExist", "values": None}]}, ()),
+        (None, []),
+        ({}, ["a", "b"]),
+        ({"matchLabels": {"team": "a"}}, ["a"]),
+        ({"matchLabels": {"team": None}}, []),
+        ({"matchExpressions": [{"key": "team", "operator": "In", "values": ["b"]}]}, ["b"]),
+        ({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["b"]}]}, ["a"]),
+        ({"matchExpressions": [{"key": "none", "operator": "NotIn", "values": ["b"]}]}, ["a", "b"]),
+        ({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, ["a", "b"]),
+        ({"matchExpressions": [{"key": "team", "operator": "DoesNotExist", "values": None}]}, []),
     ],
 )
-def test_selectors(selector: Object | None, names: tuple[str, ...]) -> None:
+def test_selectors(selector: Object | None, names: list[str]) -> None:
     """A selector chooses as the API's label selectors do; none chooses nothing, an empty one everything but the system."""
     found = [namespace("b"), namespace("a"), namespace("kube-system"), namespace("gone", deletionTimestamp="x")]
 
-    assert selected_namespaces(found, selector, config(label="")) == names
+    assert targets(found, config(label=""), projectNamespaceSelector=selector) == names
 
 
 def test_an_unknown_operator_is_an_error() -> None:
     """An operator that nobody knows is told with its field, even when other parts match nothing."""
     selector = {"matchLabels": {"team": "none"}, "matchExpressions": [{"key": "team", "operator": "Like"}]}
 
-    with pytest.raises(ValueError, match="matchExpressions: 'Like' is no operator"):
-        selected_namespaces([namespace("a")], selector, config(label=""))
+    with pytest.raises(BadSelector, match=r"matchExpressions\[0\].operator: must be one of In, NotIn, Exists, DoesNotExist"):
+        targets([namespace("a")], config(label=""), projectNamespaceSelector=selector)
 
 
 def test_layers_win_in_their_order() -> None:
@@ -212,7 +213,7 @@ def test_the_text_of_values_reads_as_the_values(values: Object) -> None:
     """Reading the text gives the values again, and the order in which they were written does not matter."""
     turned = dict(reversed(list(values.items())))
 
-    assert yaml.safe_load(values_content(values)) == values
+    assert yaml.safe_load(as_yaml(values)) == values
     assert as_yaml(turned) == as_yaml(values)
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from release_provisioning.kept import KeptDashboards, SweptCharts, SweptHelmCharts, digests_of, kept_chart
+from release_provisioning.kept import SweptCharts, SweptHelmCharts, digests_of, kept_chart
+from release_provisioning.projects.dashboards import KeptDashboards, dashboards_of
+from release_provisioning.projects.values import values_problem
 from tenantry.model import limits
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import Object
 from tenantry.model.names import DASHBOARD_VALUES
-from tenantry.model.releases import dashboards_of, header_of, values_problem
+from tenantry.model.releases import header_of
 from tenantry.model.values import LeftOut, Oversized, as_yaml, budget_problem
 
 

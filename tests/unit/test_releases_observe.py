@@ -12,6 +12,7 @@ import pytest
 
 from release_provisioning.kept import kept_chart
 from release_provisioning.projects import observe
+from release_provisioning.projects.dashboards import Dashboards, dashboards_of
 from release_provisioning.projects.observe import observe_release
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unit import Releases
@@ -23,7 +24,6 @@ from tenantry.model.config import Config
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Key, Kind, Object
 from tenantry.model.names import OPERATED, RELEASE_FINALIZER
-from tenantry.model.releases import Dashboards, dashboards_of
 
 HOME = "cattle-project-p-a"
 CHART: Object = {
@@ -35,7 +35,12 @@ CHART: Object = {
 MADE: Object = {
     "apiVersion": "helm.cattle.io/v1",
     "kind": "HelmChart",
-    "metadata": {"name": "demo-dummy", "annotations": {"tenantry.dev/project-helm-chart": f"{HOME}/demo"}},
+    "metadata": {
+        "name": "demo-dummy",
+        "namespace": "cattle-helm-system",
+        "labels": {OPERATED: "true"},
+        "annotations": {"tenantry.dev/project-helm-chart": f"{HOME}/demo"},
+    },
 }
 
 

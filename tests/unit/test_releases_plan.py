@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from release_provisioning.projects.plan import held_by, plan_release
+from release_provisioning.projects.dashboards import Dashboards
+from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import FIXES, report_release
 from release_provisioning.projects.seen import Contender, Release
 from tenantry.model.conditions import find_condition
@@ -14,7 +15,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
 from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal, RemoveFinalizers
 from tenantry.model.projects import RELEASE_MANAGER
-from tenantry.model.releases import Dashboards
+from tenantry.model.releases import held_by
 
 VERSION, NAME, HOME, SYSTEM = "dummy.cattle.io/v1alpha1", "demo-dummy", "cattle-project-p-a", "cattle-helm-system"
 CONTENTS = {VERSION: "Y2hhcnQ="}

@@ -13,8 +13,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
+from release_provisioning.objects import object_of
 from tenantry import __version__
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -36,7 +38,7 @@ BACK_OFF_LIMIT = 20
 between them about two and a half hours."""
 DELETE_BACK_OFF_LIMIT = 3
 DELETE_DEADLINE_S = 900
-"""After this the uninstallation is given up, told, and the HelmChart goes; so it does when nothing lets it begin for so long."""
+"""After this the uninstallation is given up, reported, and the HelmChart deleted; also when nothing lets it begin for so long."""
 REPLACEMENT = "Failed"
 """``podReplacementPolicy``: the next pod comes when the last one has ended.  By default it comes as soon as that is asked to end,
 and then, at a node drain, two Helms work on one release for as long as the first may go on.  It is no input of the digest:
@@ -46,7 +48,6 @@ GRACE_S = 300
 """How long Helm may go on when its Job is replaced: killed in the middle, it leaves a pending release."""
 LABEL_VALUE_LIMIT = 63
 _HOME = "/home/klipper-helm"
-_RBAC = "rbac.authorization.k8s.io"
 _COMMAS = re.compile(r"\\*,")
 
 
@@ -103,12 +104,15 @@ def values_secrets(obj: Object | None) -> list[Object]:
 def values_files(chart: Object, further: Object | None) -> dict[str, str]:
     """The files of ``/config``; those of the HelmChartConfig come later, and so win."""
     files: dict[str, str] = {}
-    for tens, kind, obj in ((0, "HelmChart", chart), (1, "HelmChartConfig", further)):
+    for text, typed, obj in (
+        ("values-01_HelmChart.yaml", "values-02_HelmChart-values.yaml", chart),
+        ("values-10_HelmChartConfig.yaml", "values-12_HelmChartConfig-values.yaml", further),
+    ):
         spec = spec_of(obj)
         if content := spec.get("valuesContent"):
-            files[f"values-{tens}1_{kind}.yaml" if not tens else f"values-10_{kind}.yaml"] = str(content)
+            files[text] = str(content)
         if values := spec.get("values"):
-            files[f"values-{tens}2_{kind}-values.yaml"] = json.dumps(values, sort_keys=True)
+            files[typed] = json.dumps(values, sort_keys=True)
     if authority := spec_of(chart).get("repoCA"):
         files["ca-file.pem"] = str(authority)
     return files
@@ -122,13 +126,12 @@ def secret(chart: Object, further: Object | None) -> Object:
 
 def content(chart: Object) -> Object:
     """ConfigMap with the archive."""
-    name = chart["metadata"]["name"]
-    archive = spec_of(chart).get("chartContent")
+    name, archive = chart["metadata"]["name"], spec_of(chart).get("chartContent")
     return {**_owned(CONFIG_MAP, content_name(name), chart), "data": {f"{name}.tgz.base64": archive} if archive else {}}
 
 
 def account(chart: Object) -> Object:
-    """ServiceAccount; it has no owner, since it must outlive a HelmChart on its way out until Helm is done."""
+    """ServiceAccount; it has no owner, since it must outlive a HelmChart that is being deleted until Helm is done."""
     made = _made(SERVICE_ACCOUNT, account_name(chart["metadata"]["name"]), chart)
     return {**made, "automountServiceAccountToken": True}
 
@@ -142,25 +145,17 @@ def binding(chart: Object, role: str) -> Object:
     """The binding of the account to a ClusterRole."""
     metadata, kind = chart["metadata"], binding_kind(role)
     place = {"namespace": target_namespace(chart)} if kind is ROLE_BINDING else {}
-    made: Object = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": binding_name(metadata["namespace"], metadata["name"]), **place, "labels": _labels(chart)},
-    }
-    return {**made, "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}, "subjects": [subject(chart)]}
-
-
-def subject(chart: Object) -> Object:
-    """The account as the subject of a binding."""
-    metadata = chart["metadata"]
-    return {"kind": "ServiceAccount", "name": account_name(metadata["name"]), "namespace": metadata["namespace"]}
+    named = {"name": binding_name(metadata["namespace"], metadata["name"]), **place, "labels": _labels(chart)}
+    subject = {"kind": "ServiceAccount", "name": account_name(metadata["name"]), "namespace": metadata["namespace"]}
+    return object_of(kind, named, roleRef={"apiGroup": kind.group, "kind": "ClusterRole", "name": role}, subjects=[subject])
 
 
 def install_job(chart: Object, further: Object | None, secrets: Mapping[str, Object | None], config: Config) -> Object:
     """The Job that installs or upgrades, with the digest of everything that it depends on."""
     spec = spec_of(chart)
     template = _template(chart, further, config, _arguments(spec))
-    template["spec"]["volumes"] += [_values_volume(chart, further), _content_volume(chart)]
+    archive = {"name": "content", "configMap": {"name": content_name(chart["metadata"]["name"])}}
+    template["spec"]["volumes"] += [_values_volume(chart, further), archive]
     container = template["spec"]["containers"][0]
     container["volumeMounts"] += [_mount("values", "/config"), _mount("content", "/chart")]
     back_off_limit = int(spec.get("backOffLimit", BACK_OFF_LIMIT))
@@ -180,7 +175,7 @@ def install_job(chart: Object, further: Object | None, secrets: Mapping[str, Obj
 
 
 def delete_job(chart: Object, config: Config) -> Object:
-    """The Job that uninstalls; it has no owner, since it runs while the HelmChart is on its way out."""
+    """The Job that uninstalls; it has no owner, since it runs while the HelmChart is being deleted."""
     made = _made(JOB, delete_name(chart["metadata"]["name"]), chart)
     template = _template(chart, None, config, ["delete"])
     limits = {"backoffLimit": DELETE_BACK_OFF_LIMIT, "activeDeadlineSeconds": DELETE_DEADLINE_S}
@@ -194,13 +189,9 @@ def target_of(job: Object) -> str:
     return next((str(value) for value in found), "")
 
 
-def hash_of(job: Object | None) -> str:
+def hash_of(job: Object) -> str:
     """The digest that a Job was made with."""
-    template = ((job or {}).get("spec") or {}).get("template") or {}
-    return annotations_of(template).get(CONFIG_HASH, "")
-
-
-# -- parts -------------------------------------------------------------------------------------------------
+    return annotations_of((job.get("spec") or {}).get("template")).get(CONFIG_HASH, "")
 
 
 def _labels(chart: Object) -> dict[str, str]:
@@ -208,9 +199,7 @@ def _labels(chart: Object) -> dict[str, str]:
 
 
 def _made(kind: Kind, name: str, chart: Object) -> Object:
-    namespace = chart["metadata"]["namespace"]
-    metadata: Object = {"name": name, "namespace": namespace, "labels": _labels(chart)}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    return object_of(kind, {"name": name, "namespace": chart["metadata"]["namespace"], "labels": _labels(chart)})
 
 
 def _owned(kind: Kind, name: str, chart: Object) -> Object:
@@ -326,18 +315,11 @@ def _mount_references(spec: Object, pod: Object, container: Object) -> None:
 def _values_volume(chart: Object, further: Object | None) -> Object:
     sources: list[Object] = [{"secret": {"name": secret_name(chart["metadata"]["name"])}}]
     for tens, obj in ((0, chart), (1, further)):
-        number = 0
+        number = count()
         for named in values_secrets(obj):
-            items = []
-            for key in named["keys"]:
-                items.append({"key": key, "path": f"values-{tens}3_{number:03}.yaml"})
-                number += 1
+            items = [{"key": key, "path": f"values-{tens}3_{next(number):03}.yaml"} for key in named["keys"]]
             sources.append({"secret": {"name": named["name"], "items": items, "optional": bool(named.get("ignoreUpdates"))}})
     return {"name": "values", "projected": {"sources": sources}}
-
-
-def _content_volume(chart: Object) -> Object:
-    return {"name": "content", "configMap": {"name": content_name(chart["metadata"]["name"])}}
 
 
 def _contents_of(chart: Object, further: Object | None, secrets: Mapping[str, Object | None]) -> list[Any]:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.plan import plan_chart, with_wanted
-from release_provisioning.jobs.rights import Stray
-from release_provisioning.jobs.seen import Seen, is_managed, outcome_of
+from release_provisioning.jobs.rights import StrayBinding
+from release_provisioning.jobs.seen import ObservedHelmChart, is_managed, outcome_of
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
@@ -29,20 +29,19 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
+from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL
 from tenantry.model.plan import Delete, Plan
 
-HELM_CHART_CRD = f"{HELM_CHART.plural}.{HELM_CHART.group}"
 
-
-async def observe_chart(namespace: str, name: str, config: Config, reader: Reader) -> Seen:
+async def observe_chart(namespace: str, name: str, config: Config, reader: Reader) -> ObservedHelmChart:
     """Read a HelmChart and, as far as its plan needs them, the objects that run Helm for it."""
     chart = await reader.get(HELM_CHART, name, namespace)
     if chart is None:
         seen = await _left_behind(namespace, name, reader)
-        return replace(seen, leftovers=await observe_leftovers(_goes(plan_chart(seen, config)), reader))
+        return replace(seen, leftovers=await _leftovers(plan_chart(seen, config), reader))
     if not is_managed(chart, config):
-        return Seen(namespace, name, chart)
+        return ObservedHelmChart(namespace, name, chart)
     place = manifest.target_namespace(chart)
     # Bindings before the Jobs that need them: the binding of a newer Job is never seen beside the end of an older one.
     further, secret, content, account, binding, role_binding = await asyncio.gather(
@@ -65,29 +64,29 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         chart = await reader.get(HELM_CHART, name, namespace, again=True)
         if chart is None or not is_terminating(chart):
             return await observe_chart(namespace, name, config, reader)
-        seen = Seen(namespace, name, chart, None, *parts, pods=pods, target=target, role_binding=role_binding)
+        seen = ObservedHelmChart(namespace, name, chart, None, *parts, pods=pods, target=target, role_binding=role_binding)
         return replace(seen, ending=is_terminating(home), waited_s=_waited_s(chart, install, delete))
     named = sorted({found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)})
     secrets = dict(zip(named, await asyncio.gather(*(reader.get(SECRET, each, namespace) for each in named)), strict=True))
     pods = await _pods(install, namespace, name, reader)
-    seen = Seen(namespace, name, chart, further, *parts, secrets, pods, role_binding=role_binding)
+    seen = ObservedHelmChart(namespace, name, chart, further, *parts, secrets, pods, role_binding=role_binding)
     return with_wanted(replace(seen, homeless=await _is_homeless(seen, config, reader)), config)
 
 
-async def observe_stray(place: str, namespace: str, name: str, config: Config, reader: Reader) -> Stray:
+async def observe_stray(place: str, namespace: str, name: str, config: Config, reader: Reader) -> StrayBinding:
     """Read a binding that may be left of a HelmChart, and what may still need it; a ``place`` of "" for all namespaces."""
     binding = await reader.get(ROLE_BINDING if place else CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name), place)
     chart = await reader.get(HELM_CHART, name, namespace) if binding is not None else None
     if rights.is_minded(chart, place, config):
-        return Stray(place, name, namespace, binding, chart)
+        return StrayBinding(place, name, namespace, binding, chart)
     names = (manifest.install_name(name), manifest.delete_name(name)) if chart is not None else ()
     jobs = await asyncio.gather(*(reader.get(JOB, each, namespace) for each in names))
-    stray = Stray(place, name, namespace, binding, chart, tuple(job for job in jobs if job is not None))
-    return replace(stray, leftovers=await observe_leftovers(_goes(rights.plan_stray(stray, config)), reader))
+    stray = StrayBinding(place, name, namespace, binding, chart, tuple(job for job in jobs if job is not None))
+    return replace(stray, leftovers=await _leftovers(rights.plan_stray(stray, config), reader))
 
 
-def _goes(plan: Plan) -> list[Object]:
-    return [write.live for write in plan.writes() if isinstance(write, Delete)]
+async def _leftovers(plan: Plan, reader: Reader) -> Leftovers:
+    return await observe_leftovers((write.live for write in plan.writes() if isinstance(write, Delete)), reader)
 
 
 async def _nothing() -> None:
@@ -106,13 +105,12 @@ async def _role_binding(place: str, namespace: str, name: str, reader: Reader) -
     return next((each for each in found if each["metadata"]["name"] == wanted), None)
 
 
-async def _is_homeless(seen: Seen, config: Config, reader: Reader) -> bool:
+async def _is_homeless(seen: ObservedHelmChart, config: Config, reader: Reader) -> bool:
     """Whether a Job needs a binding in a namespace that nobody can make one in."""
-    assert seen.chart is not None
     needed = rights.is_working(seen) or not seen.jobs
-    if not needed or seen.role_binding is not None or rights.reaches_everywhere(seen.chart, config):
+    if not needed or seen.role_binding is not None or rights.reaches_everywhere(seen.existing, config):
         return False
-    target = await reader.get(NAMESPACE, manifest.target_namespace(seen.chart))
+    target = await reader.get(NAMESPACE, manifest.target_namespace(seen.existing))
     return target is None or is_terminating(target)
 
 
@@ -128,7 +126,7 @@ def _waited_s(chart: Object, install: Object | None, delete: Object | None) -> f
 
 async def has_plain_status(reader: Reader) -> bool:
     """Whether the HelmChart CRD in force has a status without times and generation, as that of K3s and RKE2."""
-    crd = await reader.get_shared(CUSTOM_RESOURCE_DEFINITION, HELM_CHART_CRD)
+    crd = await reader.get_shared(CUSTOM_RESOURCE_DEFINITION, f"{HELM_CHART.plural}.{HELM_CHART.group}")
     versions: list[Object] = ((crd or {}).get("spec") or {}).get("versions") or []
     fields: list[Object] = [
         found["schema"]["openAPIV3Schema"].get("properties", {}).get("status", {}).get("properties", {})
@@ -138,7 +136,7 @@ async def has_plain_status(reader: Reader) -> bool:
     return any("observedGeneration" not in known for known in fields)
 
 
-async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
+async def _left_behind(namespace: str, name: str, reader: Reader) -> ObservedHelmChart:
     """What has no owner, or has not been collected, and so may have outlived the HelmChart."""
     account, install, delete, binding = await asyncio.gather(
         reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
@@ -148,7 +146,7 @@ async def _left_behind(namespace: str, name: str, reader: Reader) -> Seen:
     )
     place = next((manifest.target_of(job) for job in (install, delete) if job is not None), "")
     role_binding = await _role_binding(place, namespace, name, reader) if place else None
-    return Seen(
+    return ObservedHelmChart(
         namespace, name, None, account=account, binding=binding, install=install, delete=delete, role_binding=role_binding
     )
 

@@ -1,4 +1,4 @@
-"""What the Helm controller wants: a Job per HelmChart and state of its values, and an uninstallation before it goes.
+"""The writes of the Helm controller: a Job per HelmChart and state of its values, and an uninstallation before its deletion.
 
 Rules: spec helm-project 1.3 to 1.5 (contract of the Job), 4.7 (deletion never hangs), 8.1 (managed-by respected, the role of the
 account configurable).  A HelmChart that is another controller's is left alone, as is every object that bears a name that we
@@ -8,12 +8,20 @@ need and is not of that HelmChart.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import replace
 
 from release_provisioning.jobs import manifest, rights
-from release_provisioning.jobs.seen import MANAGER, Problem, Seen, Wanted, finalizers_of, is_managed, is_of_chart, outcome_of
+from release_provisioning.jobs.seen import (
+    MANAGER,
+    ObservedHelmChart,
+    Problem,
+    binds_only,
+    is_managed,
+    is_of_chart,
+    outcome_of,
+)
+from release_provisioning.objects import finalizers_of, name_of, object_of
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
@@ -29,6 +37,7 @@ from tenantry.model.kinds import (
     Object,
     annotations_of,
     is_terminating,
+    key_of,
     labels_of,
 )
 from tenantry.model.manifests import NotReadable, load_yaml
@@ -41,16 +50,14 @@ NAME_LIMIT = 63 - len("helm-install-")
 _GZIP = b"\x1f\x8b"
 
 
-def with_wanted(seen: Seen, config: Config) -> Seen:
-    """The same, with the Job that is wanted and what stands in its way."""
-    assert seen.chart is not None
-    job = manifest.install_job(seen.chart, seen.further, seen.secrets, config)
-    return replace(seen, wanted=Wanted(job, _problem_of(seen, job)))
+def with_wanted(seen: ObservedHelmChart, config: Config) -> ObservedHelmChart:
+    """The same, with the Job that the HelmChart needs and what is in its way."""
+    job = manifest.install_job(seen.existing, seen.further, seen.secrets, config)
+    return replace(seen, wanted=job, problem=_problem_of(seen, job))
 
 
-def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
-    assert seen.chart is not None
-    spec = manifest.spec_of(seen.chart)
+def _problem_of(seen: ObservedHelmChart, wanted: Object) -> Problem | None:
+    spec = manifest.spec_of(seen.existing)
     if len(seen.name) > NAME_LIMIT:
         return "NameTooLong", (
             f"metadata.name has {len(seen.name)} characters and at most {NAME_LIMIT} fit into the name of the Job "
@@ -60,22 +67,22 @@ def _problem_of(seen: Seen, wanted: Object) -> Problem | None:
         return "InvalidName", "metadata.name cannot be part of the names of a Job and a ServiceAccount"
     if spec.get("helmVersion", "") not in ("", "v3"):
         return "UnsupportedVersion", f"spec.helmVersion is {spec['helmVersion']!r}: only v3 is supported; remove the field"
-    if not is_dns_label(manifest.target_namespace(seen.chart)):
+    if not is_dns_label(manifest.target_namespace(seen.existing)):
         return "InvalidTargetNamespace", f"spec.targetNamespace {spec['targetNamespace']!r} is not the name of a namespace"
     if taken := taken_by(seen):
         return "NameTaken", f"{taken} exists and is not of this HelmChart: delete it, or rename the HelmChart"
     if seen.install is not None and not is_outdated(seen.install, wanted):
-        return None  # Helm has been asked, and has looked at it more closely than we can
+        return None  # Helm has run with it, and knows more about it than we can
     return _bad_archive(spec) or _bad_values(seen)
 
 
-def taken_by(seen: Seen) -> str:
-    """The first object that bears a name of ours and belongs to something else."""
+def taken_by(seen: ObservedHelmChart) -> str:
+    """The first object that bears a name of ours and belongs to something else, or binding that is for others, too."""
     parts = (seen.secret, seen.content, seen.account, *seen.jobs)
-    foreign = next((found for found in parts if found is not None and not is_of_chart(found, seen)), None)
-    if foreign is not None:
-        return f"{foreign['kind']} {seen.namespace}/{foreign['metadata']['name']}"
-    return rights.shared_binding(seen)
+    foreign = [found for found in parts if found is not None and not is_of_chart(found, seen)]
+    bindings = (live for live in (seen.role_binding, seen.binding) if live is not None)
+    foreign += [live for live in bindings if not binds_only(live, seen.namespace, seen.name)]
+    return str(key_of(foreign[0])) if foreign else ""
 
 
 def _bad_archive(spec: Object) -> Problem | None:
@@ -84,14 +91,14 @@ def _bad_archive(spec: Object) -> Problem | None:
         return None
     try:
         raw = base64.b64decode("".join(str(archive).split()), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return "InvalidChart", "spec.chartContent is not base64: put the .tgz of the chart there, encoded with base64"
     if not raw.startswith(_GZIP):
         return "InvalidChart", "spec.chartContent is not a gzip archive: put the .tgz there that `helm package` makes"
     return None
 
 
-def _bad_values(seen: Seen) -> Problem | None:
+def _bad_values(seen: ObservedHelmChart) -> Problem | None:
     for obj in (seen.chart, seen.further):
         content = manifest.spec_of(obj).get("valuesContent")
         if obj is None or not content or len(content) > limits.JOB_VALUES_CHARACTERS:
@@ -101,17 +108,12 @@ def _bad_values(seen: Seen) -> Problem | None:
         except NotReadable as error:
             why = str(error)
         if why:
-            return "InvalidValues", (
-                f"spec.valuesContent of {obj['kind']} {seen.namespace}/{seen.name} cannot be used ({why}): put one map of values "
-                "in plain YAML there, such as `replicas: 2`"
-            )
+            fix = "put one map of values in plain YAML there, such as `replicas: 2`"
+            return "InvalidValues", f"spec.valuesContent of {key_of(obj)} cannot be used ({why}): {fix}"
     return None
 
 
-# -- plans -------------------------------------------------------------------------------------------------
-
-
-def plan_chart(seen: Seen, config: Config) -> Plan:
+def plan_chart(seen: ObservedHelmChart, config: Config) -> Plan:
     """The writes for one HelmChart."""
     chart = seen.chart
     if chart is None:
@@ -122,10 +124,10 @@ def plan_chart(seen: Seen, config: Config) -> Plan:
         return _uninstall(seen, config)
     claim = _claim(chart, config)
     assert seen.wanted is not None
-    if seen.wanted.problem is not None:
+    if seen.problem is not None:
         return Plan(((*claim, *rights.withdrawn(seen, idle=True)),))
     stages: list[tuple[Write, ...]] = [(*claim, *rights.withdrawn(seen, idle=seen.homeless)), tuple(_inputs(seen))]
-    job = tuple(_install(seen, seen.wanted.job)) if not seen.homeless or seen.jobs else ()
+    job = tuple(_install(seen, seen.wanted)) if not seen.homeless or seen.jobs else ()
     # Not while a Job that ended is replaced: its binding goes, and the next comes with the next Job.
     binding = rights.given(seen, config) if not seen.homeless and (rights.is_working(seen) or not seen.jobs) else []
     # What is replaced is asked to end first: that it has not ended yet is then known for sure.
@@ -135,10 +137,9 @@ def plan_chart(seen: Seen, config: Config) -> Plan:
 
 
 def _hand_over(chart: Object, config: Config) -> Plan:
-    """A HelmChart that is not ours any more must not wait for us when it goes."""
-    if chart["metadata"]["namespace"] != config.helm_project_operator.system_namespace:
-        return NOTHING
-    if HELM_CHART_FINALIZER not in finalizers_of(chart):
+    """A HelmChart that is not ours any more must not wait for us when it is deleted."""
+    in_system = chart["metadata"]["namespace"] == config.helm_project_operator.system_namespace
+    if not in_system or HELM_CHART_FINALIZER not in finalizers_of(chart):
         return NOTHING
     return Plan(((RemoveFinalizers(HELM_CHART, chart, (HELM_CHART_FINALIZER,)),),))
 
@@ -159,41 +160,33 @@ def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
         return (Edit(HELM_CHART, chart, steps, Notice(chart, "Claimed", f"{name} runs Helm for this HelmChart", "Claim")),)
     if UPSTREAM_HELM_CHART_FINALIZER in finalizers_of(chart) and HELM_CHART_FINALIZER in finalizers_of(chart):
         return (RemoveFinalizers(HELM_CHART, chart, (UPSTREAM_HELM_CHART_FINALIZER,)),)
-    metadata = chart["metadata"]
-    wanted: Object = {
-        "apiVersion": chart["apiVersion"],
-        "kind": chart["kind"],
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "finalizers": [HELM_CHART_FINALIZER]},
-    }
+    wanted = object_of(HELM_CHART, {**name_of(chart), "finalizers": [HELM_CHART_FINALIZER]})
     return (Apply(HELM_CHART, wanted, chart, manager=CLAIM_MANAGER),)
 
 
-def _inputs(seen: Seen) -> list[Write]:
-    assert seen.chart is not None
-    secret = manifest.secret(seen.chart, seen.further)
+def _inputs(seen: ObservedHelmChart) -> list[Write]:
+    secret = manifest.secret(seen.existing, seen.further)
     if seen.secret is not None and seen.secret.get("type") != secret["type"]:
-        return [Delete(SECRET, seen.secret)]  # the type of a Secret is for ever; the next look makes it anew
+        return [Delete(SECRET, seen.secret)]  # the type of a Secret cannot change; the next run makes it anew
     return [
         Apply(SECRET, secret, seen.secret),
-        Apply(CONFIG_MAP, manifest.content(seen.chart), seen.content),
-        Apply(SERVICE_ACCOUNT, manifest.account(seen.chart), seen.account),
+        Apply(CONFIG_MAP, manifest.content(seen.existing), seen.content),
+        Apply(SERVICE_ACCOUNT, manifest.account(seen.existing), seen.account),
     ]
 
 
-def _install(seen: Seen, wanted: Object) -> list[Write]:
-    assert seen.chart is not None
-    live = seen.install
-    where = f"Job {seen.namespace}/{manifest.install_name(seen.name)}"
+def _install(seen: ObservedHelmChart, wanted: Object) -> list[Write]:
+    chart, live = seen.existing, seen.install
     if seen.delete is not None:
         return [] if is_terminating(seen.delete) else [Delete(JOB, seen.delete, propagation="Foreground")]
     if live is None:
-        notice = Notice(seen.chart, "ApplyJob", f"Helm installs or upgrades with {where}", "ApplyJob")
+        notice = Notice(chart, "ApplyJob", f"Helm installs or upgrades with {seen.install_job}", "ApplyJob")
         return [Apply(JOB, wanted, None, create_only=True, notice=notice)]
-    if not is_outdated(live, wanted) and _owner_uid(live) in ("", seen.chart["metadata"]["uid"]):
+    if not is_outdated(live, wanted) and _owner_uid(live) in ("", chart["metadata"]["uid"]):
         return []
     if is_terminating(live):
         return []  # its end is an event, and the next Job is made then
-    notice = Notice(seen.chart, "ReplaceJob", f"chart or values changed: {where} is replaced", "ApplyJob")
+    notice = Notice(chart, "ReplaceJob", f"chart or values changed: {seen.install_job} is replaced", "ApplyJob")
     return [Delete(JOB, live, notice, propagation="Foreground")]
 
 
@@ -202,12 +195,12 @@ def is_outdated(live: Object, wanted: Object) -> bool:
     return manifest.hash_of(live) != manifest.hash_of(wanted)
 
 
-def upgrades_to(seen: Seen) -> str:
+def upgrades_to(seen: ObservedHelmChart) -> str:
     """The state for which the Job that there is would be replaced, as a digest; empty when it stays."""
     live, wanted = seen.install, seen.wanted
-    if live is None or wanted is None or wanted.problem is not None or is_terminating(live) or seen.delete is not None:
+    if live is None or wanted is None or seen.problem is not None or is_terminating(live) or seen.delete is not None:
         return ""
-    return manifest.hash_of(wanted.job) if is_outdated(live, wanted.job) else ""
+    return manifest.hash_of(wanted) if is_outdated(live, wanted) else ""
 
 
 def _owner_uid(job: Object) -> str:
@@ -215,51 +208,46 @@ def _owner_uid(job: Object) -> str:
     return next((str(owner["uid"]) for owner in owners if owner.get("kind") == HELM_CHART.kind), "")
 
 
-def _uninstall(seen: Seen, config: Config) -> Plan:
-    chart = seen.chart
-    assert chart is not None
+def _uninstall(seen: ObservedHelmChart, config: Config) -> Plan:
+    chart = seen.existing
     if HELM_CHART_FINALIZER not in finalizers_of(chart):
         return NOTHING  # it was never ours, or waits for somebody else
     if verdict := last_word(seen, config):
-        kept = [name for name in (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER) if name in finalizers_of(chart)]
         account, jobs, bindings = _parts(seen)
-        # The account and what it is bound to go first, so that no Job can do anything any more, and so that a refusal is told
-        # while there is a HelmChart to tell it. The Jobs are what the verdict rests on: they stay until it is carried out, or a
-        # run that was cut short would come to another one.
-        return Plan((account, bindings, (RemoveFinalizers(HELM_CHART, chart, tuple(kept), verdict),), jobs))
+        released = RemoveFinalizers(HELM_CHART, chart, (HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER), verdict)
+        # The account and its bindings are deleted first, so that no Job can do anything any more, and so that a refusal is
+        # reported while there is a HelmChart to report it on. The verdict rests on the Jobs: they stay until it is carried out,
+        # or a run that was cut short would come to another one.
+        return Plan((account, bindings, (released,), jobs))
     if taken_by(seen):
-        return Plan((rights.withdrawn(seen, idle=True),))  # told, and waited for until `_stuck`
+        return Plan((rights.withdrawn(seen, idle=True),))  # reported, and waited for until `_stuck`
     if seen.install is not None:
         away = () if is_terminating(seen.install) else (Delete(JOB, seen.install, propagation="Foreground"),)
         return Plan(((*rights.withdrawn(seen), *away),))
     if seen.delete is not None:
         return Plan(tuple(rights.given(seen, config)))
-    where = f"Job {seen.namespace}/{manifest.delete_name(seen.name)}"
-    notice = Notice(chart, "RemoveJob", f"Helm uninstalls with {where}", "RemoveJob")
+    notice = Notice(chart, "RemoveJob", f"Helm uninstalls with {seen.delete_job}", "RemoveJob")
     job = Apply(JOB, manifest.delete_job(chart, config), None, create_only=True, notice=notice)
-    account_ = Apply(SERVICE_ACCOUNT, manifest.account(chart), seen.account)
-    return Plan(((account_,), *rights.given(seen, config), (job,)))
+    return Plan(((Apply(SERVICE_ACCOUNT, manifest.account(chart), seen.account),), *rights.given(seen, config), (job,)))
 
 
-def last_word(seen: Seen, config: Config) -> Notice | None:
-    """Why there is nothing to wait for any more, as the last word on this HelmChart; None while there is.
+def last_word(seen: ObservedHelmChart, config: Config) -> Notice | None:
+    """Why there is nothing to wait for any more, as the last Event on this HelmChart; None while there is.
 
     It never waits for ever: the Job's own deadline ends in a failure, and what keeps Helm from its work has the same time; then
-    it is told, and the release stays behind.
+    it is reported, and the release stays behind.
     """
-    chart = seen.chart
-    assert chart is not None
+    chart, job = seen.existing, delete_job_of(seen)
     namespace = manifest.target_namespace(chart)
     release = f"release {namespace}/{seen.name}"
     by_hand = f"To fix it, run `helm uninstall {seen.name} --namespace {namespace}`"
     if seen.ending:
-        return Notice(
-            chart, "NotUninstalled", f"{release} was not uninstalled: namespace {seen.namespace} is deleted", "Remove", "Warning"
-        )
-    job = delete_job_of(seen)
-    if job is not None and (result := outcome_of(job)) != "running":
-        if result == "complete":
-            return Notice(chart, "Removed", f"{release} is uninstalled", "Remove")
+        note = f"{release} was not uninstalled: namespace {seen.namespace} is deleted"
+        return Notice(chart, "NotUninstalled", note, "Remove", "Warning")
+    result = outcome_of(job) if job is not None else "running"
+    if result == "complete":
+        return Notice(chart, "Removed", f"{release} is uninstalled", "Remove")
+    if job is not None and result == "failed":
         note = f"{release} could not be uninstalled and stays behind: {failure_of(job, seen.pods)}. {by_hand}"
         return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
     if job is None and not has_run(seen):
@@ -272,53 +260,50 @@ def last_word(seen: Seen, config: Config) -> Notice | None:
     return None
 
 
-def _gone_with(seen: Seen, config: Config) -> str:
+def _gone_with(seen: ObservedHelmChart, config: Config) -> str:
     """What the release's namespace is, where there is nothing left for Helm to do; empty while there is.
 
-    In a namespace on its way out nobody can be given rights, and a release without rights elsewhere has nothing elsewhere.
+    In a namespace that is being deleted nobody can be given rights, and a release without rights elsewhere has nothing elsewhere.
     """
-    assert seen.chart is not None
-    everywhere = rights.reaches_everywhere(seen.chart, config)
+    everywhere = rights.reaches_everywhere(seen.existing, config)
     if seen.target is None:
         return "is gone" if delete_job_of(seen) is None or not everywhere else ""
     return "is deleted" if is_terminating(seen.target) and not everywhere else ""
 
 
-def delete_job_of(seen: Seen) -> Object | None:
+def delete_job_of(seen: ObservedHelmChart) -> Object | None:
     """The Job that uninstalls, where it is of this HelmChart."""
     return seen.delete if seen.delete is not None and is_of_chart(seen.delete, seen) else None
 
 
-def _stuck(seen: Seen) -> str:
+def _stuck(seen: ObservedHelmChart) -> str:
     """What has kept Helm from its work for too long; empty while there is something to wait for."""
     if delete_job_of(seen) is not None:
         # Its deadline has passed, and so has its pods' time to end: it is suspended, or held by somebody else.
         late = seen.waited_s > 2 * manifest.DELETE_DEADLINE_S
-        return f"Job {seen.namespace}/{manifest.delete_name(seen.name)} neither succeeds nor fails" if late else ""
+        return f"{seen.delete_job} neither succeeds nor fails" if late else ""
     if seen.waited_s <= manifest.DELETE_DEADLINE_S:
         return ""
     if taken := taken_by(seen):
         return f"{taken} is not of this HelmChart"
-    ending = seen.install is not None and is_terminating(seen.install)
-    return f"Job {seen.namespace}/{manifest.install_name(seen.name)} does not end" if ending else ""
+    return f"{seen.install_job} does not end" if is_terminating(seen.install) else ""
 
 
-def has_run(seen: Seen) -> bool:
+def has_run(seen: ObservedHelmChart) -> bool:
     """Whether Helm may ever have worked on this release; only what is certain counts as a no.
 
     A Job whose pods never started, for want of an image or a node, has left nothing to uninstall, and an uninstallation would
     wait for the same image or node.  The condition ``Installed`` remembers the Jobs before the present one.
     """
-    told = find_condition(seen.chart, "Installed")
-    if told is None:
-        before = bool(((seen.chart or {}).get("status") or {}).get("jobName"))
-        return before or (seen.install is not None and _has_started(seen.install, seen.pods))
-    if told.get("status") != "False":
-        return True
-    if seen.install is None:
-        # Replaced a moment ago, or deleted by hand, perhaps after it ran: on the way out the careful answer is yes.
-        return is_terminating(seen.chart) and bool(((seen.chart or {}).get("status") or {}).get("jobName"))
-    return _has_started(seen.install, seen.pods)
+    remembered = find_condition(seen.chart, "Installed")
+    before = bool(((seen.chart or {}).get("status") or {}).get("jobName"))
+    started = seen.install is not None and _has_started(seen.install, seen.pods)
+    if remembered is None:
+        return before or started
+    if remembered.get("status") == "False" and seen.install is None:
+        # Replaced a moment ago, or deleted by hand, perhaps after it ran: on a deletion the careful answer is yes.
+        return is_terminating(seen.chart) and before
+    return remembered.get("status") != "False" or started
 
 
 def _has_started(job: Object, pods: Sequence[Object]) -> bool:
@@ -330,21 +315,19 @@ def _has_started(job: Object, pods: Sequence[Object]) -> bool:
     return bool(phases - {"Pending"}) or any("running" in state or "terminated" in state for state in states)
 
 
-def _left_behind(seen: Seen) -> Plan:
+def _left_behind(seen: ObservedHelmChart) -> Plan:
     """What has no owner and outlived its HelmChart.
 
-    Without a binding that is for it alone, only what we made ourselves goes: a name and a label prove nothing.
+    Without a binding that is for it alone, only what we made ourselves is deleted: a name and a label prove nothing.
     """
     account, jobs, bindings = _parts(seen)
-    if seen.binding is not None and labels_of(seen.binding).get(CHART_LABEL) != seen.name:
-        return NOTHING
     if seen.binding is None:
-        found = [each for each in (*account, *jobs, *bindings) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL)]
+        found = (each for each in (*account, *jobs, *bindings) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL))
         return Plan((tuple(found),))
-    return Plan(((*account, *jobs), bindings))
+    return Plan(((*account, *jobs), bindings)) if labels_of(seen.binding).get(CHART_LABEL) == seen.name else NOTHING
 
 
-def _parts(seen: Seen) -> tuple[tuple[Delete, ...], tuple[Delete, ...], tuple[Delete, ...]]:
+def _parts(seen: ObservedHelmChart) -> tuple[tuple[Delete, ...], tuple[Delete, ...], tuple[Delete, ...]]:
     """The deletions of what is of this HelmChart: account and inputs, Jobs, bindings.
 
     Garbage collection would come for what has an owner, but half a minute later where the CRD is new.

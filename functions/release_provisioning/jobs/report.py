@@ -1,7 +1,7 @@
-"""What a HelmChart's status tells: its Job, and the conditions ``JobCreated``, ``Failed`` and ``Installed``.
+"""The status of a HelmChart: its Job, and the conditions ``JobCreated``, ``Failed`` and ``Installed``.
 
-``Failed`` is False with the reasons Running, Retrying (with Helm's words) and Complete, and True when the Job gave up or cannot
-be made; a Warning Event goes with every word that is new and bad.  ``Installed`` remembers whether Helm has ever worked on the
+``Failed`` is False with the reasons Running, Retrying (with Helm's message) and Complete, and True when the Job gave up or
+cannot be made; each new failure is a Warning Event, too.  ``Installed`` remembers whether Helm has ever worked on the
 release.
 """
 
@@ -13,9 +13,9 @@ from typing import Literal
 
 from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, rights
-from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, last_word, taken_by
-from release_provisioning.jobs.rights import Stray
-from release_provisioning.jobs.seen import Seen, finalizers_of, is_managed, outcome_of
+from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, is_outdated, last_word, taken_by
+from release_provisioning.jobs.seen import ObservedHelmChart, Problem, is_managed, outcome_of
+from release_provisioning.objects import finalizers_of, name_of, object_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, ROLE_BINDING, Object, annotations_of, is_terminating
@@ -27,64 +27,51 @@ from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_o
 FIXES = fixes(HELM_JOBS, invalid="correct the HelmChart")
 _LACKS = re.compile(r"is forbidden: [Uu]ser ")
 """How the API server says that an account lacks a right."""
+NOT_RUN = "Helm is not run"
 Verdict = tuple[Literal["True", "False"], str, str]
 
 
-def report_chart(seen: Seen, refusals: Sequence[Refusal], config: Config) -> Plan:
-    """The status of one HelmChart; without one, what is said where it left something that may not be deleted."""
+def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> Plan:
+    """The status of one HelmChart; of a deleted one, Warnings on what it left and may not be deleted."""
     chart = seen.chart
     if chart is None:
         return report_leftovers(seen.leftovers, refusals, HELM_JOBS, "jobs")
     if not is_managed(chart, config) or CHART_MANAGED_BY not in annotations_of(chart):
         return NOTHING
-    if is_terminating(chart) and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
+    leaving = is_terminating(chart)
+    if leaving and (HELM_CHART_FINALIZER not in finalizers_of(chart) or seen.ending):
         return NOTHING
-    if is_terminating(chart) and not refusals and delete_job_of(seen) is None and last_word(seen, config) is not None:
-        return NOTHING  # it goes now, and its last word is an Event
+    if leaving and not refusals and delete_job_of(seen) is None and last_word(seen, config) is not None:
+        return NOTHING  # its finalizer is taken off now, and the last word is an Event
     created, failed = _verdicts(seen, refusals, config)
-    generation = int(chart["metadata"].get("generation", 0))
-    job = manifest.delete_name(seen.name) if is_terminating(chart) else manifest.install_name(seen.name)
-    before = (chart.get("status") or {}).get("jobName")
-    status: Object = {
-        "jobName": job if created[0] == "True" else before,
-        "observedGeneration": generation,
-        "conditions": [
-            condition("JobCreated", *created),
-            condition("Failed", *failed),
-            condition("Installed", *_installed(seen)),
-        ],
-    }
-    if not status["jobName"]:
-        del status["jobName"]
-    if seen.plain:
-        del status["observedGeneration"]
-    metadata = {"name": seen.name, "namespace": seen.namespace}
-    wanted: Object = {"apiVersion": HELM_CHART.api_version, "kind": HELM_CHART.kind, "metadata": metadata, "status": status}
+    # Whether there may be anything to uninstall: once true it stays true.
+    installed: Verdict = ("False", "NotYet", "Helm has not begun")
+    if has_run(seen):
+        installed = ("True", "HelmRan", "Helm has worked on the release")
+    verdicts = {"JobCreated": created, "Failed": failed, "Installed": installed}
+    status: Object = {"conditions": [condition(type_, *verdict) for type_, verdict in verdicts.items()]}
+    job = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
+    if job_name := job if created[0] == "True" else (chart.get("status") or {}).get("jobName"):
+        status["jobName"] = job_name
+    if not seen.plain:
+        status["observedGeneration"] = int(chart["metadata"].get("generation", 0))
+    wanted = object_of(HELM_CHART, name_of(chart), status=status)
     notice = _notice(chart, failed)
     return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
 
 
-def report_stray(stray: Stray, refusals: Sequence[Refusal]) -> Plan:
-    """What is said on a binding of no use that may not be deleted."""
-    return report_leftovers(stray.leftovers, refusals, HELM_JOBS, "jobs")
-
-
-def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
-    chart = seen.chart
-    assert chart is not None
+def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
+    chart = seen.existing
     leaving = is_terminating(chart)
-    if refusals:
-        return _refused(chart, refusals, leaving)
-    if seen.wanted is not None and (problem := seen.wanted.problem) is not None:
-        return ("False", problem[0], "Helm is not run"), ("True", *problem)
-    if leaving and (hindered := _hindered(seen)):
-        return hindered
+    blocked = _refused(chart, refusals, leaving) if refusals else _hindered(seen) if leaving else seen.problem
+    if blocked is not None:
+        return ("False", blocked[0], NOT_RUN), ("True", *blocked)
     if seen.homeless and not seen.jobs:
-        return _homeless(chart)
-    name = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
-    does = "uninstalls" if leaving else "installs or upgrades"
-    created: Verdict = ("True", "JobCreated", f"Helm {does} with Job {seen.namespace}/{name}")
-    job = seen.delete if leaving else seen.install
+        return ("False", "NamespaceMissing", NOT_RUN), _homeless(chart)
+    job, does, which = seen.install, "installs or upgrades", seen.install_job
+    if leaving:
+        job, does, which = seen.delete, "uninstalls", seen.delete_job
+    created: Verdict = ("True", "JobCreated", f"Helm {does} with {which}")
     if job is None or _is_of_old(seen, job):
         return created, ("False", "Running", "Helm runs")
     result = outcome_of(job)
@@ -97,7 +84,7 @@ def _verdicts(seen: Seen, refusals: Sequence[Refusal], config: Config) -> tuple[
     return created, ("False", "Running", "Helm runs")
 
 
-def _hindered(seen: Seen) -> tuple[Verdict, Verdict] | None:
+def _hindered(seen: ObservedHelmChart) -> Problem | None:
     """What keeps Helm from uninstalling: an object that is not of the HelmChart, or a Job that should long have ended."""
     if delete_job_of(seen) is not None:
         return None
@@ -108,31 +95,25 @@ def _hindered(seen: Seen) -> tuple[Verdict, Verdict] | None:
     if taken := taken_by(seen):
         binding = taken.startswith((CLUSTER_ROLE_BINDING.kind, ROLE_BINDING.kind))
         what = "take the other subjects off it" if binding else "delete it"
-        text = f"{taken} is not of this HelmChart, so the release is not uninstalled: {what}, {way_out}"
-        return ("False", "NameTaken", "Helm is not run"), ("True", "NameTaken", text)
+        return "NameTaken", f"{taken} is not of this HelmChart, so the release is not uninstalled: {what}, {way_out}"
     if seen.install is not None and is_terminating(seen.install) and seen.waited_s > manifest.GRACE_S:
-        job = f"Job {seen.namespace}/{manifest.install_name(seen.name)}"
-        text = (
-            f"{job} was deleted and does not end, so the release is not uninstalled: look at its pods and finalizers, {way_out}"
-        )
-        return ("False", "JobNotEnding", "Helm is not run"), ("True", "JobNotEnding", text)
+        what = "so the release is not uninstalled: look at its pods and finalizers"
+        return "JobNotEnding", f"{seen.install_job} was deleted and does not end, {what}, {way_out}"
     return None
 
 
-def _homeless(chart: Object) -> tuple[Verdict, Verdict]:
-    """There is no namespace in which Helm's account could have rights: that of a project's release is on its way."""
+def _homeless(chart: Object) -> Verdict:
+    """There is no namespace in which Helm's account could have rights; a project's release gets its own soon."""
     namespace = manifest.target_namespace(chart)
     what = f"Helm's account has rights in namespace {namespace} only, and that does not exist, or is being deleted"
-    created: Verdict = ("False", "NamespaceMissing", "Helm is not run")
     if rights.is_of_project(chart):
-        return created, ("False", "NamespaceMissing", f"{what}: Helm runs when it is there")
-    return created, ("True", "NamespaceMissing", f"{what}: make it, or set helmController.administratorsClusterRole")
+        return "False", "NamespaceMissing", f"{what}: Helm runs when it is there"
+    return "True", "NamespaceMissing", f"{what}: make it, or set helmController.administratorsClusterRole"
 
 
-def _failure(job: Object, seen: Seen, config: Config) -> str:
+def _failure(job: Object, seen: ObservedHelmChart, config: Config) -> str:
     """What went wrong, and who can mend it when Helm's account lacks a right."""
-    chart, text = seen.chart, failure_of(job, seen.pods)
-    assert chart is not None
+    chart, text = seen.existing, failure_of(job, seen.pods)
     if not _LACKS.search(text) or rights.reaches_everywhere(chart, config):
         return text
     setting = "charts[].jobClusterRole" if rights.is_of_project(chart) else "helmController.administratorsClusterRole"
@@ -143,22 +124,15 @@ def _failure(job: Object, seen: Seen, config: Config) -> str:
     )
 
 
-def _installed(seen: Seen) -> Verdict:
-    """Whether there may be anything to uninstall: once true it stays true."""
-    if has_run(seen):
-        return "True", "HelmRan", "Helm has worked on the release"
-    return "False", "NotYet", "Helm has not begun"
-
-
-def _is_of_old(seen: Seen, job: Object) -> bool:
+def _is_of_old(seen: ObservedHelmChart, job: Object) -> bool:
     """Whether a Job is of values that are no longer asked for, and so says nothing about those that are."""
     if job is seen.delete:
         return False
     assert seen.wanted is not None
-    return is_terminating(job) or manifest.hash_of(job) != manifest.hash_of(seen.wanted.job)
+    return is_terminating(job) or is_outdated(job, seen.wanted)
 
 
-def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> tuple[Verdict, Verdict]:
+def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> Problem:
     first = first_of(refusals)
     assert first is not None
     fix = FIXES[first.cause]
@@ -167,20 +141,21 @@ def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> tuple
     if leaving:
         fix += f"; or give the HelmChart the annotation {CHART_UNMANAGED}, and it goes without uninstalling"
     reason = REASONS[first.cause]
-    text = text_of(first, {first.cause: fix}, message_of(chart, "Failed", reason))
-    return ("False", reason, "Helm is not run"), ("True", reason, text)
+    return reason, text_of(first, {first.cause: fix}, message_of(chart, "Failed", reason))
 
 
 def _notice(chart: Object, failed: Verdict) -> Notice | None:
-    """One Event when the verdict becomes another: a Warning for a bad one, a word when Helm is done."""
-    told = find_condition(chart, "Failed") or {}
+    """One Event when ``Failed`` changes: a Warning for a failure, a normal one when Helm is done."""
+    before = find_condition(chart, "Failed") or {}
     status, reason, message = failed
-    if (told.get("status"), told.get("reason")) == (status, reason) and (status == "False" or told.get("message") == message):
+    if (before.get("status"), before.get("reason")) == (status, reason) and (
+        status == "False" or before.get("message") == message
+    ):
         return None
     if status == "True" or reason == "Retrying":
         return Notice(chart, reason if status == "True" else "JobRetrying", message, "RunHelm", "Warning")
     if reason == "Complete":
         return Notice(chart, "JobComplete", message, "RunHelm")
-    if told.get("status") == "True":
+    if before.get("status") == "True":
         return Notice(chart, "Healed", "the problem that was reported here is gone", "RunHelm")
     return None

@@ -2,8 +2,8 @@
 
 A binding is made before its Job, and goes when the Job has ended for good.  Each Job that ended takes its binding along, even
 when the next Job is about to follow: so a deletion by somebody who saw an older state never meets the binding of a newer Job.
-What a process that was killed leaves, or a HelmChart that moved to another namespace or owner, is a `Stray`: the sweep finds it
-by its label.  Rules: checks a-1 to a-4 and a-46.
+What a process that was killed leaves, or a HelmChart that moved to another namespace or owner, is a `StrayBinding`: the sweep
+finds it by its label.  Rules: checks a-1 to a-4 and a-46.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.seen import MANAGER, Seen, binds_only, is_managed, is_of_chart, outcome_of
+from release_provisioning.jobs.seen import MANAGER, OWNER_NAME, ObservedHelmChart, binds_only, is_managed, is_of_chart, outcome_of
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write
-
-_TAKEN_OVER = "objectset.rio.cattle.io/owner-name"
 
 
 def is_of_project(chart: Object) -> bool:
@@ -38,12 +36,11 @@ def job_role(chart: Object, config: Config) -> str:
     A HelmChart can only choose among what the configuration names: it can never ask for a role.
     """
     operator = config.helm_project_operator
-    controller = operator.helm_controller
-    if not is_of_project(chart):
-        return controller.administrators_cluster_role or controller.job_cluster_role
     wanted = annotations_of(chart).get(HELM_API_VERSION, "")
-    own = next((found.job_cluster_role for found in operator.charts if found.helm_api_version == wanted), "")
-    return own or controller.job_cluster_role
+    role = operator.helm_controller.administrators_cluster_role
+    if is_of_project(chart):
+        role = next((found.job_cluster_role for found in operator.charts if found.helm_api_version == wanted), "")
+    return role or operator.helm_controller.job_cluster_role
 
 
 def reaches_everywhere(chart: Object, config: Config) -> bool:
@@ -51,52 +48,39 @@ def reaches_everywhere(chart: Object, config: Config) -> bool:
     return manifest.binding_kind(job_role(chart, config)) is CLUSTER_ROLE_BINDING
 
 
-def is_working(seen: Seen) -> bool:
+def is_working(seen: ObservedHelmChart) -> bool:
     """Whether a Job has not ended, and so needs its rights; also one that was deleted and finishes."""
     return any(outcome_of(job) == "running" and is_of_chart(job, seen) for job in seen.jobs)
 
 
-def bindings_of(seen: Seen) -> list[tuple[Kind, Object]]:
-    """The bindings that there are of the account and of nobody else."""
+def bindings_of(seen: ObservedHelmChart) -> list[tuple[Kind, Object]]:
+    """The existing bindings of the account and of nobody else."""
     found = ((ROLE_BINDING, seen.role_binding), (CLUSTER_ROLE_BINDING, seen.binding))
     return [(kind, live) for kind, live in found if live is not None and binds_only(live, seen.namespace, seen.name)]
 
 
-def shared_binding(seen: Seen) -> str:
-    """A binding with the name of ours that is for others, too, as kind and name; empty when there is none."""
-    for live in (seen.role_binding, seen.binding):
-        if live is not None and not binds_only(live, seen.namespace, seen.name):
-            metadata = live["metadata"]
-            return f"{live['kind']} {'/'.join(filter(None, (metadata.get('namespace'), metadata['name'])))}"
-    return ""
-
-
-def withdrawn(seen: Seen, *, idle: bool = False) -> tuple[Delete, ...]:
+def withdrawn(seen: ObservedHelmChart, *, idle: bool = False) -> tuple[Delete, ...]:
     """The end of rights that no Job needs any more; ``idle`` says that none is about to be made where there is none."""
     if is_working(seen) or not (seen.jobs or idle):
         return ()
     return tuple(Delete(kind, live) for kind, live in bindings_of(seen) if not is_terminating(live))
 
 
-def given(seen: Seen, config: Config) -> list[tuple[Write, ...]]:
+def given(seen: ObservedHelmChart, config: Config) -> list[tuple[Write, ...]]:
     """Stages that give the account its role, there and nowhere else."""
-    assert seen.chart is not None
-    role = job_role(seen.chart, config)
-    wanted = manifest.binding(seen.chart, role)
+    role = job_role(seen.existing, config)
+    wanted = manifest.binding(seen.existing, role)
     kind = manifest.binding_kind(role)
     live = seen.binding if kind is CLUSTER_ROLE_BINDING else seen.role_binding
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
         note = f"the account of the Job is bound to ClusterRole {role} instead of {(live.get('roleRef') or {}).get('name')}"
-        return [(Delete(kind, live, Notice(seen.chart, "RoleChanged", note, "Bind")),)]
+        return [(Delete(kind, live, Notice(seen.existing, "RoleChanged", note, "Bind")),)]
     others = tuple(Delete(other, found) for other, found in bindings_of(seen) if other is not kind and not is_terminating(found))
     return [(Apply(kind, wanted, live),), others]
 
 
-# -- what is left --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class Stray:
+class StrayBinding:
     """A binding of Helm's account that may be of no use: for the HelmChart ``name`` of the namespace ``system``.
 
     ``namespace`` is empty for a ClusterRoleBinding.
@@ -113,17 +97,15 @@ class Stray:
 
 def is_minded(chart: Object | None, namespace: str, config: Config) -> bool:
     """Whether the run for a HelmChart looks at its binding there, so that nobody else has to."""
-    if chart is None or not is_managed(chart, config):
-        return False
-    return not namespace or manifest.target_namespace(chart) == namespace
+    return chart is not None and is_managed(chart, config) and namespace in ("", manifest.target_namespace(chart))
 
 
-def plan_stray(stray: Stray, config: Config) -> Plan:
-    """Take away a binding of ours that no Job needs; a Job of a HelmChart that is handed over finishes with it."""
+def plan_stray(stray: StrayBinding, config: Config) -> Plan:
+    """Delete a binding of ours that no Job needs; a Job of a HelmChart that another controller takes over finishes with it."""
     live = stray.binding
     if live is None or is_terminating(live) or is_minded(stray.chart, stray.namespace, config):
         return NOTHING
-    ours = owns(live, MANAGER, "metadata", "labels", CHART_LABEL) and _TAKEN_OVER not in annotations_of(live)
+    ours = owns(live, MANAGER, "metadata", "labels", CHART_LABEL) and OWNER_NAME not in annotations_of(live)
     if not ours or not binds_only(live, stray.system, stray.name):
         return NOTHING
     working = (job for job in stray.jobs if outcome_of(job) == "running")

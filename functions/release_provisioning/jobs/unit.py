@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, observe, plan, report, rights
 from release_provisioning.jobs.plan import upgrades_to
-from release_provisioning.jobs.rights import Stray
-from release_provisioning.jobs.seen import Seen
+from release_provisioning.jobs.rights import StrayBinding
+from release_provisioning.jobs.seen import ObservedHelmChart
 from release_provisioning.kept import SweptHelmCharts, digests_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -32,13 +34,10 @@ from tenantry.model.kinds import (
     Object,
     labels_of,
 )
+from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_LABEL
 
-
-def _digests(made: Object) -> Object:
-    return digests_of(made, "data")
-
-
+_digests = partial(digests_of, part="data")
 CHART, RIGHTS = "chart", "rights"
 _EVERYWHERE = "-"
 _JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
@@ -58,7 +57,7 @@ class Jobs(Unit):
         """Whether the CRD knows no ``observedGeneration``; None until somebody has asked."""
         quiet_s = config.helm_project_operator.helm_controller.quiet_seconds
         self.handlers = {
-            CHART: Handler[Seen](
+            CHART: Handler[ObservedHelmChart](
                 observe=self._observe_chart,
                 plan=lambda chart: plan.plan_chart(chart, config),
                 report=lambda chart, refusals: report.report_chart(chart, refusals, config),
@@ -68,23 +67,23 @@ class Jobs(Unit):
                 # Before an upgrade, chart and values are the same for a while.  Nothing is remembered, no clocks are compared.
                 second_look_after_s=lambda chart: quiet_s if upgrades_to(chart) else 0.0,
             ),
-            RIGHTS: Handler[Stray](
+            RIGHTS: Handler[StrayBinding](
                 observe=self._observe_stray,
                 plan=lambda stray: rights.plan_stray(stray, config),
-                report=report.report_stray,
+                report=lambda stray, refusals: report_leftovers(stray.leftovers, refusals, HELM_JOBS, "jobs"),
                 accepts=lambda owner: (
                     is_dns_subdomain(owner.name) and (owner.namespace == _EVERYWHERE or is_dns_label(owner.namespace))
                 ),
             ),
         }
 
-    async def _observe_chart(self, owner: Owner, reader: Reader) -> Seen:
+    async def _observe_chart(self, owner: Owner, reader: Reader) -> ObservedHelmChart:
         plain = self._plain
         if plain is None and self._enabled:
             plain = self._plain = await observe.has_plain_status(reader)
         return replace(await observe.observe_chart(owner.namespace, owner.name, self._config, reader), plain=bool(plain))
 
-    async def _observe_stray(self, owner: Owner, reader: Reader) -> Stray:
+    async def _observe_stray(self, owner: Owner, reader: Reader) -> StrayBinding:
         place = "" if owner.namespace == _EVERYWHERE else owner.namespace
         return await observe.observe_stray(place, self._namespace, owner.name, self._config, reader)
 

@@ -1,12 +1,13 @@
-"""Reads for release-provisioning: who claims a release name, and what there is of the release."""
+"""Reads for one release: which ProjectHelmCharts claim its name, and which of its objects exist."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from release_provisioning.kept import KeptDashboards
+from release_provisioning.projects.dashboards import Dashboards, KeptDashboards, dashboards_of
 from release_provisioning.projects.seen import Contender, Release
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
@@ -29,7 +30,9 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, SYSTEM_NAMESPACE
 from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
-from tenantry.model.releases import ChartKey, Dashboards, by_age, chart_for, chart_key, claimants, dashboards_of, held_by
+from tenantry.model.releases import ChartKey, by_age, chart_for, chart_key, claimants, held_by
+
+T = TypeVar("T")
 
 
 async def observe_release(name: str, config: Config, reader: Reader, texts: Texts) -> Release:
@@ -44,7 +47,7 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
         _claimants(name, config, reader),
         reader.get(HELM_CHART, name, system),
         reader.get(HELM_RELEASE, name, system),
-        reader.get(NAMESPACE, name) if dedicated else _nothing(),
+        reader.get(NAMESPACE, name) if dedicated else _unread(None),
     )
     leaves = namespace is None or is_terminating(namespace)
     if dedicated and leaves == (helm_chart is not None or helm_release is not None):
@@ -62,10 +65,10 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
     hardened = namespace is not None and config.helm_project_operator.hardened_namespaces.enabled
     members, dashboards, installation, account, policy = await asyncio.gather(
         _namespaces(holder, config, reader),
-        observe_dashboards(where, name, reader) if namespace is not None or not dedicated else _no_dashboards(),
-        _installation(reader) if CLEANUP in labels_of(holder.object) else _no_text(),
-        reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _nothing(),
-        reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _nothing(),
+        _dashboards(where, name, reader) if namespace is not None or not dedicated else _unread(Dashboards({})),
+        _installation(reader) if CLEANUP in labels_of(holder.object) else _unread(""),
+        reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _unread(None),
+        reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _unread(None),
     )
     _depend_on(name, claimed, holder, members, config, reader)
     seen = replace(
@@ -90,16 +93,9 @@ async def observe_unserved(key: ChartKey, config: Config, reader: Reader) -> Ask
     return Asked(chart, True, await reader.get(EVENT, name_of(chart), key.namespace), now_micro())
 
 
-async def _nothing() -> None:
-    return None
-
-
-async def _no_dashboards() -> Dashboards:
-    return Dashboards({})
-
-
-async def _no_text() -> str:
-    return ""
+async def _unread(value: T) -> T:
+    """In the place of a read that is not needed."""
+    return value
 
 
 async def _claimants(name: str, config: Config, reader: Reader) -> dict[ChartKey, Object]:
@@ -121,8 +117,7 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
         if not name or ChartKey(namespace, name) in found:
             continue
         # Read now: whoever made the objects may have come after what is known of ProjectHelmCharts was read.
-        holder = await reader.get(PROJECT_HELM_CHART, name, namespace, again=True)
-        if holder is None:
+        if (holder := await reader.get(PROJECT_HELM_CHART, name, namespace, again=True)) is None:
             gone.append(marked)
         else:
             found[ChartKey(namespace, name)] = holder
@@ -130,41 +125,29 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
 
 
 async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -> tuple[Contender, ...]:
-    """Each with what its namespace says of it, which is read once for all that are in it: they may be thousands (a-19)."""
+    """Each with its project, by its namespace, which is read once for all that are in it: they may be thousands (a-19)."""
     homes = sorted({each["metadata"]["namespace"] for each in found})
-    wanted = [home for home in homes if config.project_label and project_of_registration_name(home)]
-    namespaces = dict(zip(wanted, await asyncio.gather(*(reader.get(NAMESPACE, home) for home in wanted)), strict=True))
-    return tuple(_contender(each, namespaces, config) for each in found)
-
-
-def _contender(obj: Object, namespaces: Mapping[str, Object | None], config: Config) -> Contender:
-    namespace = obj["metadata"]["namespace"]
-    chart = chart_for(obj, config)
     if not config.project_label:
-        served = namespace == config.helm_project_operator.system_namespace
-        return Contender(obj, chart, obj["metadata"]["name"] if served else "")
-    project = project_of_registration_name(namespace)
-    if not project:
-        return Contender(obj, chart, "")
-    registration = namespaces[namespace]
-    if registration is None or not is_registration(registration, config):
-        return Contender(obj, chart, "")
-    return Contender(obj, chart, project, denied=project in config.denied_project_ids)
+        system = config.helm_project_operator.system_namespace
+        named = ((each, each["metadata"]["name"] if each["metadata"]["namespace"] == system else "") for each in found)
+        return tuple(Contender(each, chart_for(each, config), name) for each, name in named)
+    read = await asyncio.gather(*(reader.get(NAMESPACE, home) for home in homes if project_of_registration_name(home)))
+    ours = {each["metadata"]["name"] for each in read if each is not None and is_registration(each, config)}
+    projects = {home: project_of_registration_name(home) if home in ours else "" for home in homes}
+    denied = config.denied_project_ids
+    placed = ((each, projects[each["metadata"]["namespace"]]) for each in found)
+    return tuple(Contender(each, chart_for(each, config), project, project in denied) for each, project in placed)
 
 
-async def _namespaces(holder: Contender, config: Config, reader: Reader) -> tuple[Object, ...]:
-    labels = {config.project_label: holder.project} if config.project_label else {}
-    return tuple(await reader.list(NAMESPACE, labels=labels))
+async def _namespaces(holder: Contender, config: Config, reader: Reader) -> Sequence[Object]:
+    return await reader.list(NAMESPACE, labels={config.project_label: holder.project} if config.project_label else {})
 
 
-async def observe_dashboards(namespace: str, name: str, reader: Reader) -> Dashboards:
+async def _dashboards(namespace: str, name: str, reader: Reader) -> Dashboards:
     """What a chart has left for dashboards; read in a thread, since it may be megabytes of JSON, and other releases go on."""
     labels = {DASHBOARD_VALUES: name}
-    if isinstance(reader, Snapshot):
-        found = await reader.list(CONFIG_MAP, namespace, labels=labels)
-        if any(each["data"] is None for each in found):
-            found = await _read_dashboards(namespace, labels, reader)
-    else:
+    found = await reader.list(CONFIG_MAP, namespace, labels=labels) if isinstance(reader, Snapshot) else None
+    if found is None or any(each["data"] is None for each in found):
         found = await _read_dashboards(namespace, labels, reader)
     return await asyncio.to_thread(dashboards_of, found) if found else Dashboards({})
 
@@ -196,14 +179,14 @@ async def _installation(reader: Reader) -> str:
 
 
 def _depend_on(
-    name: str, claimed: Hashable, holder: Contender, members: tuple[Object, ...], config: Config, reader: Reader
+    name: str, claimed: Hashable, holder: Contender, members: Sequence[Object], config: Config, reader: Reader
 ) -> None:
     """Who claims the name, and who is in the project, must still be so when everything is written."""
 
     async def claims(fresh: Reader) -> Hashable:
         return _fingerprint(await _claimants(name, config, fresh))
 
-    def names(found: tuple[Object, ...]) -> Hashable:
+    def names(found: Sequence[Object]) -> Hashable:
         if not config.project_label:
             return tuple(sorted((each["metadata"]["name"], is_terminating(each)) for each in found))
         return tuple(sorted(each["metadata"]["name"] for each in found if is_member(each, holder.project, config)))

@@ -1,17 +1,18 @@
-"""What release-provisioning wants for one release name: pure functions.
+"""The writes for one release name.
 
-The owner is the release name, not the ProjectHelmChart: whoever claims a name is decided in one place, the
-oldest holds it (hpo-42 to hpo-44), and the next one gets it when the holder goes.  "Not ours" always means
-"touch nothing".  A release is taken away only on positive evidence: its ProjectHelmChart is being deleted or is
-gone, it carries the cleanup label, its project has no namespace, or its namespace was deleted (hpo-40, hpo-46
-to hpo-49).
+The owner is the release name, not the ProjectHelmChart: who has a name is decided in one place, the oldest that claims
+it gets it (hpo-42 to hpo-44), and the next one when that is deleted.  What is not ours is never touched.  A release is
+taken away only on positive evidence: its ProjectHelmChart is deleted or being deleted, it carries the cleanup label, its
+project has no namespace, or its namespace was deleted (hpo-40, hpo-46 to hpo-49).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from release_provisioning.projects.seen import Contender, Release, is_cleaning_up, is_foreign, name_problem, obstacle, targets_of
+from release_provisioning.objects import finalizers_of, name_of, object_of
+from release_provisioning.projects.seen import WITHOUT_TARGETS, Contender, Release, checked, is_cleaning_up, is_foreign
+from release_provisioning.projects.values import values_text
 from tenantry.model.config import Config
 from tenantry.model.difference import difference, is_sole_owner, owns
 from tenantry.model.hardening import harden
@@ -44,11 +45,11 @@ from tenantry.model.names import (
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
-from tenantry.model.releases import claimants, composed_values, held_by, release_namespace, values_content, values_problem
+from tenantry.model.releases import claimants, held_by, release_namespace
 
 
 def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> Plan:
-    """Take away what is over, then make what is wanted.
+    """Delete what nobody asks for any more, then make what is wanted.
 
     ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
     """
@@ -60,44 +61,39 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
         return NOTHING
     if CLEANUP in labels_of(holder.object):
         return _clean_up(holder, seen, config)
-    if name_problem(holder, seen.name, config):
-        return NOTHING
-    try:
-        targets = targets_of(holder, seen, config)
-    except ValueError:
-        return NOTHING
-    if not targets:
+    targets, problem = checked(holder, seen, config)
+    if problem is None:
+        return _provision(holder, seen, targets, contents, config)
+    if problem.reason == WITHOUT_TARGETS:
         return Plan(((*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config)),))
-    if obstacle(holder, seen, config) or values_problem(holder.object):
-        return NOTHING
-    return _provision(holder, seen, targets, contents, config)
+    return NOTHING
 
 
 def _over(seen: Release, config: Config) -> Iterable[Write]:
-    """What was made for a ProjectHelmChart that goes or is gone (hpo-47)."""
+    """What was made for a ProjectHelmChart that is deleted or being deleted (hpo-47)."""
     left = seen.gone | {str(each.key) for each in seen.contenders if is_terminating(each.object)}
     marked = {held_by(seen.helm_chart), held_by(seen.helm_release)} - {""}
-    if (marked and marked <= left) or (not marked and is_left_over(seen, config)):
+    if marked <= left if marked else _is_left_over(seen, config):
         yield from _taken_away(seen, config, "its ProjectHelmChart is gone")
     if seen.holder is None and seen.keeper is None and held_by(seen.namespace) in left:
         yield from _orphaned(seen, config)
 
 
-def is_left_over(seen: Release, config: Config) -> bool:
-    """Whether what we made lost its mark by hand, and every ProjectHelmChart that can have asked for it goes or is gone."""
+def _is_left_over(seen: Release, config: Config) -> bool:
+    """Whether our objects lost their mark, and each ProjectHelmChart that can have asked for them is deleted or being deleted."""
     made = any(live is not None and owns(live, RELEASE_MANAGER, "spec") for live in (seen.helm_chart, seen.helm_release))
     return made and bool(claimants(seen.name, config)) and all(is_terminating(each.object) for each in seen.contenders)
 
 
 def _released(seen: Release) -> Iterable[Write]:
-    """The end of finalizers on ProjectHelmCharts that go, once that was asked for whatever was made for them.
+    """Take our finalizers off ProjectHelmCharts that are being deleted, after the deletion of what was made for them.
 
     It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
     """
     for each in seen.contenders:
         if not is_terminating(each.object):
             continue
-        finalizers = [name for name in each.object["metadata"].get("finalizers") or () if name in each.finalizers]
+        finalizers = [name for name in finalizers_of(each.object) if name in each.finalizers]
         if finalizers and each.asks_for(seen.name):
             yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, tuple(finalizers))
 
@@ -128,7 +124,7 @@ def _clean_up(holder: Contender, seen: Release, config: Config) -> Plan:
     if is_cleaning_up(holder, seen):
         away = _taken_away(seen, config, "the system is being uninstalled")
         return Plan(((_held(holder, {CLEANED_UP_BY: seen.installation}),), (*away, *_orphaned(seen, config))))
-    # The label is from an installation that is gone: begin again (hpo-50).
+    # The label is from an earlier installation: begin again (hpo-50).
     note = "the system was deployed again: the release is made again"
     notice = Notice(holder.object, "CleanupOver", note, "Provision")
     return Plan(((RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice),),))
@@ -136,15 +132,10 @@ def _clean_up(holder: Contender, seen: Release, config: Config) -> Plan:
 
 def _held(holder: Contender, annotations: Mapping[str, str] | None = None) -> Apply:
     """Our finalizer on the ProjectHelmChart."""
-    metadata: Object = {**_name_of(holder.object), "finalizers": [RELEASE_FINALIZER]}
+    metadata: Object = {**name_of(holder.object), "finalizers": [RELEASE_FINALIZER]}
     if annotations:
         metadata["annotations"] = dict(annotations)
-    identity = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
-    return Apply(PROJECT_HELM_CHART, {**identity, "metadata": metadata}, holder.object)
-
-
-def _name_of(obj: Object) -> Object:
-    return {"name": obj["metadata"]["name"], "namespace": obj["metadata"]["namespace"]}
+    return Apply(PROJECT_HELM_CHART, object_of(PROJECT_HELM_CHART, metadata), holder.object)
 
 
 def _provision(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Plan:
@@ -166,33 +157,30 @@ def _provision(holder: Contender, seen: Release, targets: Sequence[str], content
 
 def _taken_over(holder: Contender) -> Iterable[Write]:
     """Once, before our finalizer is there, the end of upstream's: nobody else would take it off."""
-    finalizers = holder.object["metadata"].get("finalizers") or ()
+    finalizers = finalizers_of(holder.object)
     if RELEASE_FINALIZER not in finalizers and UPSTREAM_PROJECT_CHART_FINALIZER in finalizers:
         yield RemoveFinalizers(PROJECT_HELM_CHART, holder.object, (UPSTREAM_PROJECT_CHART_FINALIZER,))
 
 
 def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
-    """The release's namespace with its marks (hpo-28); once it has them, the word that handed it over is taken off.
+    """The release's namespace with its labels (hpo-28); once it has them, the annotation that handed it over is taken off.
 
-    The word would hand it on to the next project, too (a-32).
+    The annotation would hand it on to the next project, too (a-32).
     """
     live = seen.namespace
     wanted = _namespace(seen.name, holder.project, str(holder.key), config, orphaned=False)
-    notice = None
-    if live is not None:
-        if annotations_of(live).get(ADOPT) == "true" and difference(wanted, live, manager=RELEASE_MANAGER) is None:
-            note = f"the annotation {ADOPT} has done its work and is taken off"
-            notice = Notice(live, "Adopted", note, "Adopt")
-            yield Edit(NAMESPACE, live, ({"op": "remove", "path": pointer("metadata", "annotations", ADOPT)},), notice)
-            return
-        adopted = not is_made_for_release(live) or labels_of(live).get(PROJECT_ID) != holder.project
-        note = (
-            f"this namespace is now the namespace of release {seen.name}" if adopted else "labels and annotations were put back"
-        )
-        notice = Notice(live, "Adopted" if adopted else "Restored", note, "Adopt" if adopted else "Restore")
+    if live is None:
+        yield Apply(NAMESPACE, wanted, live, create_only=True)
+        return
+    if annotations_of(live).get(ADOPT) == "true" and difference(wanted, live, manager=RELEASE_MANAGER) is None:
+        notice = Notice(live, "Adopted", f"the annotation {ADOPT} has done its work and is taken off", "Adopt")
+        yield Edit(NAMESPACE, live, ({"op": "remove", "path": pointer("metadata", "annotations", ADOPT)},), notice)
+        return
+    notice = Notice(live, "Restored", "labels and annotations were put back", "Restore")
+    if not is_made_for_release(live) or labels_of(live).get(PROJECT_ID) != holder.project:
+        notice = Notice(live, "Adopted", f"this namespace is now the namespace of release {seen.name}", "Adopt")
     yield Apply(NAMESPACE, wanted, live, create_only=True, notice=notice)
-    orphaned = live is not None and ORPHANED in labels_of(live)
-    if live is not None and orphaned and not is_sole_owner(live, RELEASE_MANAGER, "metadata", "labels", ORPHANED):
+    if ORPHANED in labels_of(live) and not is_sole_owner(live, RELEASE_MANAGER, "metadata", "labels", ORPHANED):
         yield RemoveLabel(NAMESPACE, live, ORPHANED)
 
 
@@ -211,8 +199,7 @@ def _namespace(name: str, project: str, made_for: str, config: Config, *, orphan
         **({config.project_label: project_annotation(project_of_releases, config)} if project_of_releases else {}),
         PROJECT_CHART: made_for,
     }
-    metadata = {"name": name, "labels": labels, "annotations": annotations}
-    return {"apiVersion": NAMESPACE.api_version, "kind": NAMESPACE.kind, "metadata": metadata}
+    return object_of(NAMESPACE, {"name": name, "labels": labels, "annotations": annotations})
 
 
 def _metadata(holder: Contender, seen: Release, config: Config, annotations: Mapping[str, str]) -> Object:
@@ -230,7 +217,7 @@ def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], conten
     chart, operator = holder.chart, config.helm_project_operator
     assert chart is not None
     controller = operator.helm_controller
-    values = seen.values or values_content(composed_values(holder.object, chart, holder.project, targets, config))
+    values = seen.values or values_text(holder.object, chart, holder.project, targets, config)
     spec: Object = {"targetNamespace": release_namespace(holder.key, seen.name, config), "valuesContent": values}
     if controller.job_image:
         spec["jobImage"] = controller.job_image
@@ -240,12 +227,6 @@ def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], conten
         spec |= {"chart": seen.name, "chartContent": contents[chart.helm_api_version]}
     managed_by = operator.controller_name if controller.enabled else controller.external_controller_name
     annotations = {CHART_MANAGED_BY: managed_by, HELM_API_VERSION: chart.helm_api_version}
-    wanted: Object = {
-        "apiVersion": HELM_CHART.api_version,
-        "kind": HELM_CHART.kind,
-        "metadata": _metadata(holder, seen, config, annotations),
-        "spec": spec,
-    }
     live = seen.helm_chart
     if live is None:
         notice = Notice(holder.object, "ReleaseRequested", f"release {seen.name} is being installed", "Provision")
@@ -253,19 +234,14 @@ def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], conten
         notice = Notice(holder.object, "ReleaseUpdated", f"release {seen.name} gets new values", "Provision")
     else:
         notice = Notice(holder.object, "Restored", f"HelmChart {seen.name} was put back as asked for", "Restore")
-    return Apply(HELM_CHART, wanted, live, notice=notice)
+    return Apply(HELM_CHART, object_of(HELM_CHART, _metadata(holder, seen, config, annotations), spec=spec), live, notice=notice)
 
 
 def _helm_release(holder: Contender, seen: Release, config: Config) -> Apply:
     """What is to be locked (hpo-27)."""
-    operator = config.helm_project_operator
-    live = seen.helm_release
-    wanted: Object = {
-        "apiVersion": HELM_RELEASE.api_version,
-        "kind": HELM_RELEASE.kind,
-        "metadata": _metadata(holder, seen, config, {RELEASE_MANAGED_BY: operator.controller_name}),
-        "spec": {"release": {"name": seen.name, "namespace": release_namespace(holder.key, seen.name, config)}},
-    }
-    note = f"HelmRelease {seen.name} was put back as asked for"
-    notice = Notice(holder.object, "Restored", note, "Restore") if live is not None else None
-    return Apply(HELM_RELEASE, wanted, live, notice=notice)
+    metadata = _metadata(holder, seen, config, {RELEASE_MANAGED_BY: config.helm_project_operator.controller_name})
+    release = {"name": seen.name, "namespace": release_namespace(holder.key, seen.name, config)}
+    notice = None
+    if seen.helm_release is not None:
+        notice = Notice(holder.object, "Restored", f"HelmRelease {seen.name} was put back as asked for", "Restore")
+    return Apply(HELM_RELEASE, object_of(HELM_RELEASE, metadata, spec={"release": release}), seen.helm_release, notice=notice)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from release_provisioning.objects import finalizers_of
+from release_provisioning.projects.dashboards import Dashboards
+from release_provisioning.projects.values import values_problem
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.digest import Digest
@@ -22,10 +26,15 @@ from tenantry.model.names import (
     SYSTEM_NAMESPACE,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.projects import REGISTRATION_MANAGER, RELEASE_MANAGER, is_made_for_release, project_of_registration_name
+from tenantry.model.projects import (
+    REGISTRATION_MANAGER,
+    RELEASE_MANAGER,
+    is_made_for_release,
+    is_member,
+    project_of_registration_name,
+)
 from tenantry.model.releases import (
     ChartKey,
-    Dashboards,
     chart_key,
     held_by,
     holder_of,
@@ -33,15 +42,16 @@ from tenantry.model.releases import (
     release_name,
     release_name_problem,
     release_namespace,
-    selected_namespaces,
-    target_namespaces,
 )
+from tenantry.model.selectors import BadSelector, parse_selector
+
+WITHOUT_TARGETS = "NoTargets"
+"""The reason where the project has no namespace; the release is taken away then."""
 
 
 def was_served(asked: Object) -> bool:
-    """Whether we ever held a ProjectHelmChart or told it something."""
-    finalizers = asked["metadata"].get("finalizers") or ()
-    return RELEASE_FINALIZER in finalizers or bool(entries_of(asked, RELEASE_MANAGER, "status"))
+    """Whether a ProjectHelmChart ever got our finalizer or a status from us."""
+    return RELEASE_FINALIZER in finalizers_of(asked) or bool(entries_of(asked, RELEASE_MANAGER, "status"))
 
 
 @dataclass(frozen=True)
@@ -73,11 +83,6 @@ class Contender:
         ours = self.chart is not None and bool(self.project)
         return (RELEASE_FINALIZER, *([UPSTREAM_PROJECT_CHART_FINALIZER] if ours else []))
 
-    @property
-    def was_served(self) -> bool:
-        """Whether we ever held it or told it something."""
-        return was_served(self.object)
-
     def asks_for(self, name: str) -> bool:
         """Whether it asks for this release, or for no chart that we know."""
         return self.chart is None or release_name(self.key, self.chart) == name
@@ -103,7 +108,7 @@ class Release:
     helm_chart: Object | None = None
     helm_release: Object | None = None
     namespace: Object | None = None
-    members: tuple[Object, ...] = ()
+    members: Sequence[Object] = ()
     dashboards: Dashboards = field(default_factory=lambda: Dashboards({}))
     gone: frozenset[str] = frozenset()
     installation: str = ""
@@ -129,16 +134,57 @@ class Release:
         return made_for(self.helm_chart, self.helm_release, self.namespace)
 
 
-def targets_of(holder: Contender, seen: Release, config: Config) -> tuple[str, ...]:
-    """The namespaces that the release is for.
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a ProjectHelmChart gets no release: a reason, and what to do about it."""
+
+    reason: str
+    message: str
+
+
+def checked(holder: Contender, seen: Release, config: Config) -> tuple[Sequence[str], Problem | None]:
+    """The namespaces that the release is for, and what is in the way of it."""
+    where = place_text(holder, seen, config)
+    if problem := _name_problem(holder, seen.name, config):
+        return (), Problem("InvalidReleaseName", f"{where}: {problem}")
+    try:
+        targets = targets_of(holder, seen, config)
+    except BadSelector as error:
+        return (), Problem("InvalidSelector", f"{where}: spec.projectNamespaceSelector.{error}")
+    if not targets:
+        fix = "add one to the project" if config.project_label else "set or widen spec.projectNamespaceSelector"
+        return (), Problem(WITHOUT_TARGETS, f"there is no namespace to deploy this ProjectHelmChart for: {fix}")
+    if problem := _obstacle(holder, seen, config):
+        return targets, Problem("NotOurs", f"{where}: {problem}")
+    if problem := values_problem(holder.object):
+        return targets, Problem("InvalidValues", f"spec.values cannot become the values of a release: {problem}")
+    return targets, None
+
+
+def place_text(contender: Contender, seen: Release, config: Config) -> str:
+    """The release and its namespace, for messages."""
+    return f"release {seen.name} in namespace {release_namespace(contender.key, seen.name, config)}"
+
+
+def targets_of(holder: Contender, seen: Release, config: Config) -> Sequence[str]:
+    """The living namespaces of the project, sorted, then the release's own; none when the project has none (hpo-46).
+
+    In single-namespace mode those that the selector matches; without one, none (hpo-56).
 
     Raises:
-        ValueError: the selector of single-namespace mode cannot be understood.
+        BadSelector: the selector cannot be understood.
     """
-    if not config.project_label:
-        selector = (holder.object.get("spec") or {}).get("projectNamespaceSelector")
-        return selected_namespaces(seen.members, selector, config)
-    return target_namespaces(seen.members, holder.project, seen.name, config)
+    if config.project_label:
+        found = sorted(each["metadata"]["name"] for each in seen.members if is_member(each, holder.project, config))
+        return [*found, seen.name] if found and config.dedicated else found
+    selector = (holder.object.get("spec") or {}).get("projectNamespaceSelector")
+    if selector is None:
+        return []
+    # The CRD lets null stand for an empty value, as upstream's does.
+    labels = {name: value or "" for name, value in (selector.get("matchLabels") or {}).items()}
+    wanted = parse_selector({**selector, "matchLabels": labels})
+    found = [each["metadata"]["name"] for each in seen.members if not is_terminating(each) and wanted.matches(labels_of(each))]
+    return sorted(name for name in found if name not in config.system_namespaces)
 
 
 def is_cleaning_up(holder: Contender, seen: Release) -> bool:
@@ -148,7 +194,7 @@ def is_cleaning_up(holder: Contender, seen: Release) -> bool:
     return annotations_of(holder.object).get(CLEANED_UP_BY, seen.installation) == seen.installation
 
 
-def name_problem(holder: Contender, name: str, config: Config) -> str:
+def _name_problem(holder: Contender, name: str, config: Config) -> str:
     """Why its release cannot have that name, with the fix; empty when it can.
 
     A name that its author chooses may not be that of a registration or system namespace, be it there or not (a-31).
@@ -162,7 +208,7 @@ def name_problem(holder: Contender, name: str, config: Config) -> str:
     return ""
 
 
-def obstacle(holder: Contender, seen: Release, config: Config) -> str:
+def _obstacle(holder: Contender, seen: Release, config: Config) -> str:
     """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
     if config.dedicated and seen.namespace is not None:
         if not _is_ours(seen.namespace, holder.project):

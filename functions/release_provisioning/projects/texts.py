@@ -10,14 +10,14 @@ import asyncio
 from collections.abc import Sequence
 
 from release_provisioning.kept import are_small
-from release_provisioning.projects.seen import Contender, Release, targets_of
+from release_provisioning.projects.seen import Contender, Release, checked
+from release_provisioning.projects.values import values_text
 from tenantry.engine.reader import Reader
 from tenantry.engine.unit import OutdatedError
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.digest import Digest, digest_of
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object
-from tenantry.model.releases import composed_values, values_content, values_problem
 
 
 class Texts:
@@ -34,19 +34,16 @@ class Texts:
             OutdatedError: the values are not those of ``seen`` any more.
         """
         holder = seen.holder
-        if holder is None or holder.chart is None or values_problem(holder.object):
+        if holder is None or holder.chart is None:
             return None
         spec = holder.object.get("spec") or {}
         if are_small(spec.get("values")):
             return None
-        try:
-            targets = targets_of(holder, seen, config)
-        except ValueError:
-            return None
-        if not targets:
+        targets, problem = checked(holder, seen, config)
+        if problem is not None:
             return None
         live: str | Digest | None = ((seen.helm_chart or {}).get("spec") or {}).get("valuesContent")
-        made_of = _made_of(holder, targets)
+        made_of = _made_of(holder, spec, targets)
         if live is not None and self._made.get(made_of) == live:
             return live
         async with self._one_at_a_time:
@@ -54,21 +51,15 @@ class Texts:
             asked = await reader.fetch(PROJECT_HELM_CHART, holder.key.name, holder.key.namespace)
             if asked is None or spec["values"] != (asked.get("spec") or {}).get("values"):
                 raise OutdatedError(f"the values of ProjectHelmChart {holder.key} changed while they were read")
-            text = await asyncio.to_thread(_text, asked, holder, targets, config)
+            text = await asyncio.to_thread(values_text, asked, holder.chart, holder.project, targets, config)
         if len(self._made) >= limits.REMEMBERED:
             self._made.clear()
         self._made[made_of] = Digest(text)
         return text
 
 
-def _made_of(holder: Contender, targets: Sequence[str]) -> bytes:
+def _made_of(holder: Contender, spec: Object, targets: Sequence[str]) -> bytes:
     """What the text of a release's values depends on, the configuration apart, which is the same for the life of a process."""
-    spec = {name: value for name, value in (holder.object.get("spec") or {}).items() if name != "values"}
-    values = (holder.object.get("spec") or {}).get("values")
+    values = spec["values"]
     digest = repr(values if isinstance(values, Digest) else Digest(values))
-    return digest_of([digest, spec, str(holder.key), holder.project, list(targets)])
-
-
-def _text(asked: Object, holder: Contender, targets: Sequence[str], config: Config) -> str:
-    assert holder.chart is not None
-    return values_content(composed_values(asked, holder.chart, holder.project, targets, config))
+    return digest_of([digest, {**spec, "values": None}, str(holder.key), holder.project, list(targets)])

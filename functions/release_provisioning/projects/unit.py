@@ -9,9 +9,12 @@ the namespace among their targets.  All of that only adds owners; what they get 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
-from release_provisioning.kept import KeptDashboards, SweptCharts, digests_of
+from release_provisioning.kept import SweptCharts, digests_of
+from release_provisioning.objects import finalizers_of
+from release_provisioning.projects.dashboards import KeptDashboards
 from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
@@ -35,6 +38,7 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
     Key,
     Object,
+    annotations_of,
     is_terminating,
     labels_of,
 )
@@ -63,7 +67,6 @@ from tenantry.model.releases import (
     header_of,
     held_by,
     is_release_name,
-    possible_names,
     release_name,
 )
 
@@ -71,6 +74,7 @@ RELEASE_PAUSE_S = 0.25
 """Namespace, HelmChart, HelmRelease and status come back as events."""
 RELEASE, UNSERVED = "release", "unserved"
 """Types of owners: a release by its name, and a ProjectHelmChart that nobody serves, which only gets a Warning."""
+_digests = partial(digests_of, part="spec")
 
 
 class Releases(Unit):
@@ -117,8 +121,10 @@ class Releases(Unit):
         if key.kind in (SERVICE_ACCOUNT.kind, NETWORK_POLICY.kind):
             hardening = self._dedicated and key.name in (DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY)
             return _releases([key.namespace]) if hardening and claimants(key.namespace, self._config) else []
+        if key.kind == CONFIG_MAP.kind and self._dedicated:
+            return _releases([key.namespace]) if claimants(key.namespace, self._config) else []
         if key.kind == CONFIG_MAP.kind:
-            return _releases(await self._showing(key.namespace, reader))
+            return _releases(await self._asked_in(key.namespace, reader))
         return _releases(await self._around(key.name, hint, reader))
 
     def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
@@ -128,27 +134,18 @@ class Releases(Unit):
         """
         if not self._serves(key.namespace) and (found is None or not was_served(found)):
             return []
-        if found is None:
-            return possible_names(key, self._config)
-        chart = chart_for(found, self._config)
-        held = (found.get("status") or {}).get("releaseName")
+        chart = chart_for(found, self._config) if found is not None else None
+        held = ((found or {}).get("status") or {}).get("releaseName")
         names = [held] if isinstance(held, str) and held else []
         if chart is not None:
             names.append(release_name(key, chart))
-        finalizers = found["metadata"].get("finalizers") or ()
-        if is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers):
-            names += possible_names(key, self._config)
+        if found is None or is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers_of(found)):
+            names += [release_name(key, each) for each in self._config.helm_project_operator.charts]
         return names
 
     def _serves(self, namespace: str) -> bool:
         """Whether a namespace of that name can be one whose ProjectHelmCharts become releases."""
         return bool(project_of_registration_name(namespace)) if self._config.project_label else namespace == self._system
-
-    async def _showing(self, namespace: str, reader: Reader) -> list[str]:
-        """The releases whose dashboard values a ConfigMap of a namespace holds, or held before its label changed."""
-        if self._dedicated:
-            return [namespace] if claimants(namespace, self._config) else []
-        return await self._asked_in(namespace, reader)
 
     async def _around(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[str]:
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
@@ -174,18 +171,18 @@ class Releases(Unit):
             if project and not project_id_problem(project):
                 names += await self._asked_in(registration_name(project), reader)
         if not hint:
-            names += await self._listing(name, reader)
+            # Releases that have the namespace among their targets, by the status of their ProjectHelmCharts.
+            asked = await reader.list_shared(PROJECT_HELM_CHART, keep=header_of)
+            names += self._names_of_all(
+                each for each in asked if name in ((each.get("status") or {}).get("targetNamespaces") or ())
+            )
         return names
 
     async def _asked_in(self, namespace: str, reader: Reader) -> list[str]:
-        found = await reader.list_shared(PROJECT_HELM_CHART, namespace, keep=header_of)
-        return [name for each in found for name in self._names_of(chart_key(each), each)]
+        return self._names_of_all(await reader.list_shared(PROJECT_HELM_CHART, namespace, keep=header_of))
 
-    async def _listing(self, namespace: str, reader: Reader) -> list[str]:
-        """The releases that have a namespace among their targets, by the status of their ProjectHelmCharts."""
-        found = await reader.list_shared(PROJECT_HELM_CHART, keep=header_of)
-        listing = (each for each in found if namespace in ((each.get("status") or {}).get("targetNamespaces") or ()))
-        return [name for each in listing for name in self._names_of(chart_key(each), each)]
+    def _names_of_all(self, found: Iterable[Object]) -> list[str]:
+        return [name for each in found for name in self._names_of(chart_key(each), each)]
 
     # -- the sweep -----------------------------------------------------------------------------------------
 
@@ -211,24 +208,16 @@ class Releases(Unit):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
-        names: list[str] = []
-        unserved: list[Owner] = []
-        for found in await reader.list(PROJECT_HELM_CHART):
-            names += self._names_of(chart_key(found), found)
-            unserved += [_unserved(chart_key(found))] if is_unserved(found, self._config) else []
+        asked = await reader.list(PROJECT_HELM_CHART)
+        names = self._names_of_all(asked)
+        unserved = [_unserved(chart_key(found)) for found in asked if is_unserved(found, self._config)]
         for kind in (HELM_CHART, HELM_RELEASE):
             made = await reader.list(kind, self._system)
             names += [found["metadata"]["name"] for found in made if held_by(found) or owns(found, RELEASE_MANAGER, "spec")]
         if self._dedicated:
             namespaces = await reader.list(NAMESPACE)
-            names += [
-                found["metadata"]["name"] for found in namespaces if PROJECT_CHART in (found["metadata"].get("annotations") or {})
-            ]
+            names += [found["metadata"]["name"] for found in namespaces if PROJECT_CHART in annotations_of(found)]
         return [*(owner for owners in _releases(names) for owner in owners), *unserved]
-
-
-def _digests(helm_chart: Object) -> Object:
-    return digests_of(helm_chart, "spec")
 
 
 def _unserved(key: ChartKey) -> Owner:

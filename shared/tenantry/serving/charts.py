@@ -32,19 +32,21 @@ def chart_files(config: Config) -> tuple[ChartFiles, ...]:
     return tuple(_files(chart, f"helmProjectOperator.charts[{index}].chart") for index, chart in enumerate(charts))
 
 
-def _files(chart: Chart, key: str) -> ChartFiles:
+def path_of(chart: Chart) -> Path | None:
+    """The folder or archive of a chart; None for one in a repository."""
     if chart.chart is None:
-        found = _from_folder(EXAMPLE_CHART, key)
-    elif isinstance(chart.chart, PurePosixPath):
-        found = _from_path(Path(chart.chart), key)
-    else:
-        found = {}
+        return EXAMPLE_CHART
+    return Path(chart.chart) if isinstance(chart.chart, PurePosixPath) else None
+
+
+def _files(chart: Chart, key: str) -> ChartFiles:
+    path, found = path_of(chart), dict[str, str]()
+    if path is not None:
+        found = _from_folder(path, key) if path.is_dir() else _from_archive(path, key)
     return ChartFiles(chart.config_map_name, found.get("values", ""), found.get("questions", ""))
 
 
-def _from_path(path: Path, key: str) -> Mapping[str, str]:
-    if path.is_dir():
-        return _from_folder(path, key)
+def _from_archive(path: Path, key: str) -> dict[str, str]:
     try:
         with tarfile.open(path) as archive:
             texts: dict[str, str] = {}
@@ -60,15 +62,13 @@ def _from_path(path: Path, key: str) -> Mapping[str, str]:
     return _pick(texts, path, key)
 
 
-def _from_folder(path: Path, key: str) -> Mapping[str, str]:
-    if not any((path / f"Chart{suffix}").is_file() for suffix in _SUFFIXES):
-        raise ConfigError(f"{key}: {path} is no chart: it has no Chart.yaml")
+def _from_folder(path: Path, key: str) -> dict[str, str]:
     try:
-        entries = [entry for entry in path.iterdir() if _stem(entry.name) and entry.is_file()]
-        texts = {entry.name: entry.read_text(encoding="utf-8") for entry in entries}
+        files = [entry for entry in path.iterdir() if entry.is_file()]
+        texts = {entry.name: entry.read_text(encoding="utf-8") if _stem(entry.name) else "" for entry in files}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{key}: {path} cannot be read: {error}") from error
-    return _pick({**texts, "Chart.yaml": ""}, path, key)
+    return _pick(texts, path, key)
 
 
 def _stem(name: str) -> str:
@@ -76,7 +76,7 @@ def _stem(name: str) -> str:
     return path.stem if path.stem in ("values", "questions") and path.suffix in _SUFFIXES else ""
 
 
-def _pick(texts: Mapping[str, str], path: Path, key: str) -> Mapping[str, str]:
+def _pick(texts: Mapping[str, str], path: Path, key: str) -> dict[str, str]:
     if not any(f"Chart{suffix}" in texts for suffix in _SUFFIXES):
         raise ConfigError(f"{key}: {path} is no chart: it has no Chart.yaml")
     found: dict[str, str] = {}

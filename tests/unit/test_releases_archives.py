@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from release_provisioning.archives import chart_contents, pack
 from tenantry.model.config import Config
-from tenantry.serving.archives import chart_contents, pack
 from tenantry.serving.config import ConfigError
 
 

@@ -12,14 +12,12 @@ import io
 import tarfile
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tenantry.model import limits
-from tenantry.model.config import Chart, Config
-from tenantry.serving.charts import EXAMPLE_CHART
+from tenantry.model.config import Config
+from tenantry.serving.charts import path_of
 from tenantry.serving.config import ConfigError
-
-_ROOT = "chart"
 
 
 def chart_contents(config: Config) -> dict[str, str]:
@@ -30,14 +28,13 @@ def chart_contents(config: Config) -> dict[str, str]:
     """
     charts = config.helm_project_operator.charts
     return {
-        chart.helm_api_version: _content(chart, f"helmProjectOperator.charts[{index}].chart")
+        chart.helm_api_version: _content(path, f"helmProjectOperator.charts[{index}].chart")
         for index, chart in enumerate(charts)
-        if chart.reference is None
+        if (path := path_of(chart)) is not None
     }
 
 
-def _content(chart: Chart, key: str) -> str:
-    path = Path(chart.chart) if isinstance(chart.chart, PurePosixPath) else EXAMPLE_CHART
+def _content(path: Path, key: str) -> str:
     try:
         packed = pack(path) if path.is_dir() else path.read_bytes()
     except OSError as error:
@@ -55,8 +52,8 @@ def pack(folder: Path) -> bytes:
     """A chart folder as a ``.tgz`` that depends on nothing but the names and bytes of its files."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path in sorted(_files(folder), key=lambda found: found.relative_to(folder).as_posix()):
-            entry = tarfile.TarInfo(f"{_ROOT}/{path.relative_to(folder).as_posix()}")
+        for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in _files(folder)):
+            entry = tarfile.TarInfo(f"chart/{name}")
             content = path.read_bytes()
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
