@@ -64,12 +64,9 @@ class Book:
             document: Any = json.loads(text)
             made.dropped = max(0, int(document["dropped"]))
             for each in document["letters"]:
-                made._read(each)
+                with contextlib.suppress(ValueError):
+                    made.add(Letter.of(each))
         return made
-
-    def _read(self, document: Any) -> None:
-        with contextlib.suppress(KeyError, TypeError, ValueError):
-            self.add(Letter.of(document))
 
     def _drop(self) -> None:
         del self._letters[next(iter(self._letters))]

@@ -12,9 +12,10 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, ConflictError
+from tenantry.api.errors import ConflictError
 from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -28,7 +29,7 @@ FIELD = "letters.json"
 PAUSE_S = 1.0
 """Between two writes of one process."""
 LONGEST_PAUSE_S = 30.0
-"""Between two tries while the API server is away."""
+"""Between two attempts while the API server does not answer."""
 CLOSE_S = 10.0
 _ATTEMPTS = 8
 
@@ -48,16 +49,16 @@ class Store:
 
         Raises:
             ConflictError: others were faster every time.
-            ApiError: the API server refuses or is away.
+            ApiError: the API server refuses, or does not answer.
         """
         for attempt in range(_ATTEMPTS):
             live = await self._api.get(CONFIG_MAP, CONFIG_MAP_NAME, SYSTEM_NAMESPACE)
             book = _book(live)
             edit(book)
             text = book.text()
-            if live is None and text == Book().text():
-                return book
             if live is None:
+                if text == Book().text():
+                    return book
                 # An apply, since a right to create can be bound to a name only there.  Whoever makes it writes no data with it.
                 await self._api.apply(CONFIG_MAP, _EMPTY)
                 continue
@@ -116,7 +117,7 @@ class Collector:
             await waiting
 
     def hurry(self) -> None:
-        """From now on wait for nothing before a write: the process ends."""
+        """Write without a pause from now on: the process ends."""
         self._closing.set()
 
     async def close(self) -> None:
@@ -134,7 +135,7 @@ class Collector:
             waiting, self._waiting = self._waiting, []
             problem: Exception | None = None
             try:
-                await self._add(pending)
+                await self._store.change(partial(Book.merge, other=pending))
             except Exception as error:  # also a bug of ours: nobody may wait for ever
                 problem = error
                 failures += 1
@@ -143,31 +144,19 @@ class Collector:
                 log.warning("%d dead letters are not stored yet: %s", len(pending), error)
             else:
                 failures = 0
-                log.warning("stored dead letters of %d keys; the last: %s", len(pending), _said(pending))
+                *_, last = pending
+                log.warning(
+                    "stored dead letters of %d keys; the last: %s gave %s up: %d %s",
+                    *(len(pending), last.function, last.key, last.status, last.reason),
+                )
             self._not_before = time.monotonic() + min(self._pause_s * 2**failures, LONGEST_PAUSE_S)
             for each in waiting:
-                if each.done():
-                    continue
-                if problem is None:
-                    each.set_result(None)
-                else:
-                    each.set_exception(_typed(problem))
+                if not each.done():
+                    each.set_result(None) if problem is None else each.set_exception(problem)
             if problem is not None and self._closing.is_set():
                 return
-
-    async def _add(self, pending: Book) -> None:
-        await self._store.change(lambda book: book.merge(pending))
 
     async def _pause(self) -> None:
         """Until the next write is due, or until there is no time left to wait."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), max(0.0, self._not_before - time.monotonic()))
-
-
-def _typed(problem: Exception) -> Exception:
-    return problem if isinstance(problem, ApiError) else RuntimeError("a bug: dead letters cannot be stored")
-
-
-def _said(book: Book) -> str:
-    last = list(book)[-1]
-    return f"{last.function} gave {last.key} up: {last.status} {last.reason}"
