@@ -71,10 +71,8 @@ class _Main(click.Group):
 
         try:
             return super().invoke(ctx)
-        except ConfigError as error:
+        except (ConfigError, ConnectError) as error:
             _fail(str(error), 2)
-        except ConnectError as error:
-            _fail(error.message, 2)
         except ApiError as error:
             _fail(str(error), 1)
 

@@ -49,16 +49,16 @@ def dead_letters(ctx: click.Context, kubeconfig: Path | None, output: str) -> No
         return await store.read()
 
     book = _run(read, kubeconfig)
+    letters = [letter.document() for letter in book]
     if output != "text":
-        found = [letter.document() for letter in book]
-        click.echo(structured({"letters": found, "dropped": book.dropped}, output))
+        click.echo(structured({"letters": letters, "dropped": book.dropped}, output))
         return
-    if not len(book):
-        click.echo("no dead letters")
+    if letters:
+        table(_COLUMNS, [[str(letter[name] or "-") for name in _COLUMNS] for letter in letters])
     else:
-        table(_COLUMNS, [[str(letter.document()[name] or "-") for name in _COLUMNS] for letter in book])
+        click.echo("no dead letters")
     if book.dropped:
-        click.secho(f"{book.dropped} older ones had to go to make room", fg="yellow")
+        click.secho(f"{book.dropped} older ones were deleted to make room", fg="yellow")
 
 
 @dead_letters.command()
@@ -90,19 +90,16 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
         letters = _chosen(await store.read(), key, function)
         if not letters:
             return []
-        results: list[tuple[Letter, str]] = []
         sent: list[Letter] = []
         try:
             async with Sender(api, broker or await broker_of(api)) as sender:
                 for letter in letters:
-                    event = replayed(letter)
-                    if event is not None:
+                    if (event := replayed(letter)) is not None:
                         await sender.send(event)
                         sent.append(letter)
-                    results.append((letter, "not sent: it does not say what to look at" if event is None else "sent"))
         finally:
             await store.change(_without(sent))
-        return results
+        return [(letter, "sent" if letter in sent else "not sent: it does not say what to look at") for letter in letters]
 
     done = _run(send, kubeconfig or ctx.obj)
     _tell(done, output)

@@ -6,6 +6,7 @@ written beside it, and `tenantry config show` prints the values in force.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
@@ -32,33 +33,26 @@ _RELEASE_NAME_LIMIT = 48
 """Of the 50 characters of a release's name: one for a dash, and one at least for that of a ProjectHelmChart."""
 
 
-def _dns_label(value: str) -> str:
-    if not is_dns_label(value):
-        raise ValueError(f"{value!r} is not a DNS label (lower-case letters, digits and dashes)")
-    return value
+def _only(accepted: Callable[[str], bool], what: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not accepted(value):
+            raise ValueError(f"{value!r} is not {what}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _label_key(value: str) -> str:
-    if not is_label_key(value):
-        raise ValueError(f"{value!r} is not a label key such as field.cattle.io/projectId")
-    return value
-
-
-def _label_value(value: str) -> str:
-    if not is_label_value(value):
-        raise ValueError(f"{value!r} is not a label value (letters, digits, dots, dashes, underscores; at most 63)")
-    return value
-
-
-def _account(value: str) -> str:
+def _is_account(value: str) -> bool:
     namespace, _, name = value.partition("/")
-    if not is_dns_label(namespace) or not name or "/" in name:
-        raise ValueError(f"{value!r} is not a ServiceAccount as namespace/name")
-    return value
+    return is_dns_label(namespace) and name != "" and "/" not in name
 
 
-DnsLabel = Annotated[str, AfterValidator(_dns_label)]
-LabelValue = Annotated[str, AfterValidator(_label_value)]
+_A_LABEL_KEY = "a label key such as field.cattle.io/projectId"
+
+DnsLabel = Annotated[str, _only(is_dns_label, "a DNS label (lower-case letters, digits and dashes)")]
+LabelKey = Annotated[str, _only(is_label_key, _A_LABEL_KEY)]
+LabelValue = Annotated[str, _only(is_label_value, "a label value (letters, digits, dots, dashes, underscores; at most 63)")]
+Account = Annotated[str, _only(_is_account, "a ServiceAccount as namespace/name")]
 
 
 class Section(BaseModel):
@@ -70,7 +64,7 @@ class Section(BaseModel):
 class Cattle(Section):
     """``global.cattle``: how projects are recognised."""
 
-    project_label: str = "field.cattle.io/projectId"
+    project_label: Annotated[str, _only(lambda key: not key or is_label_key(key), _A_LABEL_KEY)] = "field.cattle.io/projectId"
     """Label key whose value is the project id; empty turns on single-namespace mode."""
     cluster_id: str = ""
     """Prefix in the project annotation: ``<clusterId>:<projectId>``."""
@@ -78,11 +72,6 @@ class Cattle(Section):
     """The system project; also the default of ``projectReleaseNamespaces.labelValue``."""
     system_default_registry: str = ""
     url: str = ""
-
-    @field_validator("project_label")
-    @classmethod
-    def _key_or_empty(cls, value: str) -> str:
-        return _label_key(value) if value else value
 
 
 class Global(Section):
@@ -276,7 +265,7 @@ class HelmProjectOperator(Section):
     helm_controller: HelmController = HelmController()
     helm_locker: HelmLocker = HelmLocker()
     values_override: dict[str, Any] = {}
-    namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = {}
+    namespace_labels: dict[LabelKey, LabelValue] = {}
     """Extra labels on namespaces that Tenantry makes, for clusters whose policies ask for an owner."""
     namespace_annotations: dict[str, str] = {}
 
@@ -294,7 +283,7 @@ class NamespaceScopeSettings(Section):
 
     projection: Literal["managed", "own-roles"] = "managed"
     """``managed``: one Role bounded by the member's consent; ``own-roles``: copies of each account's own Roles within it."""
-    consent_accounts: tuple[Annotated[str, AfterValidator(_account)], ...] = ()
+    consent_accounts: tuple[Account, ...] = ()
     """Further ServiceAccounts, as ``namespace/name``, that a consent may be bound to; ``ibm-namespace-scope-operator`` in the
     NamespaceScope's own namespace and the function's own account always count."""
 

@@ -81,6 +81,9 @@ class Letter:
         """By which it is told from others."""
         return self.function, self.key
 
+    def __str__(self) -> str:
+        return f"{self.function} gave {self.key} up: {self.status} {self.reason}"
+
     def joined(self, later: Letter) -> Letter:
         """With a later one of the same name.  The same event, sent again by a broker that got no answer, counts once."""
         again = bool(later.event) and later.event == self.event

@@ -145,10 +145,7 @@ class Collector:
             else:
                 failures = 0
                 *_, last = pending
-                log.warning(
-                    "stored dead letters of %d keys; the last: %s gave %s up: %d %s",
-                    *(len(pending), last.function, last.key, last.status, last.reason),
-                )
+                log.warning("stored dead letters of %d keys; the last: %s", len(pending), last)
             self._not_before = time.monotonic() + min(self._pause_s * 2**failures, LONGEST_PAUSE_S)
             for each in waiting:
                 if not each.done():
