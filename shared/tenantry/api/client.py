@@ -1,6 +1,6 @@
 """The client of an API server: raw JSON in, raw JSON out, every failure typed.
 
-`Wire` makes the requests; here is what is asked of an API server.
+`Wire` makes the requests; `Api` has the operations: get, list, watch, apply, create, patch, delete.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIELD_MANAGERS = "tenantry-"
 """Every field manager of ours begins so."""
 
 Keep = Callable[[Object], Object]
-"""What of an object is kept; called right after it was read, and for a list in its order, before the next page is read."""
+"""What of an object is kept; called right after it was read, for a list in its order and before the next page is read."""
 
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
@@ -49,7 +49,7 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A consistent list: the items and the resource version that they are of; not complete when a limit cut it off."""
+    """A consistent list: the items and their resource version; not complete when a limit cut it off."""
 
     items: list[Object]
     resource_version: str
@@ -59,9 +59,9 @@ class Listing:
 class Api(Wire):
     """An asynchronous client of one API server under one identity.
 
-    ``field_manager`` names the owner of every field that it writes.  ``keeps`` says by kind what is kept of every object that the
-    server answers with: what tenants can make large and nobody here uses is dropped before anybody holds it (a-14).  Use as an
-    async context manager, or call `close`.  All methods raise the errors of `tenantry.api.errors`.
+    ``field_manager`` owns every field that it writes.  ``keeps`` reduces each object of a kind when it is read: large fields
+    that tenants control and no function uses never stay in memory (a-14).  Use it as an async context manager, or call `close`.
+    All methods raise the errors of `tenantry.api.errors`.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Api(Wire):
                 timeout_s=timeout_s,
                 keeps=keeps,
             )
-        except (OSError, ValueError) as error:  # also what ssl says of certificates
+        except (OSError, ValueError) as error:  # also those of ssl
             raise ConnectError(f"the certificates that the kubeconfig names cannot be used: {error}") from error
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Api(Wire):
     async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
         """The live object, or None when there is none: also without its namespace, and for a name that no object can have.
 
-        With ``whole`` as the server gives it, whatever ``keeps`` says of its kind.
+        With ``whole`` it comes as the server gives it, not reduced by ``keeps``.
         """
         if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
             return None
@@ -244,7 +244,7 @@ class Api(Wire):
     async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
         """How a kind is served: its plural and scope; None when it is not.
 
-        Answers are remembered for a while: see `tenantry.api.discovery`.  With ``again`` the server is asked now.
+        Answers are cached for a while: see `tenantry.api.discovery`.  With ``again`` the cache does not count.
         """
         return await self._discovery.find(api_version, kind, again=again)
 
@@ -266,7 +266,7 @@ class Api(Wire):
         return self._kept(kind, await self._json("PATCH", path, query, body, content_type=_APPLY))
 
     async def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
-        """Create, and only create: `AlreadyExists` when somebody was faster."""
+        """Create, and only create: `AlreadyExists` when the object exists."""
         path = kind.path(body["metadata"].get("namespace", ""))
         query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self._json("POST", path, query, body))
@@ -312,7 +312,7 @@ class Api(Wire):
 
 
 def _forget_others(item: Object) -> None:
-    """Drop the field ownership of others from a listed object: half of its size, and nobody here asks for it."""
+    """Drop the field ownership of others from a listed object: half of its size, and unused here."""
     entries = item["metadata"].get("managedFields")
     if entries:
         ours = [entry for entry in entries if entry.get("manager", "").startswith(FIELD_MANAGERS)]

@@ -1,7 +1,6 @@
 """Where the API server is and who we are: kubeconfig, or the service account of the pod.
 
-`tenantry.api.kubeconfig` decides what is meant, the official client loads it.  On top of it, a token that ends is read or asked
-for again: see `tenantry.api.tokens`.
+`tenantry.api.kubeconfig` chooses and checks, the official client loads it, and `tenantry.api.tokens` renews a token that expires.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def current_namespace(kubeconfig: Path | None = None) -> str:
-    """The namespace of the kubeconfig's current context, or of the pod; ``default`` where none is said.
+    """The namespace of the kubeconfig's current context, or of the pod; ``default`` where neither names one.
 
     Raises:
         ConnectError: the kubeconfig cannot be used.

@@ -83,7 +83,7 @@ class ExecToken(Token):
     async def ask(self) -> dict[str, str]:
         """Run the program; the client certificate that it gave, as keys of a kubeconfig's user, or nothing.
 
-        A certificate is asked for once, a token again when it ends.
+        The certificate of the first run stays in use; the program runs again for a token that expires.
 
         Raises:
             ConnectError: it cannot be run, failed, or gave nothing of use.

@@ -1,9 +1,9 @@
-"""Requests to one API server under one identity: connections, credentials, patience and bounds.
+"""Requests to one API server under one identity: connections, credentials, retries and bounds.
 
 Built on the official client's REST layer (connection pool, TLS, credentials) without its typed API classes, which cost more to
 import than everything else together.  Rules that hold for every request: a timeout, a bounded number in flight, the answer's
-status checked, 429 waited for as long as the server asks (bounded), 401 tried once more with the token read anew.  There is no
-client-side rate limit: the server's priority and fairness decides.
+status checked, 429 repeated after the time that the server asks for (bounded), 401 repeated once with the token read again.
+There is no client-side rate limit: the server's priority and fairness decides.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def has_kit() -> bool:
 
 @cache
 def commands() -> dict[str, Command]:
-    """All commands by name: those of everybody, of the kit, and of functions."""
+    """All commands by name: those of the kit, those that are always there, and those of functions."""
     found = list(importlib.import_module(KIT).COMMANDS) if has_kit() else []
     found += COMMANDS
     found += [command for function in descriptors().values() for command in function.commands]

@@ -1,4 +1,4 @@
-"""``tenantry dead-letters``: what no function could handle, and how to have it looked at again."""
+"""``tenantry dead-letters``: list, replay and clear the events that no function could handle."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The content type chooses the mode: ``application/cloudevents+json`` is structured, any other
 ``application/cloudevents*`` is refused with 415, everything else is binary.  Both modes fill one dictionary of
 attributes, which `tenantry.serving.attributes.check` judges; only then is the data decoded.  In structured mode
-``ce-*`` headers are not looked at.
+``ce-*`` headers are ignored.
 
 Invariant: an `Event` from here is valid by the CloudEvents 1.0.2 core, HTTP binding and JSON format; a `BadEvent` has a
 status and constant words, never a byte of the request, as `tenantry.serving.attributes` explains.

@@ -1,8 +1,8 @@
 """Events to HTTP requests, in both content modes: the CloudEvents SDK's converters behind the parser's own rules.
 
 Invariant: an event that `tenantry.serving.cloudevents.parse_event` has returned, or could have, is read back as an
-equal one; what it would refuse is a `ValueError` here, so the sender learns of its mistake and not the dead letters.
-Data are JSON values or bytes; an infinity, which JSON cannot say, becomes null; JSON data without a content type get
+equal one; what it would refuse is a `ValueError` here, so that the mistake fails at its sender instead of becoming a dead letter.
+Data are JSON values or bytes; an infinity, which JSON does not have, becomes null; JSON data without a content type get
 one.
 
 The SDK's own event class fills in a missing time and id, so its converters get a dictionary of exactly what the event

@@ -68,7 +68,7 @@ class Function:
     ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
     kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
 
-    ``keeps`` says by kind what this function keeps of objects that tenants can make large (`tenantry.api.Api`).
+    ``keeps`` reduces, by kind, objects that tenants can make large (`tenantry.api.Api`).
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Function:
         verdict = Verdict(400, "bad event")
         kind = ""
         try:
-            # What names the object is kept while the event is handled, and not the object itself, which may be megabytes.
+            # Keep only the names of the object while the event is handled: the object itself may be megabytes.
             event = named_only(parse_event(request.headers.raw, await read_body(request, gate=self._gate)))
             kind = event.type
             event_id.set(event.id)

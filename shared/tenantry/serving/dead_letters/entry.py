@@ -1,8 +1,8 @@
 """The HTTP entry of the dead-letter sink: CloudEvents in, an empty 204 when the letter is stored.
 
-The path says which function gave up: the Triggers of a function send its dead letters to ``/<function>``, because Knative's own
-attributes do not always say it.  In binary mode only the headers are read; the body, which can be large and can hold what objects
-hold, is never looked at.
+The path names the function that gave up: the Triggers of a function send its dead letters to ``/<function>``, because Knative's
+own attributes do not always name it.  In binary mode only the headers are read, never the body, which can be large and can hold
+what objects hold.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One dead letter: which function gave up on what, why, and how often.
 
-It is made from the attributes of an event, never from its data: an event is only a hint at an object, and the object can hold
-what nobody shall keep.  Attributes are what a sender wrote, whoever that is.  So each is cut to the length that it can have in a
-cluster, and what no terminal should see is replaced.  A letter whose names suffered from that names nothing, and is not replayed.
+It is made from the attributes of an event, never from its data, which can hold Secrets.  Any sender can write any attribute.  So
+each is cut to the length that it can have in a cluster, and characters that a terminal would interpret are replaced.  A letter
+whose names were changed by that names nothing, and is not replayed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIMITS = {**_OBJECT, **_OWNER, **_ROUTE, **_OTHER}
 
 
 def clipped(text: str, limit: int) -> str:
-    """Somebody's text: at most ``limit`` characters, all of them printable."""
+    """A text of a sender, with at most ``limit`` characters, all of them printable."""
     if len(text) > limit:
         text = text[: limit - 1] + _CUT
     return text if text.isprintable() else "".join(each if each.isprintable() else _REPLACED for each in text)
@@ -78,7 +78,7 @@ class Letter:
 
     @property
     def name(self) -> tuple[str, str]:
-        """By which it is told from others."""
+        """What is unique among letters."""
         return self.function, self.key
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ def letter_of(event: Event, path: str, at: str) -> Letter:
 
 
 def unreadable(path: str, reason: str, at: str) -> Letter:
-    """The letter for what is no event; ``reason`` says why, in constant words."""
+    """The letter for a request that is no event, with the parser's ``reason``."""
     return Letter(_function(path, None), UNREADABLE, 400, clipped(reason, _REASON), first=at, last=at)
 
 

@@ -1,7 +1,7 @@
-"""The ConfigMap that keeps dead letters, and who writes it: at most once a second, whatever comes in.
+"""The ConfigMap that keeps dead letters, and its writer: one write a second at most, however many letters arrive.
 
-Several processes may write it: replicas of the sink, and people with `tenantry dead-letters`.  Each change is made to what was
-read and refused when that is no longer what is stored; then it is made again.  So nobody's write loses a letter that was stored.
+Several processes may write it: replicas of the sink, and people with `tenantry dead-letters`.  So each write has the resource
+version that was read as its precondition, and is made again on a conflict: no write loses a letter that was stored.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Collector:
         self._closing = asyncio.Event()
 
     async def take(self, letter: Letter) -> None:
-        """Keep a letter, and wait until it is stored; beyond `limits.DEAD_LETTER_SENDERS` senders nobody waits.
+        """Keep a letter, and wait until it is stored; beyond `limits.DEAD_LETTER_SENDERS` waiting senders, return at once.
 
         Raises:
             ApiError: it could not be stored yet.  It is kept in memory and tried again all the same.
@@ -136,7 +136,7 @@ class Collector:
             problem: Exception | None = None
             try:
                 await self._store.change(partial(Book.merge, other=pending))
-            except Exception as error:  # also a bug of ours: nobody may wait for ever
+            except Exception as error:  # also a bug of ours: no sender may wait for ever
                 problem = error
                 failures += 1
                 pending.merge(self._pending)
