@@ -22,39 +22,40 @@ from tenantry.api.errors import ConnectError
 
 VARIABLE = "KUBECONFIG"
 
-_CLUSTER: Mapping[str, type] = {
-    "server": str,
-    "tls-server-name": str,
-    "insecure-skip-tls-verify": bool,
-    "certificate-authority": str,
-    "certificate-authority-data": str,
-    "proxy-url": str,
-    "disable-compression": bool,
-    "extensions": object,
+SUPPORTED: Mapping[str, Mapping[str, type]] = {
+    "clusters": {
+        "server": str,
+        "tls-server-name": str,
+        "insecure-skip-tls-verify": bool,
+        "certificate-authority": str,
+        "certificate-authority-data": str,
+        "proxy-url": str,
+        "disable-compression": bool,
+        "extensions": object,
+    },
+    "users": {
+        "client-certificate": str,
+        "client-certificate-data": str,
+        "client-key": str,
+        "client-key-data": str,
+        "token": str,
+        "tokenFile": str,
+        "username": str,
+        "password": str,
+        "exec": dict,
+        "extensions": object,
+    },
+    "contexts": {"cluster": str, "user": str, "namespace": str, "extensions": object},
+    "exec": {
+        "apiVersion": str,
+        "command": str,
+        "args": list,
+        "env": list,
+        "installHint": str,
+        "interactiveMode": str,
+        "provideClusterInfo": bool,
+    },
 }
-_USER: Mapping[str, type] = {
-    "client-certificate": str,
-    "client-certificate-data": str,
-    "client-key": str,
-    "client-key-data": str,
-    "token": str,
-    "tokenFile": str,
-    "username": str,
-    "password": str,
-    "exec": dict,
-    "extensions": object,
-}
-_CONTEXT: Mapping[str, type] = {"cluster": str, "user": str, "namespace": str, "extensions": object}
-_EXEC: Mapping[str, type] = {
-    "apiVersion": str,
-    "command": str,
-    "args": list,
-    "env": list,
-    "installHint": str,
-    "interactiveMode": str,
-    "provideClusterInfo": bool,
-}
-SUPPORTED: Mapping[str, Mapping[str, type]] = {"clusters": _CLUSTER, "users": _USER, "contexts": _CONTEXT, "exec": _EXEC}
 """The keys that are followed, and what they must be; extensions mean nothing to a client."""
 
 _IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
@@ -137,9 +138,9 @@ def _read(files: Iterable[Path]) -> Kubeconfig:
         _refuse(_joined(missing), f"does not exist; pass --kubeconfig FILE, or set {VARIABLE} to a file that does")
     absent = f" ({_joined(missing)} of {VARIABLE} does not exist)" if missing else ""
     context = _current(documents, absent)
-    cluster = _checked(_of(context, "cluster", documents, absent), _CLUSTER)
+    cluster = _checked(_of(context, "cluster", documents, absent), "clusters")
     entry = _of(context, "user", documents, absent) if context.body.get("user") else _Entry(context.file, "", {})
-    namespace = _checked(context, _CONTEXT).get("namespace", "")
+    namespace = _checked(context, "contexts").get("namespace", "")
     return Kubeconfig(_joined(documents), cluster, _user(entry), namespace, entry.where)
 
 
@@ -198,7 +199,7 @@ def _of(context: _Entry, key: str, documents: Mapping[Path, dict[str, Any]], abs
 
 
 def _user(entry: _Entry) -> dict[str, Any]:
-    user = _checked(entry, _USER)
+    user = _checked(entry, "users")
     given = [next(key for key in way if key in user) for way in _WAYS if user.keys() & set(way)]
     if len(given) > 1:
         entry.refuse(given[1], f"there is {given[0]} as well; keep one way to say who you are")
@@ -211,7 +212,7 @@ def _user(entry: _Entry) -> dict[str, Any]:
 
 def _exec(entry: _Entry, program: Mapping[str, Any]) -> dict[str, Any]:
     inside = _Entry(entry.file, f"{entry.where}.exec", program)
-    made = _checked(inside, _EXEC, prefix="exec.")
+    made = _checked(inside, "exec")
     for needed in ("apiVersion", "command"):
         if needed not in made:
             inside.refuse(needed, "is missing")
@@ -231,11 +232,12 @@ def _exec(entry: _Entry, program: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _checked(entry: _Entry, keys: Mapping[str, type], prefix: str = "") -> dict[str, Any]:
-    """What an entry says, without what is empty."""
+def _checked(entry: _Entry, part: str) -> dict[str, Any]:
+    """The values of an entry, without empty ones."""
+    keys, prefix = SUPPORTED[part], "exec." if part == "exec" else ""
     made = {str(key): value for key, value in entry.body.items() if value not in (None, "", [], {})}
     for key, value in made.items():
-        if key in REFUSED and keys is _USER:
+        if key in REFUSED and part == "users":
             entry.refuse(key, REFUSED[key])
         wanted = keys.get(key)
         if wanted is None:
@@ -243,7 +245,7 @@ def _checked(entry: _Entry, keys: Mapping[str, type], prefix: str = "") -> dict[
             entry.refuse(key, f"is not known here{f'; did you mean {prefix}{close[0]}?' if close else '; remove it'}")
         if not isinstance(value, wanted):
             entry.refuse(key, f"must be {_TYPES[wanted]}")
-    if keys is _CLUSTER and not _is_url(made.get("server", "")):
+    if part == "clusters" and not _is_url(made.get("server", "")):
         entry.refuse("server", f"must be https://HOST:PORT, not {made.get('server', '')!r}")
     if "proxy-url" in made and not _is_url(made["proxy-url"]):
         entry.refuse("proxy-url", "must be http://HOST:PORT or https://HOST:PORT; proxies of other kinds are not supported")

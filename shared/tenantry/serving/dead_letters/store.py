@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -99,7 +98,6 @@ class Collector:
         self._pending = Book()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._not_before = 0.0
         self._closing = asyncio.Event()
 
     async def take(self, letter: Letter) -> None:
@@ -128,9 +126,9 @@ class Collector:
                 await asyncio.wait_for(self._writing, CLOSE_S)
 
     async def _write(self) -> None:
+        """Write what is pending; it ends after a pause in which nothing came."""
         failures = 0
         while self._pending:
-            await self._pause()
             pending, self._pending = self._pending, Book()
             waiting, self._waiting = self._waiting, []
             problem: Exception | None = None
@@ -146,14 +144,10 @@ class Collector:
                 failures = 0
                 *_, last = pending
                 log.warning("stored dead letters of %d keys; the last: %s", len(pending), last)
-            self._not_before = time.monotonic() + min(self._pause_s * 2**failures, LONGEST_PAUSE_S)
             for each in waiting:
                 if not each.done():
                     each.set_result(None) if problem is None else each.set_exception(problem)
             if problem is not None and self._closing.is_set():
                 return
-
-    async def _pause(self) -> None:
-        """Until the next write is due, or until there is no time left to wait."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), max(0.0, self._not_before - time.monotonic()))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), min(self._pause_s * 2**failures, LONGEST_PAUSE_S))
