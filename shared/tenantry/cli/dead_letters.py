@@ -6,17 +6,20 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
 
 import click
 
+from tenantry.api import Api
+from tenantry.api.errors import NotFound
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
+from tenantry.serving.dead_letters.book import Book
+from tenantry.serving.dead_letters.letter import Letter, replayed
+from tenantry.serving.dead_letters.store import Store
 
-if TYPE_CHECKING:
-    from tenantry.serving.dead_letters.letter import Letter
-
+T = TypeVar("T")
 PERSON = "tenantry-cli"
 _COLUMNS = ("function", "key", "status", "count", "last", "reason")
 
@@ -45,10 +48,7 @@ def dead_letters(ctx: click.Context, kubeconfig: Path | None, output: str) -> No
         ctx.obj = kubeconfig
         return
 
-    async def read(store: Any, _: Any) -> Any:
-        return await store.read()
-
-    book = _run(read, kubeconfig)
+    book = _run(lambda api: Store(api).read(), kubeconfig)
     letters = [letter.document() for letter in book]
     if output != "text":
         click.echo(structured({"letters": letters, "dropped": book.dropped}, output))
@@ -84,10 +84,8 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
 
     _one_or_all(key, every)
 
-    async def send(store: Any, api: Any) -> list[tuple[Letter, str]]:
-        from tenantry.serving.dead_letters.letter import replayed
-
-        letters = _chosen(await store.read(), key, function)
+    async def send(api: Api) -> list[tuple[Letter, str]]:
+        letters = _chosen(await Store(api).read(), key, function)
         if not letters:
             return []
         sent: list[Letter] = []
@@ -98,7 +96,7 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
                         await sender.send(event)
                         sent.append(letter)
         finally:
-            await store.change(_without(sent))
+            await Store(api).change(lambda book: book.remove(*sent))
         return [(letter, "sent" if letter in sent else "not sent: it does not say what to look at") for letter in letters]
 
     done = _run(send, kubeconfig or ctx.obj)
@@ -117,9 +115,15 @@ def clear(ctx: click.Context, key: str, every: bool, function: str, kubeconfig: 
     """Forget KEY, or with --all everything."""
     _one_or_all(key, every)
 
-    async def forget(store: Any, _: Any) -> list[tuple[Letter, str]]:
-        letters = _chosen(await store.read(), key, function)
-        await store.change(_without(letters, forget_dropped=every and not function))
+    async def forget(api: Api) -> list[tuple[Letter, str]]:
+        letters = _chosen(await Store(api).read(), key, function)
+
+        def edit(book: Book) -> None:
+            book.remove(*letters)
+            if every and not function:
+                book.dropped = 0
+
+        await Store(api).change(edit)
         return [(letter, "cleared") for letter in letters]
 
     _tell(_run(forget, kubeconfig or ctx.obj), output)
@@ -130,23 +134,11 @@ def _one_or_all(key: str, every: bool) -> None:
         raise click.UsageError("give a KEY, or --all")
 
 
-def _chosen(book: Any, key: str, function: str) -> list[Letter]:
-    from tenantry.api.errors import NotFound
-
+def _chosen(book: Book, key: str, function: str) -> list[Letter]:
     letters = [each for each in book if key in ("", each.key) and function in ("", each.function)]
     if key and not letters:
         raise NotFound(f"there is no dead letter {key}; `tenantry dead-letters` shows those that are")
     return letters
-
-
-def _without(letters: list[Letter], *, forget_dropped: bool = False) -> Callable[[Any], None]:
-    def edit(book: Any) -> None:
-        for letter in letters:
-            book.remove(letter)
-        if forget_dropped:
-            book.dropped = 0
-
-    return edit
 
 
 def _tell(done: list[tuple[Letter, str]], output: str) -> None:
@@ -160,12 +152,9 @@ def _tell(done: list[tuple[Letter, str]], output: str) -> None:
         click.echo("no dead letters")
 
 
-def _run(work: Callable[[Any, Any], Awaitable[Any]], kubeconfig: Path | None) -> Any:
-    from tenantry.api import Api
-    from tenantry.serving.dead_letters.store import Store
-
-    async def run() -> Any:
+def _run(work: Callable[[Api], Awaitable[T]], kubeconfig: Path | None) -> T:
+    async def run() -> T:
         async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
-            return await work(Store(api), api)
+            return await work(api)
 
     return asyncio.run(run())

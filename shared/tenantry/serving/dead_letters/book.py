@@ -42,10 +42,11 @@ class Book:
         # Two processes write one book, and what one of them held back for a second may be the older.
         self._letters = dict(sorted(self._letters.items(), key=lambda item: item[1].last))
 
-    def remove(self, letter: Letter) -> None:
-        """Take a letter out, unless it has changed since."""
-        if self._letters.get(letter.name) == letter:
-            del self._letters[letter.name]
+    def remove(self, *letters: Letter) -> None:
+        """Take letters out, except those that have changed since."""
+        for letter in letters:
+            if self._letters.get(letter.name) == letter:
+                del self._letters[letter.name]
 
     def text(self) -> str:
         """As JSON with a line for each letter; letters beyond the budget of bytes are dropped from the book, too."""
