@@ -116,7 +116,7 @@ def letter_of(event: Event, path: str, at: str) -> Letter:
     about = _about(event)
     given = event.extensions.get
     return Letter(
-        _function(path, event),
+        _function(path, event.extensions),
         _key(about),
         _status(given("knativeerrorcode", "")),
         _reason(given("knativeerrordata", "")),
@@ -129,7 +129,7 @@ def letter_of(event: Event, path: str, at: str) -> Letter:
 
 def unreadable(path: str, reason: str, at: str) -> Letter:
     """The letter for a request that is no event, with the parser's ``reason``."""
-    return Letter(_function(path, None), UNREADABLE, 400, clipped(reason, _REASON), first=at, last=at)
+    return Letter(_function(path, {}), UNREADABLE, 400, clipped(reason, _REASON), first=at, last=at)
 
 
 def replayed(letter: Letter) -> Event | None:
@@ -161,14 +161,14 @@ def _event(kind: str, extensions: Mapping[str, str], data: object = None) -> Eve
 
 
 def _about(event: Event) -> dict[str, str]:
-    if event.type.startswith(APISERVER_TYPE_PREFIX) and event.extensions.get("kind") and event.extensions.get("name"):
+    given = {**event.extensions, "type": event.type, "subject": event.subject or ""}
+    if event.type.startswith(APISERVER_TYPE_PREFIX) and given.get("kind") and given.get("name"):
         limits = {**_OBJECT, **_ROUTE}
-    elif event.type == RECONCILE_REQUESTED_TYPE and event.extensions.get("owner"):
+    elif event.type == RECONCILE_REQUESTED_TYPE and given.get("owner"):
         limits = _OWNER
     else:
-        found = {"type": clipped(event.type, _LIMITS["type"])}
-        return found if event.subject is None else {**found, "subject": clipped(event.subject, _LIMITS["subject"])}
-    return {name: clipped(event.extensions[name], limit) for name, limit in limits.items() if event.extensions.get(name)}
+        limits = _OTHER
+    return {name: clipped(given[name], limit) for name, limit in limits.items() if given.get(name)}
 
 
 def _key(about: Mapping[str, str]) -> str:
@@ -183,8 +183,7 @@ def _key(about: Mapping[str, str]) -> str:
     return f"{about['type']} {about.get('subject', '')}".rstrip()
 
 
-def _function(path: str, event: Event | None) -> str:
-    extensions = event.extensions if event is not None else {}
+def _function(path: str, extensions: Mapping[str, str]) -> str:
     given = (path.strip("/"), *(extensions.get(name, "") for name in ("watch", "function", "resync")))
     return next((name for name in given if is_dns_label(name)), UNKNOWN)
 
