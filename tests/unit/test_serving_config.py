@@ -228,8 +228,8 @@ def test_every_problem_is_told_at_once() -> None:
         ("global:\n  cattle:\n    url: a\n    url: b", "line 4: key 'url' is given twice"),
         ("? [a]\n: b", "line 1: a key must be plain text"),
         ("? {a: 1}\n: b", "line 1: a key must be plain text"),
-        ("- a", "the file must be a mapping with the keys global and helmProjectOperator"),
-        ("text", "the file must be a mapping with the keys global and helmProjectOperator"),
+        ("- a", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding"),
+        ("text", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding"),
     ],
 )
 def test_files_of_the_wrong_form(text: str, message: str) -> None:

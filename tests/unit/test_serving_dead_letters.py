@@ -40,7 +40,7 @@ def refused(reason: str, status: str = "503") -> dict[str, str]:
 
 
 def letter(number: int = 0, **changes: Any) -> Letter:
-    return replace(Letter("f", f"Namespace/{number}", {"kind": "Namespace"}, 503, "why", 1, AT, AT, str(number)), **changes)
+    return replace(Letter("f", f"Namespace/{number}", 503, "why", 1, AT, AT, str(number), {"kind": "Namespace"}), **changes)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_replay_reaches_the_function_that_gave_up(trigger: Any) -> None:
     [
         unreadable("/f", "no type", AT),
         letter_of(event({}, "com.example.thing"), "/f", AT),
-        letter_of(event(NAMESPACE), "/", AT).__class__(UNKNOWN, "Namespace/a", {"kind": "Namespace", "name": "a"}),
+        Letter(UNKNOWN, "Namespace/a", about={"kind": "Namespace", "name": "a"}),
         letter_of(event({**NAMESPACE, "name": "a\x07"}), "/f", AT),
     ],
 )

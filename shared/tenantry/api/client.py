@@ -1,6 +1,6 @@
-"""The one narrow door to the API server: raw JSON in, raw JSON out, every failure typed.
+"""The client of an API server: raw JSON in, raw JSON out, every failure typed.
 
-`Wire` makes the requests; here is what is asked of an API server.
+`Wire` makes the requests; `Api` has the operations: get, list, watch, apply, create, patch, delete.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIELD_MANAGERS = "tenantry-"
 """Every field manager of ours begins so."""
 
 Keep = Callable[[Object], Object]
-"""What of an object is kept; called right after it was read, and for a list in its order, before the next page is read."""
+"""What of an object is kept; called right after it was read, for a list in its order and before the next page is read."""
 
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
@@ -49,7 +49,7 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A consistent list: the items and the resource version that they are of; not complete when a limit cut it off."""
+    """A consistent list: the items and their resource version; not complete when a limit cut it off."""
 
     items: list[Object]
     resource_version: str
@@ -59,9 +59,9 @@ class Listing:
 class Api(Wire):
     """An asynchronous client of one API server under one identity.
 
-    ``field_manager`` names the owner of every field that it writes.  ``keeps`` says by kind what is kept of every object that the
-    server answers with: what tenants can make large and nobody here uses is dropped before anybody holds it (a-14).  Use as an
-    async context manager, or call `close`.  All methods raise the errors of `tenantry.api.errors`.
+    ``field_manager`` owns every field that it writes.  ``keeps`` reduces each object of a kind when it is read: large fields
+    that tenants control and no function uses never stay in memory (a-14).  Use it as an async context manager, or call `close`.
+    All methods raise the errors of `tenantry.api.errors`.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class Api(Wire):
                 timeout_s=timeout_s,
                 keeps=keeps,
             )
-        except (OSError, ValueError) as error:  # also what ssl says of certificates
+        except (OSError, ValueError) as error:  # also those of ssl
             raise ConnectError(f"the certificates that the kubeconfig names cannot be used: {error}") from error
 
     # -- reading ---------------------------------------------------------------------------------------
 
     async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
-        """The live object, or None when there is none: its namespace is gone, or nothing can have such a name.
+        """The live object, or None when there is none: also without its namespace, and for a name that no object can have.
 
-        With ``whole`` as the server gives it, whatever ``keeps`` says of its kind.
+        With ``whole`` it comes as the server gives it, not reduced by ``keeps``.
         """
         if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
             return None
@@ -145,54 +145,34 @@ class Api(Wire):
         a list costs the memory of what is kept of it, and of one page (a-15).
 
         An expired continue token starts the list anew once, so that the result is of one moment; ``keep`` then sees items again.
-        With ``limit`` at most that many items come back; with ``one_page`` none, when they are more bytes than a page.
-        With ``metadata_only`` items have nothing but their metadata.  With
-        ``not_older_than``, the resource version of an earlier list of the kind, the result is at least as new as that one: an API
-        server answers it from its cache at once (and may give more than ``limit``), where a consistent list can wait for up to
-        100 ms.
+        With ``limit`` at most that many items come back; with ``one_page`` none, when they are more bytes than a page.  With
+        ``metadata_only`` items have nothing but their metadata.  With ``not_older_than``, the resource version of an earlier list
+        of the kind, the result is at least as new as that one: an API server answers it from its cache at once (and may give more
+        than ``limit``), where a consistent list can wait for up to 100 ms.
         """
         if namespace and not can_be_name(namespace):
             return Listing([], "")
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        query = {name: value for name, value in selectors.items() if value}
+        newer = {"resourceVersion": not_older_than, "resourceVersionMatch": "NotOlderThan"} if not_older_than else {}
+        path, accept = kind.path(namespace), _METADATA_LIST if metadata_only else JSON
         async with self._searches if field_selector and not namespace else nullcontext():
-            for attempt in (1, 2):
-                try:
-                    return await self._list(
-                        kind, namespace, label_selector, field_selector, limit, metadata_only, not_older_than, keep, one_page
-                    )
-                except ApiError as error:
-                    if error.status != 410 or attempt == 2:
-                        raise
-                    not_older_than = ""
-        raise AssertionError("unreachable")
+            try:
+                return await self._list(kind, path, query | newer, limit, accept, keep, one_page)
+            except ApiError as error:
+                if error.status != 410:
+                    raise
+                return await self._list(kind, path, query, limit, accept, keep, one_page)
 
     async def _list(
-        self,
-        kind: Kind,
-        namespace: str,
-        label_selector: str,
-        field_selector: str,
-        limit: int,
-        metadata_only: bool,
-        not_older_than: str,
-        keep: Keep | None,
-        one_page: bool,
+        self, kind: Kind, path: str, query: dict[str, str], limit: int, accept: str, keep: Keep | None, one_page: bool
     ) -> Listing:
-        query: dict[str, str] = {}
-        if label_selector:
-            query["labelSelector"] = label_selector
-        if field_selector:
-            query["fieldSelector"] = field_selector
-        if not_older_than:
-            query |= {"resourceVersion": not_older_than, "resourceVersionMatch": "NotOlderThan"}
         items: list[Object] = []
         at_once = most = limit or limits.PAGE_OBJECTS
-        accept = _METADATA_LIST if metadata_only else JSON
         while True:
             query["limit"] = str(at_once)
             try:
-                page, size = await self._sized(
-                    "GET", kind.path(namespace), query, accept=accept, most=limits.PAGE_BYTES if at_once > 1 else 0
-                )
+                page, size = await self._sized("GET", path, query, accept=accept, most=limits.PAGE_BYTES if at_once > 1 else 0)
             except LargePage:
                 if one_page:
                     return Listing([], "", complete=False)
@@ -242,7 +222,7 @@ class Api(Wire):
         if label_selector:
             query["labelSelector"] = label_selector
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=timeout_s + 30)
-        response = await self._send("GET", kind.path(namespace), query, None, dict(self._headers), timeout)
+        response = await self._send("GET", kind.path(namespace), query, None, self._headers, timeout)
         try:
             if response.status != 200:
                 raise error_from(response.status, decode(await response.read()), retry_after=patience(response))
@@ -264,7 +244,7 @@ class Api(Wire):
     async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
         """How a kind is served: its plural and scope; None when it is not.
 
-        Answers are remembered for a while: see `tenantry.api.discovery`.  With ``again`` the server is asked now.
+        Answers are cached for a while: see `tenantry.api.discovery`.  With ``again`` the cache does not count.
         """
         return await self._discovery.find(api_version, kind, again=again)
 
@@ -275,18 +255,18 @@ class Api(Wire):
     ) -> Object:
         """Server-side apply of all fields that our field manager, or ``manager``, owns; returns the object as stored.
 
-        What is left out is given up.  A ``metadata.uid`` in the body makes sure that an object which
-        vanished meanwhile is not made again: the answer is then a `ConflictError`.
+        What is left out is given up.  A ``metadata.uid`` in the body makes sure that an object that was deleted meanwhile is not
+        made again: the answer is then a `ConflictError`.
         """
         metadata = body["metadata"]
-        path = kind.path(metadata.get("namespace", ""), metadata["name"])
+        path = kind.path(metadata.get("namespace", ""), metadata["name"]) + (f"/{subresource}" if subresource else "")
         query = {"fieldManager": manager or self.field_manager, "force": "true" if force else "false"}
         if dry_run:
             query["dryRun"] = "All"
-        return self._kept(kind, await self._json("PATCH", _sub(path, subresource), query, body, content_type=_APPLY))
+        return self._kept(kind, await self._json("PATCH", path, query, body, content_type=_APPLY))
 
     async def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
-        """Create, and only create: `AlreadyExists` when somebody was faster."""
+        """Create, and only create: `AlreadyExists` when the object exists."""
         path = kind.path(body["metadata"].get("namespace", ""))
         query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self._json("POST", path, query, body))
@@ -310,7 +290,7 @@ class Api(Wire):
         resource_version: str = "",
         propagation: str = "Background",
     ) -> None:
-        """Delete under preconditions; an object that is gone already is fine.
+        """Delete under preconditions; an object that is deleted already is fine.
 
         Raises:
             ConflictError: it is not the object (uid) or not the state (resourceVersion) that was meant.
@@ -332,12 +312,8 @@ class Api(Wire):
 
 
 def _forget_others(item: Object) -> None:
-    """Drop the field ownership of others from a listed object: half of its size, and nobody here asks for it."""
+    """Drop the field ownership of others from a listed object: half of its size, and unused here."""
     entries = item["metadata"].get("managedFields")
     if entries:
         ours = [entry for entry in entries if entry.get("manager", "").startswith(FIELD_MANAGERS)]
         item["metadata"]["managedFields"] = ours
-
-
-def _sub(path: str, subresource: str) -> str:
-    return f"{path}/{subresource}" if subresource else path

@@ -1,7 +1,6 @@
 """Where the API server is and who we are: kubeconfig, or the service account of the pod.
 
-`tenantry.api.kubeconfig` decides what is meant, the official client loads it.  On top of it, a token that ends is read or asked
-for again: see `tenantry.api.tokens`.
+`tenantry.api.kubeconfig` chooses and checks, the official client loads it, and `tenantry.api.tokens` renews a token that expires.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def current_namespace(kubeconfig: Path | None = None) -> str:
-    """The namespace of the kubeconfig's current context, or of the pod; ``default`` where none is said.
+    """The namespace of the kubeconfig's current context, or of the pod; ``default`` where neither names one.
 
     Raises:
         ConnectError: the kubeconfig cannot be used.
@@ -45,7 +44,7 @@ async def load_configuration(kubeconfig: Path | None = None) -> tuple[Any, Token
     configuration.client_session_kwargs = {"trust_env": False}
     found = kubeconfigs.find(kubeconfig)
     if found is None:
-        return configuration, _in_cluster(configuration)
+        return configuration, await _in_cluster(configuration)
     user = dict(found.user)
     token: Token | None = None
     if "exec" in user:
@@ -60,11 +59,11 @@ async def load_configuration(kubeconfig: Path | None = None) -> tuple[Any, Token
     if found.cluster.get("disable-compression"):
         configuration.client_session_kwargs["skip_auto_headers"] = ("Accept-Encoding",)
     if token is not None:
-        token.install(configuration)
+        await token.install(configuration)
     return configuration, token
 
 
-def _in_cluster(configuration: Any) -> TokenFile:
+async def _in_cluster(configuration: Any) -> TokenFile:
     token_path, ca_path = SERVICE_ACCOUNT_DIR / "token", SERVICE_ACCOUNT_DIR / "ca.crt"
     try:
         incluster_config.InClusterConfigLoader(
@@ -75,5 +74,5 @@ def _in_cluster(configuration: Any) -> TokenFile:
             f"no API server to talk to: pass --kubeconfig FILE, set KUBECONFIG, or run in a pod with a service account ({error})"
         ) from error
     token_file = TokenFile(token_path)
-    token_file.install(configuration)
+    await token_file.install(configuration)
     return token_file

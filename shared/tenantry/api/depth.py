@@ -1,7 +1,7 @@
-"""JSON that is nested deeper than our parser goes: cut, not given up.
+"""JSON that is nested deeper than our parser goes: what is too deep is cut, the rest is read.
 
-The API server takes objects of thousands of levels.  One of them, made by anybody who may write free-form values,
-would otherwise make every list that contains it unreadable, and so stop the work for everybody else.
+The API server takes objects of thousands of levels.  Otherwise a single one, made by a user who may write free-form values,
+would make every list that contains it unreadable, and so stop the work for all other tenants.
 """
 
 from __future__ import annotations

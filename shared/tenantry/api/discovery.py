@@ -1,7 +1,7 @@
-"""Which kinds the API server serves, asked one group version at a time and remembered for a bounded time.
+"""Which kinds the API server serves, read one group version at a time and cached for a bounded time.
 
-That a kind is served is remembered for `SERVED_S`; that it is missing only for `MISSING_S`, because a CRD
-may have been made meanwhile.  One request answers everybody who asks for the same group version at the same time.
+That a kind is served is cached for `SERVED_S`; that it is missing only for `MISSING_S`, because its CRD
+may be created meanwhile.  Concurrent calls for one group version share one request.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Discovery:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
-        """The kind as it is served, or None; nothing is asked about a text that is no group and version.
+        """The kind as it is served, or None, without a request for a text that is no group and version.
 
-        With ``again`` nothing that is remembered counts.
+        With ``again`` the cache does not count.
         """
         if _API_VERSION.fullmatch(api_version) is None:
             return None

@@ -1,32 +1,11 @@
 """What can go wrong at the API server, in one tree.
 
-::
-
-    ApiError
-    ├── TransientError          try again: unreachable, timeout, 5xx
-    │   └── TooManyRequests     429; carries retry_after
-    ├── ConflictError           409: somebody else wrote; look again
-    │   └── AlreadyExists       409 on create
-    ├── NotFound                404: no such object
-    │   ├── KindNotServed       404 for the kind: its CRD is missing
-    │   └── NamespaceNotFound   404 for the namespace that the object should live in
-    ├── Expired                 410: resource version or continue token too old; list again
-    ├── Unauthorized            401: the credentials are not valid
-    ├── ConnectError            there is no usable way to a server: kubeconfig, token, certificates
-    └── RefusedError            the server understood and will not do it
-        ├── Forbidden           403: our identity lacks a right
-        ├── QuotaExceeded       403: a ResourceQuota says no
-        ├── NamespaceTerminating  403: nothing new in a namespace that goes away
-        ├── AdmissionDenied     a policy or webhook says no
-        └── Invalid             400, 413, 415, 422: the object itself is wrong
-
-The engine maps the tree to verdicts in one place: transient and conflict are tried again, refusals
-are told to the user.
+The engine maps it to verdicts in one place: transient errors and conflicts are tried again, refusals become status conditions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -44,11 +23,11 @@ class ApiError(Exception):
 
 
 class TransientError(ApiError):
-    """The server could not be reached or could not answer now."""
+    """Try again: unreachable, timeout, 5xx."""
 
 
 class TooManyRequests(TransientError):
-    """The server asks for patience; ``retry_after`` is in seconds."""
+    """429: the server asks to wait ``retry_after`` seconds."""
 
     def __init__(self, message: str, *, status: int = 429, reason: str = "", retry_after: float = 1.0) -> None:
         super().__init__(message, status=status, reason=reason)
@@ -56,35 +35,35 @@ class TooManyRequests(TransientError):
 
 
 class ConflictError(ApiError):
-    """Somebody else wrote first, or a precondition on uid or resourceVersion does not hold."""
+    """409: somebody else wrote first, or a precondition on uid or resourceVersion does not hold; read again."""
 
 
 class AlreadyExists(ConflictError):
-    """The object to create is there already."""
+    """409 on create: the object exists."""
 
 
 class NotFound(ApiError):
-    """There is no such object."""
+    """404: there is no such object."""
 
 
 class KindNotServed(NotFound):
-    """The API server does not serve this kind."""
+    """404 for the kind: its CRD is missing."""
 
 
 class NamespaceNotFound(NotFound):
-    """The namespace of the object does not exist."""
+    """404 for the namespace of the object to write."""
 
 
 class Expired(ApiError):
-    """The resource version or the continue token is too old: list again."""
+    """410: the resource version or the continue token is too old; list again."""
 
 
 class Unauthorized(ApiError):
-    """The credentials are missing, expired or unknown."""
+    """401: the credentials are missing, expired or unknown."""
 
 
 class ConnectError(ApiError):
-    """No usable way to an API server; the message says what to set."""
+    """No usable kubeconfig, token or certificates; the message says what to set."""
 
 
 class RefusedError(ApiError):
@@ -92,15 +71,15 @@ class RefusedError(ApiError):
 
 
 class Forbidden(RefusedError):
-    """Our identity lacks the right."""
+    """403: our identity lacks the right."""
 
 
 class QuotaExceeded(RefusedError):
-    """A ResourceQuota of the namespace refuses the object."""
+    """403: a ResourceQuota of the namespace refuses the object."""
 
 
 class NamespaceTerminating(RefusedError):
-    """The namespace is going away and takes no new objects."""
+    """403: the namespace is being deleted and takes no new objects."""
 
 
 class AdmissionDenied(RefusedError):
@@ -108,12 +87,14 @@ class AdmissionDenied(RefusedError):
 
 
 class Invalid(RefusedError):
-    """The object or the request is not acceptable in itself."""
+    """400, 413, 415, 422: the object or the request is not acceptable in itself."""
 
 
 _DENIED = (" denied the request", " denied request: ")  # webhooks, and ValidatingAdmissionPolicy
 _NO_OWNER = ("cannot set blockOwnerDeletion", "cannot set an ownerRef")
 """The admission plugin OwnerReferencesPermissionEnforcement: what it asks for is a right of RBAC."""
+_MISFIT = ("typed patch object", "unable to convert unstructured object")
+"""An apply of a field that the kind does not have, or of a value that its field cannot have: answered with 500."""
 
 
 def _details(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -121,37 +102,24 @@ def _details(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
-def _has_cause(body: Mapping[str, Any], reason: str) -> bool:
+def _has_cause(body: Mapping[str, Any], key: str, value: str) -> bool:
     causes = _details(body).get("causes")
-    return isinstance(causes, list) and any(isinstance(cause, dict) and cause.get("reason") == reason for cause in causes)
+    return isinstance(causes, list) and any(isinstance(cause, dict) and cause.get(key) == value for cause in causes)
 
 
-def _is_about_uid(body: Mapping[str, Any]) -> bool:
-    causes = _details(body).get("causes")
-    return isinstance(causes, list) and any(isinstance(cause, dict) and cause.get("field") == "metadata.uid" for cause in causes)
+def _has_any(message: str, words: Sequence[str]) -> bool:
+    return any(each in message for each in words)
 
 
 def _forbidden(message: str, body: Mapping[str, Any]) -> type[RefusedError]:
-    if _has_cause(body, "NamespaceTerminating"):
+    if _has_cause(body, "reason", "NamespaceTerminating"):
         return NamespaceTerminating
     if "exceeded quota" in message or ("must specify" in message and "quota" in message):
         return QuotaExceeded
-    if any(words in message for words in _DENIED):
+    if _has_any(message, _DENIED):
         return AdmissionDenied
-    if (" cannot " in message and "User " in message) or "attempting to grant RBAC permissions" in message:
-        return Forbidden
-    if any(words in message for words in _NO_OWNER):
-        return Forbidden
-    return AdmissionDenied
-
-
-_MISFIT = ("typed patch object", "unable to convert unstructured object")
-"""An apply of a field that the kind does not have, or of a value that its field cannot have."""
-
-
-def _failed(message: str) -> type[ApiError]:
-    """What an apply cannot make sense of is answered as if the server had failed."""
-    return Invalid if any(words in message for words in _MISFIT) else TransientError
+    by_rbac = (" cannot " in message and "User " in message) or "attempting to grant RBAC permissions" in message
+    return Forbidden if by_rbac or _has_any(message, _NO_OWNER) else AdmissionDenied
 
 
 def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | None = None, method: str = "GET") -> ApiError:
@@ -168,20 +136,20 @@ def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | Non
             details = _details(body)
             if details.get("kind") == "namespaces" and method in ("POST", "PATCH"):
                 kind = NamespaceNotFound
-            elif not details.get("name"):
-                kind = KindNotServed
             else:
-                kind = NotFound
+                kind = NotFound if details.get("name") else KindNotServed
         case 409:
             kind = AlreadyExists if reason == "AlreadyExists" else ConflictError
         case 410:
             kind = Expired
         case 429:
             return TooManyRequests(message, status=status, reason=reason, retry_after=retry_after or 1.0)
-        case 422 if _is_about_uid(body):
+        case 422 if _has_cause(body, "field", "metadata.uid"):
             kind = ConflictError  # an apply with the uid of an object that was deleted and made anew
         case 400 | 405 | 406 | 413 | 415 | 422:
-            kind = AdmissionDenied if any(words in message for words in _DENIED) else Invalid
+            kind = AdmissionDenied if _has_any(message, _DENIED) else Invalid
+        case _ if status < 500:
+            kind = RefusedError
         case _:
-            kind = _failed(message) if status >= 500 else RefusedError
+            kind = Invalid if _has_any(message, _MISFIT) else TransientError
     return kind(message, status=status, reason=reason)

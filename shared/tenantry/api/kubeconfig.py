@@ -22,54 +22,51 @@ from tenantry.api.errors import ConnectError
 
 VARIABLE = "KUBECONFIG"
 
-_CLUSTER: Mapping[str, type] = {
-    "server": str,
-    "tls-server-name": str,
-    "insecure-skip-tls-verify": bool,
-    "certificate-authority": str,
-    "certificate-authority-data": str,
-    "proxy-url": str,
-    "disable-compression": bool,
-    "extensions": object,
+SUPPORTED: Mapping[str, Mapping[str, type]] = {
+    "clusters": {
+        "server": str,
+        "tls-server-name": str,
+        "insecure-skip-tls-verify": bool,
+        "certificate-authority": str,
+        "certificate-authority-data": str,
+        "proxy-url": str,
+        "disable-compression": bool,
+        "extensions": object,
+    },
+    "users": {
+        "client-certificate": str,
+        "client-certificate-data": str,
+        "client-key": str,
+        "client-key-data": str,
+        "token": str,
+        "tokenFile": str,
+        "username": str,
+        "password": str,
+        "exec": dict,
+        "extensions": object,
+    },
+    "contexts": {"cluster": str, "user": str, "namespace": str, "extensions": object},
+    "exec": {
+        "apiVersion": str,
+        "command": str,
+        "args": list,
+        "env": list,
+        "installHint": str,
+        "interactiveMode": str,
+        "provideClusterInfo": bool,
+    },
 }
-_USER: Mapping[str, type] = {
-    "client-certificate": str,
-    "client-certificate-data": str,
-    "client-key": str,
-    "client-key-data": str,
-    "token": str,
-    "tokenFile": str,
-    "username": str,
-    "password": str,
-    "exec": dict,
-    "extensions": object,
-}
-_CONTEXT: Mapping[str, type] = {"cluster": str, "user": str, "namespace": str, "extensions": object}
-_EXEC: Mapping[str, type] = {
-    "apiVersion": str,
-    "command": str,
-    "args": list,
-    "env": list,
-    "installHint": str,
-    "interactiveMode": str,
-    "provideClusterInfo": bool,
-}
-SUPPORTED: Mapping[str, Mapping[str, type]] = {"clusters": _CLUSTER, "users": _USER, "contexts": _CONTEXT, "exec": _EXEC}
 """The keys that are followed, and what they must be; extensions mean nothing to a client."""
 
-_IMPERSONATION = "impersonation is not supported; name a user who has the rights itself"
+_IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 REFUSED: Mapping[str, str] = {
-    "as": _IMPERSONATION,
-    "as-uid": _IMPERSONATION,
-    "as-groups": _IMPERSONATION,
-    "as-user-extra": _IMPERSONATION,
+    **dict.fromkeys(_IMPERSONATION, "impersonation is not supported; name a user who has the rights itself"),
     "auth-provider": "these plugins are not supported; use exec, token or tokenFile",
 }
 """Keys of users that are not followed, and what to do."""
 
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _WAYS = (("token", "tokenFile"), ("username", "password"), ("exec",))
-_PROXIES = ("http", "https")
 _TYPES = {str: "text (in quotes, if it looks like a number)", bool: "true or false", list: "a list", dict: "a mapping"}
 
 
@@ -97,20 +94,14 @@ class Kubeconfig:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A named cluster, user or context, and where it stands."""
+    """A cluster, user or context; ``where`` is the path to its body in messages."""
 
     file: Path
-    part: str
-    name: str
+    where: str
     body: Mapping[str, Any]
 
-    def key(self, key: str) -> str:
-        """How a key of it is called in messages."""
-        inside = f"{self.part}[{self.name}].{self.part.removesuffix('s')}"
-        return f"{self.file}: {inside}.{key}" if key else f"{self.file}: {inside}"
-
     def refuse(self, key: str, why: str) -> NoReturn:
-        _refuse(self.key(key), why)
+        _refuse(f"{self.where}.{key}", why)
 
 
 def _refuse(where: str, why: str) -> NoReturn:
@@ -147,13 +138,10 @@ def _read(files: Iterable[Path]) -> Kubeconfig:
         _refuse(_joined(missing), f"does not exist; pass --kubeconfig FILE, or set {VARIABLE} to a file that does")
     absent = f" ({_joined(missing)} of {VARIABLE} does not exist)" if missing else ""
     context = _current(documents, absent)
-    cluster = _checked(_of(context, "cluster", documents, absent), _CLUSTER)
-    user: dict[str, Any] = {}
-    user_key = context.key("user")
-    if context.body.get("user"):
-        entry = _of(context, "user", documents, absent)
-        user, user_key = _user(entry), entry.key("")
-    return Kubeconfig(_joined(documents), cluster, user, _checked(context, _CONTEXT).get("namespace", ""), user_key)
+    cluster = _checked(_of(context, "cluster", documents, absent), "clusters")
+    entry = _of(context, "user", documents, absent) if context.body.get("user") else _Entry(context.file, "", {})
+    namespace = _checked(context, "contexts").get("namespace", "")
+    return Kubeconfig(_joined(documents), cluster, _user(entry), namespace, entry.where)
 
 
 def _parse(file: Path, text: str) -> dict[str, Any]:
@@ -182,12 +170,12 @@ def _entries(documents: Mapping[Path, dict[str, Any]], part: str) -> dict[str, _
             name = each.get("name") if isinstance(each, dict) else None
             if not isinstance(name, str):
                 _refuse(f"{file}: {part}[{position}]", "has no name; give it one, as text")
-            entry = _Entry(file, part, name, each.get(part.removesuffix("s")) or {})
+            body_key = part.removesuffix("s")
+            entry = _Entry(file, f"{file}: {part}[{name}].{body_key}", each.get(body_key) or {})
             if not isinstance(entry.body, dict):
-                entry.refuse("", "must be a mapping")
-            if name in found and found[name].file == file:
-                entry.refuse("", "is there twice; remove one")
-            found.setdefault(name, entry)
+                _refuse(entry.where, "must be a mapping")
+            if found.setdefault(name, entry).file == file and found[name] is not entry:
+                _refuse(entry.where, "is there twice; remove one")
     return found
 
 
@@ -211,53 +199,56 @@ def _of(context: _Entry, key: str, documents: Mapping[Path, dict[str, Any]], abs
 
 
 def _user(entry: _Entry) -> dict[str, Any]:
-    user = _checked(entry, _USER)
+    user = _checked(entry, "users")
     given = [next(key for key in way if key in user) for way in _WAYS if user.keys() & set(way)]
     if len(given) > 1:
         entry.refuse(given[1], f"there is {given[0]} as well; keep one way to say who you are")
-    if program := user.get("exec"):
-        user["exec"] = _exec(entry, program)
+    if "exec" in user:
+        user["exec"] = _exec(entry, user["exec"])
     if user.keys() & {"username", "password"}:
         user = {"username": "", "password": "", **user}
     return user
 
 
 def _exec(entry: _Entry, program: Mapping[str, Any]) -> dict[str, Any]:
-    inside = _Entry(entry.file, entry.part, entry.name, {f"exec.{key}": value for key, value in program.items()})
-    made = {key.removeprefix("exec."): value for key, value in _checked(inside, _EXEC, prefix="exec.").items()}
+    inside = _Entry(entry.file, f"{entry.where}.exec", program)
+    made = _checked(inside, "exec")
     for needed in ("apiVersion", "command"):
         if needed not in made:
-            entry.refuse(f"exec.{needed}", "is missing")
+            inside.refuse(needed, "is missing")
     if made.get("provideClusterInfo"):
-        entry.refuse("exec.provideClusterInfo", "is not supported; use a program that does without, or a token")
+        inside.refuse("provideClusterInfo", "is not supported; use a program that does without, or a token")
     if made.get("interactiveMode", "Never") not in ("Never", "IfAvailable"):
-        entry.refuse(
-            "exec.interactiveMode", "must be Never or IfAvailable: functions have no terminal; log in before, or use a token"
+        inside.refuse(
+            "interactiveMode", "must be Never or IfAvailable: functions have no terminal; log in before, or use a token"
         )
     if not all(isinstance(each, str) for each in made.get("args", ())):
-        entry.refuse("exec.args", "must be texts; put numbers in quotes")
+        inside.refuse("args", "must be texts; put numbers in quotes")
     for each in made.get("env", ()):
         if not isinstance(each, dict) or not all(isinstance(each.get(key), str) for key in ("name", "value")):
-            entry.refuse("exec.env", "must be a list of name and value, both text")
+            inside.refuse("env", "must be a list of name and value, both text")
     if os.sep in made["command"]:
         made["command"] = str(entry.file.parent / made["command"])
     return made
 
 
-def _checked(entry: _Entry, keys: Mapping[str, type], prefix: str = "") -> dict[str, Any]:
-    """What an entry says, without what is empty."""
+def _checked(entry: _Entry, part: str) -> dict[str, Any]:
+    """The values of an entry, without empty ones."""
+    keys, prefix = SUPPORTED[part], "exec." if part == "exec" else ""
     made = {str(key): value for key, value in entry.body.items() if value not in (None, "", [], {})}
     for key, value in made.items():
-        if key in REFUSED and keys is _USER:
+        if key in REFUSED and part == "users":
             entry.refuse(key, REFUSED[key])
-        wanted = keys.get(key.removeprefix(prefix))
+        wanted = keys.get(key)
         if wanted is None:
-            close = difflib.get_close_matches(key.removeprefix(prefix), keys, 1)
+            close = difflib.get_close_matches(key, keys, 1)
             entry.refuse(key, f"is not known here{f'; did you mean {prefix}{close[0]}?' if close else '; remove it'}")
         if not isinstance(value, wanted):
             entry.refuse(key, f"must be {_TYPES[wanted]}")
-    if keys is _CLUSTER:
-        _check_addresses(entry, made)
+    if part == "clusters" and not _is_url(made.get("server", "")):
+        entry.refuse("server", f"must be https://HOST:PORT, not {made.get('server', '')!r}")
+    if "proxy-url" in made and not _is_url(made["proxy-url"]):
+        entry.refuse("proxy-url", "must be http://HOST:PORT or https://HOST:PORT; proxies of other kinds are not supported")
     for key in [key for key in made if key.endswith("-data")]:
         made[key] = "".join(made[key].split())
         try:
@@ -272,17 +263,10 @@ def _checked(entry: _Entry, keys: Mapping[str, type], prefix: str = "") -> dict[
     return made
 
 
-def _check_addresses(entry: _Entry, cluster: Mapping[str, Any]) -> None:
-    if not _is_url(cluster.get("server", ""), ("http", "https")):
-        entry.refuse("server", f"must be https://HOST:PORT, not {cluster.get('server', '')!r}")
-    if "proxy-url" in cluster and not _is_url(cluster["proxy-url"], _PROXIES):
-        entry.refuse("proxy-url", "must be http://HOST:PORT or https://HOST:PORT; proxies of other kinds are not supported")
-
-
-def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
+def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 

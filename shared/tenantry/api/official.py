@@ -4,7 +4,7 @@
 import the whole synchronous client beside the asynchronous one: half of a function's start.  While the three
 modules that we need are imported, empty packages stand in for these two, and everything is taken away again,
 so that whoever imports ``kubernetes`` later gets it whole.  Where that does not work (another layout of the package)
-the plain import is used; a test tells us when that happens with the pinned version.
+the plain import is used; a test fails when that happens with the pinned version.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _import_slim() -> dict[str, ModuleType] | None:
     except Exception:
         return None
     finally:
-        # Ours keep what they imported; everybody else begins with nothing and gets the real packages.
+        # Our modules keep what they imported; whoever imports kubernetes later gets the real packages.
         for name in [name for name in sys.modules if name.partition(".")[0] == "kubernetes"]:
             del sys.modules[name]
 

@@ -1,8 +1,7 @@
 """Bearer tokens that do not last: in a file that others replace, or printed by a program.
 
-A projected token is replaced on disk every hour or so, and a process that keeps the first one is locked out.  `TokenFile` looks
-at the file's modification time at most once a second, so rotation costs nothing on the hot path.  `ExecToken` runs the program
-again when its token ends, or when the server refuses it.
+A projected token is replaced on disk every hour or so, and a process that keeps the first one is locked out.  `TokenFile` reads
+the file at most once a second.  `ExecToken` runs the program again when its token ends, or when the server refuses it.
 """
 
 from __future__ import annotations
@@ -10,68 +9,67 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tenantry.api.errors import ConnectError
 from tenantry.api.official import kube_config
 
 _LOOK_AGAIN_AFTER_S = 1.0
 _BEFORE_THE_END_S = 10.0
+_CERTIFICATE = {"client-certificate-data": "clientCertificateData", "client-key-data": "clientKeyData"}
 
 
-class Token(Protocol):
+class Token(ABC):
     """A token that may be replaced while we run."""
 
+    @abstractmethod
+    async def current(self) -> str:
+        """The token that counts now."""
+
+    @abstractmethod
     def forget(self) -> None:
-        """Look again at the next use: the server refused what we had."""
+        """Read it again at the next use: the server refused what we had."""
 
-    def install(self, configuration: Any) -> None:
-        """Make the client ask for the token before each request."""
+    async def install(self, configuration: Any) -> None:
+        """Make the client use the token that counts at each request."""
+
+        async def refresh(target: Any) -> None:
+            target.api_key["BearerToken"] = f"Bearer {await self.current()}"
+
+        await refresh(configuration)
+        configuration.refresh_api_key_hook = refresh
 
 
-class TokenFile:
+class TokenFile(Token):
     """A bearer token in a file that others replace; ``token`` counts until the file can be read."""
 
     def __init__(self, path: Path, token: str = "") -> None:
         self._path = path
         self._token = token
-        self._mtime_ns = -1
-        self._looked = -_LOOK_AGAIN_AFTER_S
+        self._looked = float("-inf")
 
-    def current(self) -> str:
-        """The token as it is on disk now, at most one second old; the last good one while the file is gone."""
+    async def current(self) -> str:
+        """The token as it is on disk, at most one second old; the last good one while there is no file."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_AGAIN_AFTER_S:
             self._looked = now
             try:
-                mtime_ns = self._path.stat().st_mtime_ns
-                if mtime_ns != self._mtime_ns:
-                    self._token = self._path.read_text().strip()
-                    self._mtime_ns = mtime_ns
+                self._token = self._path.read_text().strip()
             except OSError as error:
                 if not self._token:
                     raise ConnectError(f"cannot read the token file {self._path}: {error.strerror}") from error
         return self._token
 
     def forget(self) -> None:
-        """Look at the file at the next use: the server refused what we had."""
-        self._looked = -_LOOK_AGAIN_AFTER_S
-        self._mtime_ns = -1
-
-    def install(self, configuration: Any) -> None:
-        """Make the client ask this file for its token before each request."""
-
-        def refresh(target: Any) -> None:
-            target.api_key["BearerToken"] = "Bearer " + self.current()
-
-        refresh(configuration)
-        configuration.refresh_api_key_hook = refresh
+        """Read the file at the next use."""
+        self._looked = float("-inf")
 
 
-class ExecToken:
+class ExecToken(Token):
     """What the program in a kubeconfig's ``exec`` prints; ``where`` names the user in messages."""
 
     def __init__(self, program: Mapping[str, Any], where: str) -> None:
@@ -85,7 +83,7 @@ class ExecToken:
     async def ask(self) -> dict[str, str]:
         """Run the program; the client certificate that it gave, as keys of a kubeconfig's user, or nothing.
 
-        A certificate is asked for once, a token again when it ends.
+        The certificate of the first run stays in use; the program runs again for a token that expires.
 
         Raises:
             ConnectError: it cannot be run, failed, or gave nothing of use.
@@ -101,38 +99,35 @@ class ExecToken:
         except Exception as error:
             raise ConnectError(f"kubeconfig {self._where}.exec: {command}: {' '.join(str(error).split())}") from error
         status = status if isinstance(status, dict) else {}
-        pair = {"client-certificate-data": "clientCertificateData", "client-key-data": "clientKeyData"}
         certificate = {
-            key: base64.b64encode(str(status[given]).encode()).decode() for key, given in pair.items() if given in status
+            key: base64.b64encode(str(status[given]).encode()).decode() for key, given in _CERTIFICATE.items() if given in status
         }
         self._token, self._asked = str(status.get("token") or ""), time.monotonic()
         self._ends = _moment(status.get("expirationTimestamp"))
-        if not self._token and len(certificate) < len(pair):
+        if not self._token and len(certificate) < len(_CERTIFICATE):
             raise ConnectError(f"kubeconfig {self._where}.exec: {command} gave neither a token nor a certificate with its key")
         return certificate
+
+    async def current(self) -> str:
+        """The token; another one when it ends."""
+        async with self._lock:
+            if time.time() > self._ends - _BEFORE_THE_END_S and time.monotonic() - self._asked >= _LOOK_AGAIN_AFTER_S:
+                await self.ask()
+        return self._token
 
     def forget(self) -> None:
         """Run the program again at the next use, unless it has just been run."""
         if time.monotonic() - self._asked >= _LOOK_AGAIN_AFTER_S:
             self._ends = float("-inf")
 
-    def install(self, configuration: Any) -> None:
-        """Make the client use the token, and ask for another when it ends."""
-        if not self._token:
-            return
-
-        async def refresh(target: Any) -> None:
-            async with self._lock:
-                if time.time() > self._ends - _BEFORE_THE_END_S and time.monotonic() - self._asked >= _LOOK_AGAIN_AFTER_S:
-                    await self.ask()
-            target.api_key["BearerToken"] = f"Bearer {self._token}"
-
-        configuration.api_key["BearerToken"] = f"Bearer {self._token}"
-        configuration.refresh_api_key_hook = refresh
+    async def install(self, configuration: Any) -> None:
+        """Make the client use the token, if the program gave one and not a certificate only."""
+        if self._token:
+            await super().install(configuration)
 
 
 def _moment(text: Any) -> float:
-    """An RFC 3339 time in seconds since 1970; never, where none is said."""
+    """An RFC 3339 time in seconds since 1970; never, where there is none."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:

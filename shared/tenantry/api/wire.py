@@ -1,9 +1,9 @@
-"""Requests to one API server under one identity: connections, credentials, patience and bounds.
+"""Requests to one API server under one identity: connections, credentials, retries and bounds.
 
 Built on the official client's REST layer (connection pool, TLS, credentials) without its typed API classes, which cost more to
 import than everything else together.  Rules that hold for every request: a timeout, a bounded number in flight, the answer's
-status checked, 429 waited for as long as the server asks (bounded), 401 tried once more with the token read anew.  There is no
-client-side rate limit: the server's priority and fairness decides.
+status checked, 429 repeated after the time that the server asks for (bounded), 401 repeated once with the token read again.
+There is no client-side rate limit: the server's priority and fairness decides.
 """
 
 from __future__ import annotations
@@ -94,27 +94,21 @@ class Wire:
         asked_again = False
         while True:
             async with self._slots:
-                status, answer, size, retry_after = await self._exchange(method, path, query, data, headers, most)
-            if status < 300:
-                return answer, size
-            error = error_from(status, answer, retry_after=retry_after, method=method)
-            if isinstance(error, Unauthorized) and self._token is not None and not asked_again:
+                response = await self._send(method, path, query, data, headers, self._timeout)
+                try:
+                    raw = await (_at_most(response, most) if most else response.read())
+                except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    raise TransientError(f"{method} {path}: the answer broke off: {describe(error)}") from error
+            if response.status < 300:
+                return decode(raw), len(raw)
+            failure = error_from(response.status, decode(raw), retry_after=patience(response), method=method)
+            if isinstance(failure, Unauthorized) and self._token is not None and not asked_again:
                 asked_again = True
                 self._token.forget()
                 continue
-            if not isinstance(error, TooManyRequests) or time.monotonic() + error.retry_after > give_up_at:
-                raise error
-            await asyncio.sleep(error.retry_after)
-
-    async def _exchange(
-        self, method: str, path: str, query: Mapping[str, str] | None, data: bytes | None, headers: dict[str, str], most: int = 0
-    ) -> tuple[int, Object, int, float | None]:
-        response = await self._send(method, path, query, data, dict(headers), self._timeout)
-        try:
-            raw = await (_at_most(response, most) if most else response.read())
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransientError(f"{method} {path}: the answer broke off: {describe(error)}") from error
-        return response.status, decode(raw), len(raw), patience(response)
+            if not isinstance(failure, TooManyRequests) or time.monotonic() + failure.retry_after > give_up_at:
+                raise failure
+            await asyncio.sleep(failure.retry_after)
 
     async def _send(
         self,
@@ -122,7 +116,7 @@ class Wire:
         path: str,
         query: Mapping[str, str] | None,
         data: bytes | None,
-        headers: dict[str, str],
+        headers: Mapping[str, str],
         timeout: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         rest = self._rest
@@ -130,7 +124,7 @@ class Wire:
             rest.pool_manager = rest._create_pool_manager()
         auth = await self._configuration.auth_settings()
         if "BearerToken" in auth:
-            headers["Authorization"] = auth["BearerToken"]["value"]
+            headers = {**headers, "Authorization": auth["BearerToken"]["value"]}
         url = self.server + path + ("?" + urlencode(query) if query else "")
         try:
             response: aiohttp.ClientResponse = await rest.pool_manager.request(

@@ -30,7 +30,7 @@ def has_kit() -> bool:
 
 @cache
 def commands() -> dict[str, Command]:
-    """All commands by name: those of everybody, of the kit, and of functions."""
+    """All commands by name: those of the kit, those that are always there, and those of functions."""
     found = list(importlib.import_module(KIT).COMMANDS) if has_kit() else []
     found += COMMANDS
     found += [command for function in descriptors().values() for command in function.commands]
@@ -71,10 +71,8 @@ class _Main(click.Group):
 
         try:
             return super().invoke(ctx)
-        except ConfigError as error:
+        except (ConfigError, ConnectError) as error:
             _fail(str(error), 2)
-        except ConnectError as error:
-            _fail(error.message, 2)
         except ApiError as error:
             _fail(str(error), 1)
 

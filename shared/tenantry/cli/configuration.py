@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from tenantry.cli.output import output_option, structured
 from tenantry.serving.charts import chart_files
@@ -51,30 +50,19 @@ def show(file: Path | None, output: str) -> None:
     if output != "text":
         click.echo(structured(values, output))
         return
-    given = (yaml.safe_load(path.read_text()) or {}) if path else {}
-    for key, value in _leaves(values):
-        origin = str(path) if _given(given, key) else "default"
-        note = "; Helm's Jobs have all rights in all namespaces while they run" if _dotted(key) in loaded.cluster_admins else ""
-        click.echo(f"{_dotted(key)} = {value!r}  ({origin}){note}")
+    given = _leaves(loaded.model_dump(mode="json", by_alias=True, exclude_unset=True))
+    for key, value in _leaves(values).items():
+        origin = str(path) if key in given else "default"
+        note = "; Helm's Jobs have all rights in all namespaces while they run" if key in loaded.cluster_admins else ""
+        click.echo(f"{key} = {value!r}  ({origin}){note}")
 
 
-def _leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+    """The settings by their path in the file, such as ``helmProjectOperator.charts[0].releaseName``."""
     if isinstance(value, dict) and value:
-        return [leaf for name, below in value.items() for leaf in _leaves(below, (*path, name))]
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return [leaf for index, below in enumerate(value) for leaf in _leaves(below, (*path, index))]
-    return [(path, value)]
-
-
-def _given(document: Any, path: tuple[Any, ...]) -> bool:
-    here = document
-    for step in path:
-        if (isinstance(here, dict) and step in here) or (isinstance(here, list) and isinstance(step, int) and step < len(here)):
-            here = here[step]
-        else:
-            return False
-    return True
-
-
-def _dotted(path: tuple[Any, ...]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+        below = {f"{path}.{name}".lstrip("."): each for name, each in value.items()}
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        below = {f"{path}[{index}]": each for index, each in enumerate(value)}
+    else:
+        return {path: value}
+    return {key: leaf for name, each in below.items() for key, leaf in _leaves(each, name).items()}

@@ -1,4 +1,4 @@
-"""``tenantry dead-letters``: what no function could handle, and how to have it looked at again."""
+"""``tenantry dead-letters``: list, replay and clear the events that no function could handle."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
 
 import click
 
+from tenantry.api import Api
+from tenantry.api.errors import NotFound
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
+from tenantry.serving.dead_letters.book import Book
+from tenantry.serving.dead_letters.letter import Letter, replayed
+from tenantry.serving.dead_letters.store import Store
 
-if TYPE_CHECKING:
-    from tenantry.serving.dead_letters.letter import Letter
-
+T = TypeVar("T")
 PERSON = "tenantry-cli"
 _COLUMNS = ("function", "key", "status", "count", "last", "reason")
 
@@ -45,20 +48,17 @@ def dead_letters(ctx: click.Context, kubeconfig: Path | None, output: str) -> No
         ctx.obj = kubeconfig
         return
 
-    async def read(store: Any, _: Any) -> Any:
-        return await store.read()
-
-    book = _run(read, kubeconfig)
+    book = _run(lambda api: Store(api).read(), kubeconfig)
+    letters = [letter.document() for letter in book]
     if output != "text":
-        found = [letter.document() for letter in book]
-        click.echo(structured({"letters": found, "dropped": book.dropped}, output))
+        click.echo(structured({"letters": letters, "dropped": book.dropped}, output))
         return
-    if not len(book):
-        click.echo("no dead letters")
+    if letters:
+        table(_COLUMNS, [[str(letter[name] or "-") for name in _COLUMNS] for letter in letters])
     else:
-        table(_COLUMNS, [[str(letter.document()[name] or "-") for name in _COLUMNS] for letter in book])
+        click.echo("no dead letters")
     if book.dropped:
-        click.secho(f"{book.dropped} older ones had to go to make room", fg="yellow")
+        click.secho(f"{book.dropped} older ones were deleted to make room", fg="yellow")
 
 
 @dead_letters.command()
@@ -84,25 +84,20 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
 
     _one_or_all(key, every)
 
-    async def send(store: Any, api: Any) -> list[tuple[Letter, str]]:
-        from tenantry.serving.dead_letters.letter import replayed
-
-        letters = _chosen(await store.read(), key, function)
+    async def send(api: Api) -> list[tuple[Letter, str]]:
+        letters = _chosen(await Store(api).read(), key, function)
         if not letters:
             return []
-        results: list[tuple[Letter, str]] = []
         sent: list[Letter] = []
         try:
             async with Sender(api, broker or await broker_of(api)) as sender:
                 for letter in letters:
-                    event = replayed(letter)
-                    if event is not None:
+                    if (event := replayed(letter)) is not None:
                         await sender.send(event)
                         sent.append(letter)
-                    results.append((letter, "not sent: it does not say what to look at" if event is None else "sent"))
         finally:
-            await store.change(_without(sent))
-        return results
+            await Store(api).change(lambda book: book.remove(*sent))
+        return [(letter, "sent" if letter in sent else "not sent: it does not say what to look at") for letter in letters]
 
     done = _run(send, kubeconfig or ctx.obj)
     _tell(done, output)
@@ -120,9 +115,15 @@ def clear(ctx: click.Context, key: str, every: bool, function: str, kubeconfig: 
     """Forget KEY, or with --all everything."""
     _one_or_all(key, every)
 
-    async def forget(store: Any, _: Any) -> list[tuple[Letter, str]]:
-        letters = _chosen(await store.read(), key, function)
-        await store.change(_without(letters, forget_dropped=every and not function))
+    async def forget(api: Api) -> list[tuple[Letter, str]]:
+        letters = _chosen(await Store(api).read(), key, function)
+
+        def edit(book: Book) -> None:
+            book.remove(*letters)
+            if every and not function:
+                book.dropped = 0
+
+        await Store(api).change(edit)
         return [(letter, "cleared") for letter in letters]
 
     _tell(_run(forget, kubeconfig or ctx.obj), output)
@@ -133,23 +134,11 @@ def _one_or_all(key: str, every: bool) -> None:
         raise click.UsageError("give a KEY, or --all")
 
 
-def _chosen(book: Any, key: str, function: str) -> list[Letter]:
-    from tenantry.api.errors import NotFound
-
+def _chosen(book: Book, key: str, function: str) -> list[Letter]:
     letters = [each for each in book if key in ("", each.key) and function in ("", each.function)]
     if key and not letters:
         raise NotFound(f"there is no dead letter {key}; `tenantry dead-letters` shows those that are")
     return letters
-
-
-def _without(letters: list[Letter], *, forget_dropped: bool = False) -> Callable[[Any], None]:
-    def edit(book: Any) -> None:
-        for letter in letters:
-            book.remove(letter)
-        if forget_dropped:
-            book.dropped = 0
-
-    return edit
 
 
 def _tell(done: list[tuple[Letter, str]], output: str) -> None:
@@ -163,12 +152,9 @@ def _tell(done: list[tuple[Letter, str]], output: str) -> None:
         click.echo("no dead letters")
 
 
-def _run(work: Callable[[Any, Any], Awaitable[Any]], kubeconfig: Path | None) -> Any:
-    from tenantry.api import Api
-    from tenantry.serving.dead_letters.store import Store
-
-    async def run() -> Any:
+def _run(work: Callable[[Api], Awaitable[T]], kubeconfig: Path | None) -> T:
+    async def run() -> T:
         async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
-            return await work(Store(api), api)
+            return await work(api)
 
     return asyncio.run(run())

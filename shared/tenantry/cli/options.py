@@ -8,7 +8,7 @@ import click
 
 kubeconfig_option = click.option(
     "--kubeconfig",
-    type=click.Path(path_type=Path),  # whether it is there and usable is said in one place: `tenantry.api.kubeconfig`
+    type=click.Path(path_type=Path),  # `tenantry.api.kubeconfig` reports what is wrong with it
     help="The cluster to talk to; else KUBECONFIG, the pod's account, or ~/.kube/config.",
 )
 

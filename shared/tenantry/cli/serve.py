@@ -55,7 +55,7 @@ def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: its end of our standard input closes."""
+    """End this process with the one that started it, whose end of our standard input then closes."""
 
     def wait() -> None:
         while os.read(0, 4096):

@@ -6,6 +6,7 @@ the address is one of a Service, which nobody outside can reach: then the API se
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from types import TracebackType
@@ -57,9 +58,11 @@ class Sender:
 async def _post(api: Api, path: str, headers: dict[str, str], body: bytes) -> None:
     """A POST that is no JSON of the API server's own."""
     content_type = next(value for name, value in headers.items() if name.lower() == "content-type")
-    status, answer, *_ = await api._exchange("POST", path, None, body, {**api._headers, "Content-Type": content_type})
-    if status >= 300:
-        raise ApiError(f"the broker cannot be reached through the API server: {answer.get('message') or status}", status=status)
+    try:
+        await api._json("POST", path, None, json.loads(body), content_type)
+    except ApiError as error:
+        message = f"the broker cannot be reached through the API server: {error.message}"
+        raise ApiError(message, status=error.status) from error
 
 
 async def broker_of(api: Api) -> str:

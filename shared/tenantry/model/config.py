@@ -6,6 +6,7 @@ written beside it, and `tenantry config show` prints the values in force.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +21,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.names import ADOPT, CLUSTER_ADMIN, HELM_JOB_ROLE, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
@@ -31,63 +33,51 @@ _RELEASE_NAME_LIMIT = 48
 """Of the 50 characters of a release's name: one for a dash, and one at least for that of a ProjectHelmChart."""
 
 
-def _dns_label(value: str) -> str:
-    if not is_dns_label(value):
-        raise ValueError(f"{value!r} is not a DNS label (lower-case letters, digits and dashes)")
-    return value
+def _only(accepted: Callable[[str], bool], what: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not accepted(value):
+            raise ValueError(f"{value!r} is not {what}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _label_key(value: str) -> str:
-    if not is_label_key(value):
-        raise ValueError(f"{value!r} is not a label key such as field.cattle.io/projectId")
-    return value
-
-
-def _label_value(value: str) -> str:
-    if not is_label_value(value):
-        raise ValueError(f"{value!r} is not a label value (letters, digits, dots, dashes, underscores; at most 63)")
-    return value
-
-
-def _account(value: str) -> str:
+def _is_account(value: str) -> bool:
     namespace, _, name = value.partition("/")
-    if not is_dns_label(namespace) or not name or "/" in name:
-        raise ValueError(f"{value!r} is not a ServiceAccount as namespace/name")
-    return value
+    return is_dns_label(namespace) and name != "" and "/" not in name
 
 
-DnsLabel = Annotated[str, AfterValidator(_dns_label)]
-LabelValue = Annotated[str, AfterValidator(_label_value)]
+_A_LABEL_KEY = "a label key such as field.cattle.io/projectId"
+
+DnsLabel = Annotated[str, _only(is_dns_label, "a DNS label (lower-case letters, digits and dashes)")]
+LabelKey = Annotated[str, _only(is_label_key, _A_LABEL_KEY)]
+LabelValue = Annotated[str, _only(is_label_value, "a label value (letters, digits, dots, dashes, underscores; at most 63)")]
+Account = Annotated[str, _only(_is_account, "a ServiceAccount as namespace/name")]
 
 
 class Section(BaseModel):
     """A part of the file: frozen, and closed to unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, alias_generator=to_camel)
 
 
 class Cattle(Section):
     """``global.cattle``: how projects are recognised."""
 
-    project_label: str = Field("field.cattle.io/projectId", alias="projectLabel")
+    project_label: Annotated[str, _only(lambda key: not key or is_label_key(key), _A_LABEL_KEY)] = "field.cattle.io/projectId"
     """Label key whose value is the project id; empty turns on single-namespace mode."""
-    cluster_id: str = Field("", alias="clusterId")
+    cluster_id: str = ""
     """Prefix in the project annotation: ``<clusterId>:<projectId>``."""
-    system_project_id: LabelValue = Field("", alias="systemProjectId")
+    system_project_id: LabelValue = ""
     """The system project; also the default of ``projectReleaseNamespaces.labelValue``."""
-    system_default_registry: str = Field("", alias="systemDefaultRegistry")
+    system_default_registry: str = ""
     url: str = ""
-
-    @field_validator("project_label")
-    @classmethod
-    def _key_or_empty(cls, value: str) -> str:
-        return _label_key(value) if value else value
 
 
 class Global(Section):
     """``global``."""
 
-    cattle: Cattle = Field(default_factory=Cattle)
+    cattle: Cattle = Cattle()
 
 
 class RepoChart(Section):
@@ -117,15 +107,15 @@ ChartSource = Annotated[
 class Chart(Section):
     """One chart that projects may ask for: the operator identity of upstream, as configuration."""
 
-    helm_api_version: str = Field(alias="helmApiVersion")
+    helm_api_version: str
     """``spec.helmApiVersion`` of the ProjectHelmCharts that ask for it, such as ``dummy.cattle.io/v1alpha1``."""
-    release_name: DnsLabel = Field(alias="releaseName")
+    release_name: DnsLabel
     chart: ChartSource | None = None
     """A folder or .tgz, or ``{repo, name, version}``; without it the built-in example chart."""
     singleton: StrictBool = False
     """At most one ProjectHelmChart per registration namespace."""
-    values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
-    job_cluster_role: str = Field("", alias="jobClusterRole")
+    values_override: dict[str, Any] = {}
+    job_cluster_role: str = ""
     """The ClusterRole for the Jobs that run Helm for this chart; empty for ``helmController.jobClusterRole``, which see."""
 
     @field_validator("helm_api_version")
@@ -174,7 +164,7 @@ class ProjectReleaseNamespaces(Section):
 
     enabled: StrictBool = True
     """False puts releases into the registration namespaces: their owners then hold Helm's records and all Secrets of them."""
-    label_value: LabelValue = Field("", alias="labelValue")
+    label_value: LabelValue = ""
     """The project of these namespaces; empty for ``global.cattle.systemProjectId``, and without that for no project."""
 
 
@@ -190,7 +180,7 @@ class ReleaseRoleBindings(Section):
     """Aggregation of rights into release namespaces."""
 
     aggregate: StrictBool = True
-    cluster_role_refs: ClusterRoleRefs = Field(default_factory=ClusterRoleRefs, alias="clusterRoleRefs")
+    cluster_role_refs: ClusterRoleRefs = ClusterRoleRefs()
 
 
 class LocalObjectReference(Section):
@@ -202,9 +192,9 @@ class LocalObjectReference(Section):
 class ServiceAccountSpec(Section):
     """What the ``default`` ServiceAccount of a hardened namespace gets."""
 
-    automount_service_account_token: StrictBool = Field(False, alias="automountServiceAccountToken")
+    automount_service_account_token: StrictBool = False
     secrets: tuple[LocalObjectReference, ...] = ()
-    image_pull_secrets: tuple[LocalObjectReference, ...] = Field((), alias="imagePullSecrets")
+    image_pull_secrets: tuple[LocalObjectReference, ...] = ()
 
 
 def _deny_all() -> dict[str, Any]:
@@ -214,8 +204,8 @@ def _deny_all() -> dict[str, Any]:
 class HardeningConfiguration(Section):
     """The hardening objects."""
 
-    service_account_spec: ServiceAccountSpec = Field(default_factory=ServiceAccountSpec, alias="serviceAccountSpec")
-    network_policy_spec: dict[str, Any] = Field(default_factory=_deny_all, alias="networkPolicySpec")
+    service_account_spec: ServiceAccountSpec = ServiceAccountSpec()
+    network_policy_spec: dict[str, Any] = Field(default_factory=_deny_all)
     """A whole NetworkPolicy spec; it replaces the default, which denies all ingress and egress."""
 
 
@@ -223,13 +213,7 @@ class HardenedNamespaces(Section):
     """Hardening of the namespaces that Tenantry makes."""
 
     enabled: StrictBool = True
-    configuration: HardeningConfiguration = Field(default_factory=HardeningConfiguration)
-
-
-class Enabled(Section):
-    """A part that can be switched off."""
-
-    enabled: StrictBool = True
+    configuration: HardeningConfiguration = HardeningConfiguration()
 
 
 class HelmController(Section):
@@ -237,56 +221,53 @@ class HelmController(Section):
 
     enabled: StrictBool = True
     """False leaves the HelmCharts to another controller, named by ``externalControllerName``."""
-    external_controller_name: str = Field("helm-controller", alias="externalControllerName")
+    external_controller_name: str = "helm-controller"
     """The name in the managed-by annotation of HelmCharts while this one is not enabled."""
-    job_image: str = Field("", alias="jobImage")
+    job_image: str = ""
     """The image of the Jobs that run Helm; empty for the one of this release."""
-    job_cluster_role: str = Field(HELM_JOB_ROLE, alias="jobClusterRole", min_length=1)
+    job_cluster_role: str = Field(HELM_JOB_ROLE, min_length=1)
     """The ClusterRole that the account of such a Job has in the namespace of its release, while the Job runs, unless the chart
     names its own.  Only ``cluster-admin`` holds in all namespaces."""
-    administrators_cluster_role: str = Field(CLUSTER_ADMIN, alias="administratorsClusterRole")
+    administrators_cluster_role: str = CLUSTER_ADMIN
     """The same for HelmCharts that administrators made themselves, which the usual controller gives ``cluster-admin``; empty for
     ``jobClusterRole``."""
-    quiet_seconds: int = Field(2, alias="quietSeconds", ge=0, le=5, strict=True)
+    quiet_seconds: int = Field(2, ge=0, le=5, strict=True)
     """How long chart and values must stay as they are before Helm runs again: many changes in a row are one upgrade.  A run
     waits at most four times as long, well below the deadline of an event."""
 
 
-class HelmLocker(Enabled):
+class HelmLocker(Section):
     """Locks on releases."""
 
-    failed_grace_seconds: int = Field(60, alias="failedGraceSeconds", ge=0, strict=True)
+    enabled: StrictBool = True
+    failed_grace_seconds: int = Field(60, ge=0, strict=True)
     """How long after a failed upgrade the last deployed revision is not enforced: time for a rollback."""
-    interrupted_grace_seconds: int = Field(3600, alias="interruptedGraceSeconds", ge=0, strict=True)
+    interrupted_grace_seconds: int = Field(3600, ge=0, strict=True)
     """When an upgrade that never ended counts as interrupted.  Longer than any Helm operation may take."""
 
 
 class HelmProjectOperator(Section):
     """``helmProjectOperator``: projects, their charts and their namespaces."""
 
-    system_namespace: DnsLabel = Field("cattle-helm-system", alias="systemNamespace")
+    system_namespace: DnsLabel = "cattle-helm-system"
     """Where HelmCharts and HelmReleases live; the registration namespace in single-namespace mode."""
-    system_namespaces: tuple[str, ...] = Field(("kube-system",), alias="systemNamespaces")
+    system_namespaces: tuple[str, ...] = ("kube-system",)
     """Further namespaces that never belong to a project."""
-    controller_name: str = Field("helm-project-operator", alias="controllerName")
+    controller_name: str = "helm-project-operator"
     charts: tuple[Chart, ...] = Field(
         default=(Chart(helm_api_version="dummy.cattle.io/v1alpha1", release_name="dummy"),), min_length=1
     )
-    project_release_namespaces: ProjectReleaseNamespaces = Field(
-        default_factory=ProjectReleaseNamespaces, alias="projectReleaseNamespaces"
-    )
-    other_system_project_label_values: tuple[str, ...] = Field((), alias="otherSystemProjectLabelValues")
+    project_release_namespaces: ProjectReleaseNamespaces = ProjectReleaseNamespaces()
+    other_system_project_label_values: tuple[str, ...] = ()
     """Deny list of project ids."""
-    release_role_bindings: ReleaseRoleBindings = Field(default_factory=ReleaseRoleBindings, alias="releaseRoleBindings")
-    hardened_namespaces: HardenedNamespaces = Field(default_factory=HardenedNamespaces, alias="hardenedNamespaces")
-    helm_controller: HelmController = Field(default_factory=HelmController, alias="helmController")
-    helm_locker: HelmLocker = Field(default_factory=HelmLocker, alias="helmLocker")
-    values_override: dict[str, Any] = Field(default_factory=dict, alias="valuesOverride")
-    namespace_labels: dict[Annotated[str, AfterValidator(_label_key)], LabelValue] = Field(
-        default_factory=dict, alias="namespaceLabels"
-    )
+    release_role_bindings: ReleaseRoleBindings = ReleaseRoleBindings()
+    hardened_namespaces: HardenedNamespaces = HardenedNamespaces()
+    helm_controller: HelmController = HelmController()
+    helm_locker: HelmLocker = HelmLocker()
+    values_override: dict[str, Any] = {}
+    namespace_labels: dict[LabelKey, LabelValue] = {}
     """Extra labels on namespaces that Tenantry makes, for clusters whose policies ask for an owner."""
-    namespace_annotations: dict[str, str] = Field(default_factory=dict, alias="namespaceAnnotations")
+    namespace_annotations: dict[str, str] = {}
 
     @field_validator("charts")
     @classmethod
@@ -302,7 +283,7 @@ class NamespaceScopeSettings(Section):
 
     projection: Literal["managed", "own-roles"] = "managed"
     """``managed``: one Role bounded by the member's consent; ``own-roles``: copies of each account's own Roles within it."""
-    consent_accounts: tuple[Annotated[str, AfterValidator(_account)], ...] = Field((), alias="consentAccounts")
+    consent_accounts: tuple[Account, ...] = ()
     """Further ServiceAccounts, as ``namespace/name``, that a consent may be bound to; ``ibm-namespace-scope-operator`` in the
     NamespaceScope's own namespace and the function's own account always count."""
 
@@ -322,16 +303,16 @@ class Olm(Section):
 class ScopeBinding(Section):
     """``scopeBinding``: where operators may act."""
 
-    namespace_scope: NamespaceScopeSettings = Field(default_factory=NamespaceScopeSettings, alias="namespaceScope")
-    olm: Olm = Field(default_factory=Olm)
+    namespace_scope: NamespaceScopeSettings = NamespaceScopeSettings()
+    olm: Olm = Olm()
 
 
 class Config(Section):
     """The whole file."""
 
-    global_: Global = Field(default_factory=Global, alias="global")
-    helm_project_operator: HelmProjectOperator = Field(default_factory=HelmProjectOperator, alias="helmProjectOperator")
-    scope_binding: ScopeBinding = Field(default_factory=ScopeBinding, alias="scopeBinding")
+    global_: Global = Field(Global(), alias="global")
+    helm_project_operator: HelmProjectOperator = HelmProjectOperator()
+    scope_binding: ScopeBinding = ScopeBinding()
 
     @model_validator(mode="after")
     def _marks_are_ours(self) -> Self:

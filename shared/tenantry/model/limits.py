@@ -1,8 +1,8 @@
 """How much of everything is read, unpacked, parsed, listed, kept and reported: the one place of all budgets.
 
 What tenants write can be as large as the API server stores, and as many objects as it takes.  A function has the memory of its
-pod, and one event loop for everybody.  So whatever is larger than its budget here is told on the object that is, with the limit
-and the fix, and is left as it is; nobody else waits for it (checks a-12 to a-19).  docs/limits.md lists these figures for people.
+pod, and one event loop for all.  What is larger than its budget here is reported on its object, with the limit and the fix, and
+left as it is; no other owner waits for it (checks a-12 to a-19).  docs/limits.md lists these figures for people.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ EVENT_BYTES: Final = 4 * MIB
 EVENT_VALUES: Final = 100_000
 """Values in the JSON of an event: what they cost in memory is 20 MiB at most."""
 EVENT_SMALL_BYTES: Final = 64 * KIB
-"""Bytes of a body that waits for nobody: almost all events are smaller."""
+"""Bytes of a body that is read without waiting: almost all events are smaller."""
 EVENTS_LARGE_AT_ONCE: Final = 2
 """Larger bodies that are in memory at a time."""
 EVENT_READ_S: Final = 5.0
-"""Seconds that a large body may take from its sender, who keeps others waiting meanwhile."""
+"""Seconds in which a large body must arrive: others wait meanwhile."""
 RUNS_PENDING: Final = 2000
 """Owners whose runs are under way or wait; beyond that events are answered 429."""
 
@@ -36,8 +36,8 @@ DEAD_LETTERS_BYTES: Final = 192 * KIB
 DEAD_LETTER_BODY_BYTES: Final = 64 * KIB
 """Bytes of an event in structured mode, whose attributes stand in the body; brokers send dead letters in binary mode."""
 DEAD_LETTER_READ_BYTES: Final = 16 * KIB
-"""Bytes that are read from a connection at once.  asyncio reads 256 KiB, and hundreds of senders with a body that nobody looks at
-would be all of the memory."""
+"""Bytes that are read from a connection at once.  asyncio reads 256 KiB: unread bodies of some hundred senders would fill the
+memory."""
 DEAD_LETTER_SENDERS: Final = 64
 """Senders that wait for the write, as many as the Knative Service lets in; more are answered at once, and hold no memory."""
 
@@ -66,13 +66,13 @@ VALUES_SMALL_BYTES: Final = 4 * KIB
 VALUES_LEVELS: Final = 100
 """Levels of maps and lists inside each other in the values of a ProjectHelmChart and of a dashboard."""
 JOB_VALUES_CHARACTERS: Final = 200_000
-"""Characters of a HelmChart's values that are checked before Helm gets them; more takes seconds, and Helm's Job tells too."""
+"""Characters of a HelmChart's values that are checked before Helm gets them; more takes seconds, and Helm's Job reports it."""
 DASHBOARD_BYTES: Final = 256 * KIB
 """Bytes of a release's dashboard values, as JSON, that fit beside everything else into the ProjectHelmChart."""
 DASHBOARD_READ_BYTES: Final = MIB
-"""Bytes of texts in the ConfigMaps of one release that are looked at."""
+"""Bytes of texts in the ConfigMaps of one release that are read."""
 DASHBOARD_KEYS: Final = 1000
-"""Keys of ConfigMaps with dashboard values that are looked at: what is found so far is laid anew for each of them."""
+"""Keys of ConfigMaps with dashboard values that are read: the values found so far are laid out again for each of them."""
 DASHBOARD_KEY_CHARACTERS: Final = 1020
 """Characters of a key in dashboard values, as JSON: the API server reads what is applied as YAML, whose keys end at 1,024."""
 
@@ -106,7 +106,7 @@ SWEEP_VALUES_BYTES: Final = 2 * MIB
 SWEEP_DASHBOARD_BYTES: Final = 8 * MIB
 """Bytes of all dashboard values together; those of further releases are read one by one."""
 SWEEP_TEXT_BYTES: Final = 4 * KIB
-"""Bytes of a text or map, beyond which a digest is kept where only equality is asked."""
+"""Bytes of a text or map, beyond which a digest is kept where only equality matters."""
 
 # -- rights ----------------------------------------------------------------------------------------------------
 
@@ -120,11 +120,11 @@ ACCESS_REVIEWS: Final = 100
 SCOPES_OF_HOME: Final = 100
 """NamespaceScopes of one namespace that are served, the oldest first."""
 SCOPES_TOLD_AT_ONCE: Final = 50
-"""NamespaceScopes beyond that which one run tells so; the next run tells the next."""
+"""NamespaceScopes beyond that whose status one run writes; the next run writes that of the next."""
 COPIED_ROLES_OF_HOME: Final = 200
 """Roles that the accounts of one namespace have there and that are copied into members, counted for each account."""
 LABELLED_CONFIG_MAPS: Final = 100
-"""ConfigMaps of one namespace that have the label of a list of members and are none, above which somebody is told."""
+"""ConfigMaps of one namespace that have the label of a list of members and are none, above which that is reported."""
 TEXT_KEPT: Final = 4096
 """Characters of a list of members that are kept of each ConfigMap; of a longer one its digest is kept."""
 ACCOUNTS_OF_HOME: Final = 200
@@ -132,7 +132,7 @@ ACCOUNTS_OF_HOME: Final = 200
 NOTES_OF_SCOPE: Final = 100
 """Entries of a NamespaceScope's ``status.unprojectedRoles``."""
 OWNER_REFERENCES: Final = 1000
-"""Owner references of a ConfigMap that are looked at."""
+"""Owner references of a ConfigMap that are read."""
 ROLE_RULES: Final = 256
 """Rules in a Role that is a consent, or that is copied into members."""
 ROLE_ENTRIES: Final = 4096
@@ -153,7 +153,7 @@ RULES_COMPARED: Final = 2_000_000
 REMEMBERED: Final = 20_000
 """Entries of a memory that only saves work: what is forgotten is read again."""
 
-# -- what is told ----------------------------------------------------------------------------------------------
+# -- what is reported ------------------------------------------------------------------------------------------
 
 MESSAGE_CHARACTERS: Final = 1024
 """Characters of a condition's message."""

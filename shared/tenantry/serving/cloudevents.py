@@ -3,11 +3,10 @@
 The content type chooses the mode: ``application/cloudevents+json`` is structured, any other
 ``application/cloudevents*`` is refused with 415, everything else is binary.  Both modes fill one dictionary of
 attributes, which `tenantry.serving.attributes.check` judges; only then is the data decoded.  In structured mode
-``ce-*`` headers are not looked at.
+``ce-*`` headers are ignored.
 
-Invariant: whoever gets an `Event` from here holds one that the CloudEvents 1.0.2 core, HTTP binding and JSON format
-call valid; whoever gets a `BadEvent` holds a status and constant words, never a byte of the request, also not
-in a chained exception: reasons travel into dead-letter extensions and logs, and payloads hold Secrets.
+Invariant: an `Event` from here is valid by the CloudEvents 1.0.2 core, HTTP binding and JSON format; a `BadEvent` has a
+status and constant words, never a byte of the request, as `tenantry.serving.attributes` explains.
 
 Where the documents leave a choice: specversion 0.3 is refused (A14); attribute names outside ``[a-z0-9]`` are
 refused in both modes (R8); data that is declared as JSON and does not parse is refused for every type (R11); an
@@ -26,10 +25,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from pydantic_core import from_json
@@ -40,8 +39,10 @@ from tenantry.serving.attributes import CHARSETS, CORE, NAME, BadEvent, MediaTyp
 from tenantry.serving.encoding import encode_binary, encode_structured
 from tenantry.serving.intake import Gate, has_more_values
 
-__all__ = ["BadEvent", "BodyStream", "encode_binary", "encode_structured", "parse_event", "read_body"]
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
+__all__ = ["BadEvent", "encode_binary", "encode_structured", "parse_event", "read_body"]
 
 _DATA_MEMBERS = frozenset(("data", "data_base64"))
 
@@ -50,18 +51,7 @@ _QUOTED = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 
 
-class BodyStream(Protocol):
-    """What `read_body` needs of a Starlette request."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Names in any case, as Starlette looks them up."""
-
-    def stream(self) -> AsyncIterator[bytes]:
-        """Yield the body in chunks."""
-
-
-async def read_body(request: BodyStream, limit: int = limits.EVENT_BYTES, gate: Gate | None = None) -> bytes:
+async def read_body(request: Request, limit: int = limits.EVENT_BYTES, gate: Gate | None = None) -> bytes:
     """Read the body, at most ``limit`` bytes of it (R14); a large one within the time and number that the gate allows.
 
     Raises `BadEvent` 413 on a larger Content-Length before anything is read, and on a longer stream (chunked, or
@@ -153,9 +143,11 @@ def _structured(body: bytes, charset: str) -> Event:
             raise BadEvent(400, "both data and data_base64")
         return _event(attributes, _data(_base64(envelope["data_base64"]), media))
     data = envelope.get("data")
-    if data is not None and media is None:
-        attributes["datacontenttype"] = "application/json"  # implied; JSON format 3.1.2 wants it said from here on
-    elif data is not None and media is not None and not media.is_json:
+    if data is None:
+        return _event(attributes, None)
+    if media is None:
+        attributes["datacontenttype"] = "application/json"  # implied; JSON format 3.1.2 wants it explicit from here on
+    elif not media.is_json:
         if not isinstance(data, str):
             raise BadEvent(400, "data is not a string, its content type is not JSON")
         data = _encode_text(data, media.charset) or None

@@ -18,8 +18,6 @@ from tenantry.model.config import Config
 
 CONFIG_VARIABLE = "TENANTRY_CONFIG"
 _MERGE = "tag:yaml.org,2002:merge"
-
-
 _NOT_KEYS = frozenset({"(path)", "(repository)", "[key]"})
 """Steps in pydantic's locations that are no keys of the file: the forms of a chart, and "this key itself"."""
 
@@ -81,12 +79,10 @@ def parse_config(text: str, name: str = "configuration") -> Config:
         raise ConfigError(f"{name}: {error}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
         raise ConfigError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
-    if document is None:
-        document = {}
-    if not isinstance(document, dict):
-        raise ConfigError(f"{name}: the file must be a mapping with the keys global and helmProjectOperator")
+    if not isinstance(document, dict | None):
+        raise ConfigError(f"{name}: the file must be a mapping with the keys {', '.join(_allowed(()))}")
     try:
-        return Config.model_validate(document, by_alias=True, by_name=False)
+        return Config.model_validate(document or {}, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ConfigError("\n".join(f"{name}: {line}" for line in _explain(error))) from None
 
@@ -95,16 +91,14 @@ def _explain(error: ValidationError) -> list[str]:
     lines = []
     problems = error.errors()
     for problem in problems:
-        if problem["type"] == "too_short" and any(_is_inside(other["loc"], problem["loc"]) for other in problems):
-            continue  # a list is only short because an entry is wrong, and that is said already
-        path = _path(problem["loc"])
+        loc, path = problem["loc"], _path(problem["loc"])
+        if problem["type"] == "too_short" and any(other["loc"][:-1][: len(loc)] == loc for other in problems):
+            continue  # a list is only short because an entry is wrong, and that is reported already
         match problem["type"]:
             case "extra_forbidden":
-                allowed = _allowed(problem["loc"][:-1])
-                line = f"{path}: unknown key"
-                near = difflib.get_close_matches(str(problem["loc"][-1]), allowed, 1, 0.6)
-                line += f"; did you mean {near[0]}?" if near else ""
-                line += f" (allowed here: {', '.join(allowed)})" if allowed else ""
+                allowed = _allowed(loc[:-1])
+                near = difflib.get_close_matches(str(loc[-1]), allowed, 1)
+                line = f"{path}: unknown key{f'; did you mean {near[0]}?' if near else ''} (allowed here: {', '.join(allowed)})"
             case "missing":
                 line = f"{path}: required, and not given"
             case _:
@@ -114,10 +108,6 @@ def _explain(error: ValidationError) -> list[str]:
                     line += f" (given: {problem.get('input')!r})" if "given" not in line else ""
         lines.append(line)
     return lines
-
-
-def _is_inside(loc: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
-    return len(loc) > len(outer) and loc[: len(outer)] == outer
 
 
 def _path(loc: tuple[int | str, ...]) -> str:
@@ -132,8 +122,7 @@ def _path(loc: tuple[int | str, ...]) -> str:
 
 def _allowed(loc: tuple[int | str, ...]) -> list[str]:
     """The keys that a section knows, by walking the JSON schema along the path."""
-    schema = Config.model_json_schema(by_alias=True)
-    here: dict[str, Any] = schema
+    schema = here = Config.model_json_schema(by_alias=True)
 
     def resolve(node: dict[str, Any]) -> dict[str, Any]:
         while "$ref" in node:

@@ -1,8 +1,8 @@
 """Events to HTTP requests, in both content modes: the CloudEvents SDK's converters behind the parser's own rules.
 
 Invariant: an event that `tenantry.serving.cloudevents.parse_event` has returned, or could have, is read back as an
-equal one; what it would refuse is a `ValueError` here, so the sender learns of its mistake and not the dead letters.
-Data are JSON values or bytes; an infinity, which JSON cannot say, becomes null; JSON data without a content type get
+equal one; what it would refuse is a `ValueError` here, so that the mistake fails at its sender instead of becoming a dead letter.
+Data are JSON values or bytes; an infinity, which JSON does not have, becomes null; JSON data without a content type get
 one.
 
 The SDK's own event class fills in a missing time and id, so its converters get a dictionary of exactly what the event
@@ -34,7 +34,8 @@ def encode_binary(event: Event) -> tuple[dict[str, str], bytes]:
     from cloudevents.conversion import to_binary
 
     attributes = _attributes(event)
-    headers, body = to_binary(_SdkEvent(attributes, _payload(event.data, attributes.get("datacontenttype"))), _as_is)
+    sdk_event = _SdkEvent(attributes, _payload(event.data, attributes.get("datacontenttype")))
+    headers, body = to_binary(sdk_event, lambda payload: payload)
     return {name: text if name == "content-type" else _header_value(text) for name, text in headers.items()}, body or b""
 
 
@@ -47,7 +48,7 @@ def encode_structured(event: Event) -> tuple[dict[str, str], bytes]:
 
     # The SDK would write an infinity as a bare word, which is not JSON; the detour makes it null, as in binary mode.
     data = event.data if event.data is None or isinstance(event.data, bytes) else from_json(_json(event.data))
-    headers, body = to_structured(_SdkEvent(_attributes(event), data), _as_is)
+    headers, body = to_structured(_SdkEvent(_attributes(event), data))
     return dict(headers), body
 
 
@@ -60,10 +61,6 @@ class _SdkEvent(dict[str, object]):
 
     def get_data(self) -> object:
         return self._data
-
-
-def _as_is(data: object) -> object:
-    return data
 
 
 def _attributes(event: Event) -> dict[str, object]:
@@ -102,16 +99,12 @@ def _json(data: object) -> bytes:
 def _payload(data: object, declared: object) -> bytes | None:
     if data is None or isinstance(data, bytes):
         return data
-    encoded = _json(data)
     charset = media_type(str(declared)).charset
-    if charset in ("utf-8", "utf8"):
-        return encoded
     if charset not in CHARSETS:
         raise ValueError("the event is not valid: the charset of its content type is not supported")
-    return encoded.decode("utf-8").encode(charset)
+    encoded = _json(data)
+    return encoded if charset in ("utf-8", "utf8") else encoded.decode().encode(charset)
 
 
 def _header_value(text: str) -> str:
-    if not _TO_ENCODE.search(text):
-        return text
     return _TO_ENCODE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8")), text)

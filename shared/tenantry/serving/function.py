@@ -1,4 +1,4 @@
-"""One function behind HTTP: what every ``main.py`` hands to functions-framework.
+"""One function behind HTTP: what every ``main.py`` gives functions-framework to serve.
 
 The answer is the verdict's status with an empty body on success and a few words on failure, never a
 ``ce-*`` header, never anything of the payload: a broker takes a non-empty answer for a reply event, and an
@@ -34,13 +34,13 @@ from tenantry.model.names import field_manager
 from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
 from tenantry.serving.config import ConfigError, load_config
 from tenantry.serving.intake import Gate
+from tenantry.serving.methods import respond
 from tenantry.serving.telemetry import start_event_span
 
 log = logging.getLogger("tenantry")
 
 SINK_VARIABLE = "K_SINK"
 CONCURRENCY_VARIABLE = "TENANTRY_API_CONCURRENCY"
-_ALLOW = {"Allow": "POST, OPTIONS"}
 _APISERVER_TYPES = frozenset(
     f"{APISERVER_TYPE_PREFIX}{mode}.{verb}" for mode in ("resource", "ref") for verb in ("add", "update", "delete")
 )
@@ -68,7 +68,7 @@ class Function:
     ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
     kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
 
-    ``keeps`` says by kind what this function keeps of objects that tenants can make large (`tenantry.api.Api`).
+    ``keeps`` reduces, by kind, objects that tenants can make large (`tenantry.api.Api`).
     """
 
     def __init__(
@@ -111,18 +111,21 @@ class Function:
             if self._engine is None:
                 settings = self.configure()
                 units, self._made = self._made or self._units(settings), None  # an engine has units of its own
-                concurrency = int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency))
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name),
                     kubeconfig=kubeconfig,
-                    concurrency=concurrency,
+                    concurrency=int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency)),
                     keeps=self._keeps,
                 )
+                if sink := os.environ.get(SINK_VARIABLE):
+                    from tenantry.serving.emit import Emitter
+
+                    self._emitter = Emitter(sink)
                 self._engine = Engine(
                     self.name,
                     self._api,
                     units,
-                    emit=await self._make_emit(),
+                    emit=self._emitter and self._emitter.emit,
                     on_write=self._written,
                     service=self._descriptor.service_of(settings.duty),
                 )
@@ -131,15 +134,6 @@ class Function:
     def _written(self, change: Any) -> None:
         if self.on_write is not None:
             self.on_write(change)
-
-    async def _make_emit(self) -> Callable[[Event], Any] | None:
-        if not os.environ.get(SINK_VARIABLE):
-            return None
-        from tenantry.serving.emit import Emitter
-
-        self._emitter = Emitter(os.environ[SINK_VARIABLE])
-        emit: Callable[[Event], Any] = self._emitter.emit
-        return emit
 
     async def stop(self) -> None:
         """Finish what runs, then close the connections."""
@@ -152,31 +146,14 @@ class Function:
         self._engine = self._api = self._emitter = None
 
     async def respond(self, request: Request) -> Response:
-        """Answer one HTTP request: an event by POST, a probe by GET, the handshake by OPTIONS."""
-        match request.method:
-            case "POST":
-                return await self._event(request)
-            case "GET" | "HEAD" if request.url.path in ("/health/liveness", "/health/readiness"):
-                return await self._health(request.url.path)
-            case "OPTIONS":
-                return Response(status_code=200, headers=_ALLOW)
-            case _:
-                return PlainTextResponse("method not allowed", 405, _ALLOW)
-
-    async def _health(self, path: str) -> Response:
-        if path.endswith("readiness"):
-            try:
-                await self.start()
-            except Exception:
-                log.exception("not ready")
-                return PlainTextResponse("not ready", 503)
-        return PlainTextResponse("ok")
+        """Answer one HTTP request."""
+        return await respond(request, self._event, self.start)
 
     async def _event(self, request: Request) -> Response:
         verdict = Verdict(400, "bad event")
         kind = ""
         try:
-            # What names the object is kept while the event is handled, and not the object itself, which may be megabytes.
+            # Keep only the names of the object while the event is handled: the object itself may be megabytes.
             event = named_only(parse_event(request.headers.raw, await read_body(request, gate=self._gate)))
             kind = event.type
             event_id.set(event.id)

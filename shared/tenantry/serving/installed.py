@@ -44,5 +44,5 @@ def services_of(functions: Iterable[str]) -> tuple[Service, ...]:
 
 @cache
 def service_named(name: str) -> Service:
-    """The Service of a name; of one that nobody describes, such as ``dead-letters``, one that is a function of its own."""
+    """The Service of a name; one of its own for what no descriptor has, such as ``dead-letters``."""
     return next((each for each in services_of(descriptors()) if each.name == name), Service(name, name))

@@ -1,6 +1,6 @@
 """How much of the wire one process takes in at a time: bodies by bytes, JSON by its number of values (a-12).
 
-Anybody who reaches the port may send the largest body that is accepted, fifty times at once.  So bodies beyond a small size are
+Any client of the port may send the largest body that is accepted, fifty times at once.  So bodies beyond a small size are
 read a few at a time, each within a time limit, and JSON is counted before it is parsed: a value costs some 60 to 200 bytes of
 memory, whatever its text costs on the wire.
 """

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import importlib.util
+import importlib
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +24,19 @@ KEEP_ALIVE_S = 620
 GRACE_S = 25
 
 
-def source_of(name: str) -> Path:
-    """The ``main.py`` of a function.
-
-    Raises:
-        UnknownFunction: it is not installed.
-    """
-    descriptor_of(name)
-    spec = importlib.util.find_spec(name.replace("-", "_"))
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "main.py"
-
-
 def make_app(name: str) -> tuple[Any, Any]:
     """The ASGI application of a function and its `tenantry.serving.Function`.
 
     Raises:
         UnknownFunction: it does not exist.
     """
-    source = source_of(name)
+    descriptor_of(name)
     gc.disable()
     try:
         import functions_framework.aio
 
-        app = functions_framework.aio.create_asgi_app("handle", str(source))
         module = importlib.import_module(f"{name.replace('-', '_')}.function")
+        app = functions_framework.aio.create_asgi_app("handle", str(Path(str(module.__file__)).with_name("main.py")))
     finally:
         gc.enable()
     gc.collect()
@@ -57,8 +44,8 @@ def make_app(name: str) -> tuple[Any, Any]:
     return app, module.function
 
 
-def make_server(app: Any, host: str, port: int) -> Any:
-    """A uvicorn server for an application; ``await server.serve()`` runs it."""
+def make_server(app: Any, host: str, port: int, http: Any = "httptools") -> Any:
+    """A uvicorn server for an application, with ``http`` as its protocol; ``await server.serve()`` runs it."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -72,7 +59,7 @@ def make_server(app: Any, host: str, port: int) -> Any:
         app,
         host=host,
         port=port,
-        http="httptools",
+        http=http,
         ws="none",
         lifespan="off",
         access_log=False,
@@ -84,7 +71,7 @@ def make_server(app: Any, host: str, port: int) -> Any:
     return Server(config)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """The socket to listen on.  uvicorn would log a port that is taken and exit with a code of its own."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     made = socket.socket(family, kind, protocol)
@@ -95,6 +82,19 @@ def _bind(host: str, port: int) -> socket.socket:
         made.close()
         raise
     return made
+
+
+async def run(server: Any, listener: socket.socket, ending: Callable[[], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; ``ending`` is called when one of them arrives."""
+
+    def stop() -> None:
+        if ending is not None:
+            ending()
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    await server.serve(sockets=[listener])
 
 
 async def serve(
@@ -115,18 +115,10 @@ async def serve(
     end_telemetry = set_up_telemetry(name)
     app, function = make_app(name)
     function.configure()
-    listener = listener or _bind(host, port)
+    listener = listener or bind(host, port)
     await function.start(kubeconfig)
-    server = make_server(app, host, port)
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        server.should_exit = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
     try:
-        await server.serve(sockets=[listener])
+        await run(make_server(app, host, port), listener)
     finally:
         await function.stop()
         end_telemetry()

@@ -36,11 +36,7 @@ def _configured(signal: str) -> bool:
 
 def set_up_telemetry(function: str) -> Callable[[], None]:
     """Configure export for this process; returns what flushes and ends it."""
-    endings: list[Callable[[], object]] = []
-    if _configured("TRACES"):
-        endings.append(_traces(function))
-    if _configured("METRICS"):
-        endings.append(_metrics(function))
+    endings = [set_up(function) for signal, set_up in (("TRACES", _traces), ("METRICS", _metrics)) if _configured(signal)]
 
     def end() -> None:
         for ending in endings:
@@ -98,16 +94,10 @@ def start_event_span(function: str, headers: Mapping[str, str], extensions: Mapp
     Its parent is the HTTP hop's ``traceparent``; the trace that the event itself carries (the CloudEvents
     distributed tracing extension) is the parent when there is no hop, and else a link.
     """
-    hop = _context(headers.get("traceparent"), headers.get("tracestate"))
-    origin = _context(extensions.get("traceparent"), extensions.get("tracestate"))
-    links = []
-    if hop is not None and origin is not None:
-        links.append(Link(trace.get_current_span(origin).get_span_context()))
+    hop, origin = _context(headers), _context(extensions)
+    links = [Link(trace.get_current_span(origin).get_span_context())] if hop is not None and origin is not None else []
     return _tracer.start_span(f"{function} process", context=hop or origin, kind=SpanKind.CONSUMER, links=links)
 
 
-def _context(traceparent: str | None, tracestate: str | None) -> Context | None:
-    if not traceparent:
-        return None
-    carrier = {"traceparent": traceparent, **({"tracestate": tracestate} if tracestate else {})}
-    return _propagator.extract(carrier)
+def _context(carrier: Mapping[str, str]) -> Context | None:
+    return _propagator.extract(carrier) if carrier.get("traceparent") else None

@@ -1,7 +1,7 @@
 """Where events end that no function could handle: a small store of keys and reasons, in one ConfigMap of bounded size.
 
-`letter` is one dead letter, `book` a bounded number of them, `store` the ConfigMap that keeps them and `Collector` what writes it
-once a second at most, `entry` the HTTP entry that the brokers send to.  Functions do not import this package.
+`letter` is one dead letter, `book` a bounded number of them, `store` the ConfigMap that keeps them with its writer, `entry` the
+HTTP entry that the brokers send to.  Functions do not import this package.
 """
 
 NAME = "dead-letters"

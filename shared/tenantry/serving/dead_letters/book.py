@@ -1,4 +1,4 @@
-"""A bounded number of dead letters: one for each name, the one that was quiet for longest goes first.
+"""A bounded number of dead letters: one for each name; the one with the oldest last event is dropped first.
 
 Invariant: a book never has more than `limits.DEAD_LETTERS` letters, nor more than `limits.DEAD_LETTERS_BYTES` as text.
 """
@@ -15,7 +15,7 @@ from tenantry.serving.dead_letters.letter import Letter
 
 
 class Book:
-    """Letters from the one that was quiet for longest to the last one; ``dropped`` counts those that had to go."""
+    """Letters in the order of their last event; ``dropped`` counts those that had no room."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -28,27 +28,28 @@ class Book:
         return len(self._letters)
 
     def add(self, letter: Letter) -> None:
-        """Note a letter, which is later than all before; the first one goes when there is no room."""
+        """Add a letter, which is later than all before; the first one is dropped when there is no room."""
         before = self._letters.pop(letter.name, None)
         self._letters[letter.name] = letter if before is None else before.joined(letter)
         while len(self._letters) > limits.DEAD_LETTERS:
             self._drop()
 
     def merge(self, other: Book) -> None:
-        """Note the letters of another book, which stays as it is."""
+        """Add the letters of another book, which stays as it is."""
         for letter in other:
             self.add(letter)
         self.dropped += other.dropped
         # Two processes write one book, and what one of them held back for a second may be the older.
         self._letters = dict(sorted(self._letters.items(), key=lambda item: item[1].last))
 
-    def remove(self, letter: Letter) -> None:
-        """Take a letter out, unless it was added to since."""
-        if self._letters.get(letter.name) == letter:
-            del self._letters[letter.name]
+    def remove(self, *letters: Letter) -> None:
+        """Take letters out, except those that have changed since."""
+        for letter in letters:
+            if self._letters.get(letter.name) == letter:
+                del self._letters[letter.name]
 
     def text(self) -> str:
-        """As JSON with a line for each letter, within the budget of bytes; what goes for that goes from this book, too."""
+        """As JSON with a line for each letter; letters beyond the budget of bytes are dropped from the book, too."""
         lines = [json.dumps(letter.document(), ensure_ascii=False, separators=(",", ":")) for letter in self]
         size = sum(len(line.encode()) + 2 for line in lines) + 64
         while size > limits.DEAD_LETTERS_BYTES:
@@ -58,18 +59,15 @@ class Book:
 
     @classmethod
     def of(cls, text: str) -> Book:
-        """From `text`; what somebody broke is left out."""
+        """From `text`; what cannot be read is left out."""
         made = cls()
         with contextlib.suppress(KeyError, TypeError, ValueError, RecursionError):
             document: Any = json.loads(text)
             made.dropped = max(0, int(document["dropped"]))
             for each in document["letters"]:
-                made._read(each)
+                with contextlib.suppress(ValueError):
+                    made.add(Letter.of(each))
         return made
-
-    def _read(self, document: Any) -> None:
-        with contextlib.suppress(KeyError, TypeError, ValueError):
-            self.add(Letter.of(document))
 
     def _drop(self) -> None:
         del self._letters[next(iter(self._letters))]

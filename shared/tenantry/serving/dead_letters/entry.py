@@ -1,15 +1,13 @@
 """The HTTP entry of the dead-letter sink: CloudEvents in, an empty 204 when the letter is stored.
 
-The path says which function gave up: the Triggers of a function send its dead letters to ``/<function>``, because Knative's own
-attributes do not always say it.  In binary mode only the headers are read; the body, which can be large and can hold what objects
-hold, is never looked at.
+The path names the function that gave up: the Triggers of a function send its dead letters to ``/<function>``, because Knative's
+own attributes do not always name it.  In binary mode only the headers are read, never the body, which can be large and can hold
+what objects hold.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -29,10 +27,10 @@ from tenantry.serving.dead_letters import NAME
 from tenantry.serving.dead_letters.letter import Letter, letter_of, now, unreadable
 from tenantry.serving.dead_letters.store import Collector, Store
 from tenantry.serving.installed import descriptors
+from tenantry.serving.methods import respond
 
 log = logging.getLogger("tenantry")
 
-_ALLOW = {"Allow": "POST, OPTIONS"}
 _letters = metrics.get_meter("tenantry").create_counter(
     "tenantry.dead_letters", unit="{letter}", description="Events that were given up, by the function that could not handle them"
 )
@@ -47,20 +45,8 @@ class Entry:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
-        response = await self.respond(Request(scope, receive))
+        response = await respond(Request(scope, receive), self._take)
         await response(scope, receive, send)
-
-    async def respond(self, request: Request) -> Response:
-        """Take an event by POST; answer a probe by GET and the handshake by OPTIONS."""
-        match request.method:
-            case "POST":
-                return await self._take(request)
-            case "GET" | "HEAD" if request.url.path in ("/health/liveness", "/health/readiness"):
-                return PlainTextResponse("ok")
-            case "OPTIONS":
-                return Response(status_code=200, headers=_ALLOW)
-            case _:
-                return PlainTextResponse("method not allowed", 405, _ALLOW)
 
     async def _take(self, request: Request) -> Response:
         path, answer = request.url.path, Response(status_code=204)
@@ -96,9 +82,7 @@ def make_server(entry: Entry, host: str, port: int) -> Any:
             transport.max_size = limits.DEAD_LETTER_READ_BYTES
             super().connection_made(transport)
 
-    made = server.make_server(entry, host, port)
-    made.config.http = Protocol
-    return made
+    return server.make_server(entry, host, port, Protocol)
 
 
 async def serve(host: str, port: int, kubeconfig: Path | None = None, *, listener: socket.socket | None = None) -> None:
@@ -114,19 +98,11 @@ async def serve(host: str, port: int, kubeconfig: Path | None = None, *, listene
     set_up_logs(NAME)
     end_telemetry = set_up_telemetry(NAME)
     async with await Api.connect(field_manager=field_manager(NAME), kubeconfig=kubeconfig) as api:
-        listener = listener or server._bind(host, port)
+        listener = listener or server.bind(host, port)
         collector = Collector(Store(api))
-        running = make_server(Entry(collector), host, port)
-
-        def stop() -> None:
-            # Now, and not after the server: it waits for answers, and those wait for the write.
-            collector.hurry()
-            running.should_exit = True
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop)
         try:
-            await running.serve(sockets=[listener])
+            # Hurry before the server stops: it waits for answers, and those wait for the write.
+            await server.run(make_server(Entry(collector), host, port), listener, collector.hurry)
         finally:
             await collector.close()
             end_telemetry()

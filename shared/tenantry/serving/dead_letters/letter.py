@@ -1,8 +1,8 @@
 """One dead letter: which function gave up on what, why, and how often.
 
-It is made from the attributes of an event, never from its data: an event is only a hint at an object, and the object can hold
-what nobody shall keep.  Attributes are what a sender wrote, whoever that is.  So each is cut to the length that it can have in a
-cluster, and what no terminal should see is replaced.  A letter whose names suffered from that names nothing, and is not replayed.
+It is made from the attributes of an event, never from its data, which can hold Secrets.  Any sender can write any attribute.  So
+each is cut to the length that it can have in a cluster, and characters that a terminal would interpret are replaced.  A letter
+whose names were changed by that names nothing, and is not replayed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import base64
 import binascii
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.identifiers import is_dns_label
@@ -35,81 +37,73 @@ _OTHER = {"type": 128, "subject": 253}
 _LIMITS = {**_OBJECT, **_OWNER, **_ROUTE, **_OTHER}
 
 
+def clipped(text: str, limit: int) -> str:
+    """A text of a sender, with at most ``limit`` characters, all of them printable."""
+    if len(text) > limit:
+        text = text[: limit - 1] + _CUT
+    return text if text.isprintable() else "".join(each if each.isprintable() else _REPLACED for each in text)
+
+
+def _at_most(limit: int) -> AfterValidator:
+    return AfterValidator(lambda text: clipped(text, limit))
+
+
+def _function_name(text: str) -> str:
+    if not is_dns_label(text):
+        raise ValueError("not the name of a function")
+    return text
+
+
+def _known(about: Mapping[str, str]) -> dict[str, str]:
+    return {name: clipped(about[name], limit) for name, limit in _LIMITS.items() if name in about}
+
+
 @dataclass(frozen=True, slots=True)
 class Letter:
     """A dead letter; ``function`` and ``key`` are its name.
 
-    ``about`` has the attributes that a replay needs, ``status`` the last answer of the function (0: nobody told), ``count`` how
-    many events of this name were given up, from ``first`` to ``last`` (UTC), and ``event`` the id of the last one.
+    ``status`` is the last answer of the function (0: unknown), ``count`` how many events of this name were given up, from
+    ``first`` to ``last`` (UTC), ``event`` the id of the last one, and ``about`` the attributes that a replay needs.
     """
 
-    function: str
-    key: str
-    about: Mapping[str, str] = field(default_factory=dict)
+    function: Annotated[str, AfterValidator(_function_name)]
+    key: Annotated[str, Field(min_length=1), _at_most(_KEY)]
     status: int = 0
-    reason: str = NO_REASON
-    count: int = 1
-    first: str = ""
-    last: str = ""
-    event: str = ""
+    reason: Annotated[str, _at_most(_REASON)] = NO_REASON
+    count: Annotated[int, AfterValidator(lambda count: max(1, count))] = 1
+    first: Annotated[str, _at_most(_ID)] = ""
+    last: Annotated[str, _at_most(_ID)] = ""
+    event: Annotated[str, _at_most(_ID)] = ""
+    about: Annotated[Mapping[str, str], AfterValidator(_known)] = field(default_factory=dict)
 
     @property
     def name(self) -> tuple[str, str]:
-        """Whose letter it is."""
+        """What is unique among letters."""
         return self.function, self.key
 
+    def __str__(self) -> str:
+        return f"{self.function} gave {self.key} up: {self.status} {self.reason}"
+
     def joined(self, later: Letter) -> Letter:
-        """With a later one of the same name.  The same event, told again by a broker that got no answer, counts once."""
+        """With a later one of the same name.  The same event, sent again by a broker that got no answer, counts once."""
         again = bool(later.event) and later.event == self.event
         return replace(later, count=self.count + later.count - again, first=min(self.first, later.first))
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "function": self.function,
-            "key": self.key,
-            "status": self.status,
-            "reason": self.reason,
-            "count": self.count,
-            "first": self.first,
-            "last": self.last,
-            "event": self.event,
-            "about": dict(self.about),
-        }
+        return asdict(self)
 
     @classmethod
     def of(cls, document: Any) -> Letter:
         """From `document`, whoever wrote it.
 
         Raises:
-            ValueError, TypeError: it is none.
+            ValueError: it is none.
         """
-        if not isinstance(document, dict) or not isinstance(document.get("about"), dict):
-            raise TypeError("not a dead letter")
-        about = {name: clipped(document["about"][name], limit) for name, limit in _LIMITS.items() if name in document["about"]}
-        function, key = document["function"], clipped(document["key"], _KEY)
-        if not isinstance(function, str) or not is_dns_label(function) or not key:
-            raise ValueError("not a dead letter")
-        return cls(
-            function,
-            key,
-            about,
-            int(document["status"]),
-            clipped(document["reason"], _REASON),
-            max(1, int(document["count"])),
-            clipped(document["first"], _ID),
-            clipped(document["last"], _ID),
-            clipped(document["event"], _ID),
-        )
+        return _LETTERS.validate_python(document)
 
 
-def clipped(text: object, limit: int) -> str:
-    """Somebody's text: at most ``limit`` characters, all of them printable."""
-    if not isinstance(text, str):
-        raise TypeError("not a text")
-    if len(text) > limit:
-        text = text[: limit - 1] + _CUT
-    return text if text.isprintable() else "".join(each if each.isprintable() else _REPLACED for each in text)
+_LETTERS = TypeAdapter(Letter)
 
 
 def now() -> str:
@@ -122,24 +116,24 @@ def letter_of(event: Event, path: str, at: str) -> Letter:
     about = _about(event)
     given = event.extensions.get
     return Letter(
-        _function(path, event),
+        _function(path, event.extensions),
         _key(about),
-        about,
         _status(given("knativeerrorcode", "")),
         _reason(given("knativeerrordata", "")),
         first=at,
         last=at,
         event=clipped(event.id, _ID),
+        about=about,
     )
 
 
 def unreadable(path: str, reason: str, at: str) -> Letter:
-    """The letter for what is no event; ``reason`` says why, in constant words."""
-    return Letter(_function(path, None), UNREADABLE, {}, 400, clipped(reason, _REASON), first=at, last=at)
+    """The letter for a request that is no event, with the parser's ``reason``."""
+    return Letter(_function(path, {}), UNREADABLE, 400, clipped(reason, _REASON), first=at, last=at)
 
 
 def replayed(letter: Letter) -> Event | None:
-    """The event that asks the function to look again; None when the letter does not say at what.
+    """The event that asks the function to run again; None when the letter does not say for what.
 
     It carries the key and nothing else: for an object a reference, for an owner the request of a fan-out, for a schedule a ping.
     """
@@ -167,14 +161,14 @@ def _event(kind: str, extensions: Mapping[str, str], data: object = None) -> Eve
 
 
 def _about(event: Event) -> dict[str, str]:
-    if event.type.startswith(APISERVER_TYPE_PREFIX) and event.extensions.get("kind") and event.extensions.get("name"):
+    given = {**event.extensions, "type": event.type, "subject": event.subject or ""}
+    if event.type.startswith(APISERVER_TYPE_PREFIX) and given.get("kind") and given.get("name"):
         limits = {**_OBJECT, **_ROUTE}
-    elif event.type == RECONCILE_REQUESTED_TYPE and event.extensions.get("owner"):
+    elif event.type == RECONCILE_REQUESTED_TYPE and given.get("owner"):
         limits = _OWNER
     else:
-        found = {"type": clipped(event.type, _LIMITS["type"])}
-        return found if event.subject is None else {**found, "subject": clipped(event.subject, _LIMITS["subject"])}
-    return {name: clipped(event.extensions[name], limit) for name, limit in limits.items() if event.extensions.get(name)}
+        limits = _OTHER
+    return {name: clipped(given[name], limit) for name, limit in limits.items() if given.get(name)}
 
 
 def _key(about: Mapping[str, str]) -> str:
@@ -189,8 +183,7 @@ def _key(about: Mapping[str, str]) -> str:
     return f"{about['type']} {about.get('subject', '')}".rstrip()
 
 
-def _function(path: str, event: Event | None) -> str:
-    extensions = event.extensions if event is not None else {}
+def _function(path: str, extensions: Mapping[str, str]) -> str:
     given = (path.strip("/"), *(extensions.get(name, "") for name in ("watch", "function", "resync")))
     return next((name for name in given if is_dns_label(name)), UNKNOWN)
 

@@ -1,7 +1,7 @@
-"""The ConfigMap that keeps dead letters, and who writes it: at most once a second, whatever comes in.
+"""The ConfigMap that keeps dead letters, and its writer: one write a second at most, however many letters arrive.
 
-Several processes may write it: replicas of the sink, and people with `tenantry dead-letters`.  Each change is made to what was
-read and refused when that is no longer what is stored; then it is made again.  So nobody's write loses a letter that was stored.
+Several processes may write it: replicas of the sink, and people with `tenantry dead-letters`.  So each write has the resource
+version that was read as its precondition, and is made again on a conflict: no write loses a letter that was stored.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import logging
 import random
-import time
 from collections.abc import Callable
+from functools import partial
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, ConflictError
+from tenantry.api.errors import ConflictError
 from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -28,7 +28,7 @@ FIELD = "letters.json"
 PAUSE_S = 1.0
 """Between two writes of one process."""
 LONGEST_PAUSE_S = 30.0
-"""Between two tries while the API server is away."""
+"""Between two attempts while the API server does not answer."""
 CLOSE_S = 10.0
 _ATTEMPTS = 8
 
@@ -48,16 +48,16 @@ class Store:
 
         Raises:
             ConflictError: others were faster every time.
-            ApiError: the API server refuses or is away.
+            ApiError: the API server refuses, or does not answer.
         """
         for attempt in range(_ATTEMPTS):
             live = await self._api.get(CONFIG_MAP, CONFIG_MAP_NAME, SYSTEM_NAMESPACE)
             book = _book(live)
             edit(book)
             text = book.text()
-            if live is None and text == Book().text():
-                return book
             if live is None:
+                if text == Book().text():
+                    return book
                 # An apply, since a right to create can be bound to a name only there.  Whoever makes it writes no data with it.
                 await self._api.apply(CONFIG_MAP, _EMPTY)
                 continue
@@ -98,11 +98,10 @@ class Collector:
         self._pending = Book()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._not_before = 0.0
         self._closing = asyncio.Event()
 
     async def take(self, letter: Letter) -> None:
-        """Keep a letter, and wait until it is stored; beyond `limits.DEAD_LETTER_SENDERS` senders nobody waits.
+        """Keep a letter, and wait until it is stored; beyond `limits.DEAD_LETTER_SENDERS` waiting senders, return at once.
 
         Raises:
             ApiError: it could not be stored yet.  It is kept in memory and tried again all the same.
@@ -116,7 +115,7 @@ class Collector:
             await waiting
 
     def hurry(self) -> None:
-        """From now on wait for nothing before a write: the process ends."""
+        """Write without a pause from now on: the process ends."""
         self._closing.set()
 
     async def close(self) -> None:
@@ -127,15 +126,15 @@ class Collector:
                 await asyncio.wait_for(self._writing, CLOSE_S)
 
     async def _write(self) -> None:
+        """Write what is pending; it ends after a pause in which nothing came."""
         failures = 0
         while self._pending:
-            await self._pause()
             pending, self._pending = self._pending, Book()
             waiting, self._waiting = self._waiting, []
             problem: Exception | None = None
             try:
-                await self._add(pending)
-            except Exception as error:  # also a bug of ours: nobody may wait for ever
+                await self._store.change(partial(Book.merge, other=pending))
+            except Exception as error:  # also a bug of ours: no sender may wait for ever
                 problem = error
                 failures += 1
                 pending.merge(self._pending)
@@ -143,31 +142,12 @@ class Collector:
                 log.warning("%d dead letters are not stored yet: %s", len(pending), error)
             else:
                 failures = 0
-                log.warning("stored dead letters of %d keys; the last: %s", len(pending), _said(pending))
-            self._not_before = time.monotonic() + min(self._pause_s * 2**failures, LONGEST_PAUSE_S)
+                *_, last = pending
+                log.warning("stored dead letters of %d keys; the last: %s", len(pending), last)
             for each in waiting:
-                if each.done():
-                    continue
-                if problem is None:
-                    each.set_result(None)
-                else:
-                    each.set_exception(_typed(problem))
+                if not each.done():
+                    each.set_result(None) if problem is None else each.set_exception(problem)
             if problem is not None and self._closing.is_set():
                 return
-
-    async def _add(self, pending: Book) -> None:
-        await self._store.change(lambda book: book.merge(pending))
-
-    async def _pause(self) -> None:
-        """Until the next write is due, or until there is no time left to wait."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), max(0.0, self._not_before - time.monotonic()))
-
-
-def _typed(problem: Exception) -> Exception:
-    return problem if isinstance(problem, ApiError) else RuntimeError("a bug: dead letters cannot be stored")
-
-
-def _said(book: Book) -> str:
-    last = list(book)[-1]
-    return f"{last.function} gave {last.key} up: {last.status} {last.reason}"
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), min(self._pause_s * 2**failures, LONGEST_PAUSE_S))
