@@ -42,6 +42,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.fault import Forward, Predicate, on
+from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.wire import Request, Response
 
@@ -81,21 +82,13 @@ def managed_name() -> str:
 
 def role(name: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
     """A Role without rules."""
-    metadata = {"name": name, "namespace": namespace, **({"labels": labels} if labels else {})}
-    return {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": []}
+    return obj(ROLE, name, namespace, labels=labels, rules=[])
 
 
 def bound(name: str, to: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
     """A RoleBinding of all attackers to a Role."""
-    metadata = {"name": name, "namespace": namespace, **({"labels": labels} if labels else {})}
     reference = {"apiGroup": ROLE.group, "kind": "Role", "name": to}
-    return {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": "RoleBinding",
-        "metadata": metadata,
-        "roleRef": reference,
-        "subjects": [GROUP],
-    }
+    return obj(ROLE_BINDING, name, namespace, labels=labels, roleRef=reference, subjects=[GROUP])
 
 
 async def raises_his_quota(attacker: Api, namespace: str) -> bool:

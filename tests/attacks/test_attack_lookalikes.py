@@ -30,6 +30,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.names import ADOPT, PROJECT_CHART, PROJECT_ID, RELEASE_FINALIZER
+from tenantry.testing.objects import obj
 
 NAMES_THE_OTHER = (
     "The message ReleaseNameTaken names the ProjectHelmChart that has the name, and with it the neighbour's project."
@@ -54,21 +55,11 @@ def chart(name: str, namespace: str, **metadata: object) -> Object:
     """A ProjectHelmChart as anybody may write it."""
     kind = PROJECT_HELM_CHART
     spec = {"helmApiVersion": DUMMY}
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": name, "namespace": namespace, **metadata},
-        "spec": spec,
-    }
+    return obj(kind, name, namespace, metadata=metadata, spec=spec)
 
 
 def of_kind(kind: Kind, name: str, namespace: str, labels: dict[str, str] | None = None, **more: object) -> Object:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
-        **more,
-    }
+    return obj(kind, name, namespace, labels=labels or {}, **more)
 
 
 @pytest.mark.check("a-35")

@@ -40,6 +40,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 FUNCTIONS = ("scope-binding",)
 MANY = 5000 if FULL else 1500
@@ -200,10 +201,8 @@ async def tenant(admin: Api, system: Knative, attackers: Attackers) -> Tenant:
     attacker = await attackers.someone("owner", own.home, own.member(1))
     name = attackers._names[attacker]
     subject = {"kind": "ServiceAccount", "name": name, "namespace": "attackers"}
-    body: Object = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "subjects": [subject]}
-    metadata = {"name": "editor", "namespace": own.home}
     reference = {"apiGroup": ROLE.group, "kind": CLUSTER_ROLE.kind, "name": EDITOR}
-    await admin.create(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
+    await admin.create(ROLE_BINDING, obj(ROLE_BINDING, "editor", own.home, subjects=[subject], roleRef=reference))
     return Tenant(own, attacker, system)
 
 

@@ -17,11 +17,12 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
 from tenantry.local.followed import HANDOVER_S
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, Kind, Object
+from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET, Kind, Object
 from tenantry.model.names import LOCKED_SOURCE
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import lockable, packed, unpacked
+from tenantry.testing.objects import obj
 
 FUNCTION = "lock-enforcement"
 SYSTEM = "cattle-helm-system"
@@ -175,12 +176,7 @@ class Locks:
 
     async def lock(self, name: str, release: str, namespace: str, system: str = SYSTEM, **spec: Any) -> Object:
         """Make a HelmRelease."""
-        body = {
-            "apiVersion": HELM_RELEASE.api_version,
-            "kind": HELM_RELEASE.kind,
-            "metadata": {"name": name, "namespace": system},
-            "spec": {"release": {"name": release, "namespace": namespace}, **spec},
-        }
+        body = obj(HELM_RELEASE, name, system, spec={"release": {"name": release, "namespace": namespace}, **spec})
         self._made.append((name, system))
         self._places[name] = namespace
         return await self.admin.create(HELM_RELEASE, body)
@@ -275,13 +271,7 @@ def copy_of(record: Object, release: str, manifest: str, namespace: str = "") ->
     namespace = namespace or record["metadata"]["namespace"]
     labels = {**record["metadata"]["labels"], "name": release}
     content = {**unpacked(record), "name": release, "namespace": namespace, "manifest": manifest}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "helm.sh/release.v1",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "data": {"release": packed(content)},
-    }
+    return obj(SECRET, name, namespace, labels=labels, type="helm.sh/release.v1", data={"release": packed(content)})
 
 
 def marked_for(release: str, namespace: str, obj: Object) -> Object:

@@ -27,6 +27,7 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 GET_LIST: Object = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
 LIST = "namespace-scope"
@@ -101,8 +102,7 @@ class Operators:
 
     async def account(self, name: str) -> None:
         """A ServiceAccount in the from namespace."""
-        metadata = {"name": name, "namespace": self.home}
-        await self.admin.apply(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        await self.admin.apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, self.home))
 
     async def right(
         self, role: str, account: str, rules: Sequence[Object] | None, *, kind: str = "Role", namespaced: bool = True
@@ -156,8 +156,7 @@ class Operators:
     ) -> Object:
         """Declare a NamespaceScope; a number stands for that member."""
         names = [self.member(member) if isinstance(member, int) else member for member in members]
-        metadata = {"name": name, "namespace": self.home, "annotations": annotations or {}, "labels": labels or {}}
-        body = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": metadata}
+        body = obj(NAMESPACE_SCOPE, name, self.home, labels=labels or {}, annotations=annotations or {})
         return await self.admin.apply(NAMESPACE_SCOPE, {**body, "spec": {"namespaceMembers": names, **spec}})
 
     # -- what came of it -------------------------------------------------------------------------------

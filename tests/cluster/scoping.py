@@ -26,6 +26,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.serving.installed import descriptor_of
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 SCOPES = "scope-binding"
 INSTANCE_UID = "operators.coreos.io/scopeInstanceUID"
@@ -58,13 +59,11 @@ class Scoping(People):
 
     async def template(self, name: str, *roles: Object, kind: Kind = SCOPE_TEMPLATE, **spec: Any) -> Object:
         """Declare a template with these roles."""
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
-        return await self.admin.apply(kind, {**body, "spec": {"clusterRoles": list(roles), **spec}})
+        return await self.admin.apply(kind, obj(kind, name, spec={"clusterRoles": list(roles), **spec}))
 
     async def instance(self, name: str, template: str, *, kind: Kind = SCOPE_INSTANCE, **spec: Any) -> Object:
         """Declare an instance of a template; without anything else in the whole cluster."""
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
-        return await self.admin.apply(kind, {**body, "spec": {"scopeTemplateName": template, **spec}})
+        return await self.admin.apply(kind, obj(kind, name, spec={"scopeTemplateName": template, **spec}))
 
     async def templated(self, name: str, reason: str = "TemplatingSuccessful", *, kind: Kind = SCOPE_TEMPLATE) -> Object:
         """Wait until a template says this about its current spec; returns the condition."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from line import ORDERS, Line
+from line import ORDERS, Line, concerns
 from one_function import ready, serving
 from people import (
     C1,

@@ -33,6 +33,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 HOME, RELEASE, CHART = "cattle-project-p-a", "demo-monitored", "apps.example.com.v1alpha1"
 
@@ -90,14 +91,12 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     assert len(processes) >= 6, "etcd, API server, controller manager, and the functions"
 
     async with await Api.connect(field_manager="tests-admin", kubeconfig=Path(kubeconfig)) as api:
-        metadata = {"name": "team-a", "labels": {LABEL: "p-a"}}
-        await api.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        await api.create(NAMESPACE, obj(NAMESPACE, "team-a", labels={LABEL: "p-a"}))
         await up.says(f"create Namespace {HOME}")
         await up.says(f"create ConfigMap {HOME}/{CHART}")
         assert await api.get(CONFIG_MAP, CHART, HOME) is not None
 
-        identity = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
-        asked = {**identity, "metadata": {"name": "demo", "namespace": HOME}}
+        asked = obj(PROJECT_HELM_CHART, "demo", HOME)
         await api.create(PROJECT_HELM_CHART, {**asked, "spec": {"helmApiVersion": "apps.example.com/v1alpha1"}})
         told = await _until(api, PROJECT_HELM_CHART, "demo", HOME, _is_ready)
         assert told["status"]["status"] == "Deployed"
@@ -108,8 +107,7 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         assert not await _may(api, "alice", "get", dashboard)
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
         alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
-        binding = {"apiVersion": ROLE_BINDING.api_version, "kind": ROLE_BINDING.kind, "roleRef": role, "subjects": [alice]}
-        await api.create(ROLE_BINDING, {**binding, "metadata": {"name": "alice", "namespace": HOME}})
+        await api.create(ROLE_BINDING, obj(ROLE_BINDING, "alice", HOME, roleRef=role, subjects=[alice]))
 
         async def alice_may() -> bool:
             return await _may(api, "alice", "get", dashboard)
