@@ -147,11 +147,7 @@ class Scene:
 
     async def without_rights(self) -> None:
         """Wait until nothing binds the account of the Job."""
-
-        async def check() -> bool:
-            return await self.bindings() == []
-
-        await eventually(check, within=PROJECTS_S, what=f"nothing binds helm-{self.release}")
+        await eventually(self.bindings, lambda found: found == [], within=PROJECTS_S, what=f"nothing binds helm-{self.release}")
 
     async def bindings(self) -> list[str]:
         """What binds the account of the Job, wherever it is, with the role."""

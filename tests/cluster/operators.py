@@ -209,11 +209,9 @@ class Operators:
 
     async def emptied(self, member: str | int) -> None:
         """Wait until nothing of ours is in a member."""
-
-        async def check() -> bool:
-            return not await self.in_member(member)
-
-        await eventually(check, within=SCOPES_S, what=f"nothing is left in member {member}")
+        await eventually(
+            lambda: self.in_member(member), lambda found: not found, within=SCOPES_S, what=f"nothing is left in member {member}"
+        )
 
     async def may(self, member: int, verb: str, resource: str, account: str = "my-op", group: str = "") -> bool:
         """Whether the API server lets an account of the from namespace do something in a member."""

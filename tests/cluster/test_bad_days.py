@@ -209,11 +209,7 @@ async def test_rotated_token_is_read_again(admin: Api, control_plane: ControlPla
         again = await admin.create(SERVICE_ACCOUNT, account)
         await identity.close()
         await identity.open(lifetime_s=600)
-
-        async def followed() -> bool:
-            return await _who(api) == str(again["metadata"]["uid"])
-
-        await eventually(followed, within=5)
+        await eventually(lambda: _who(api), lambda found: found == str(again["metadata"]["uid"]), within=5, what="followed")
     await identity.close()
 
 

@@ -277,11 +277,9 @@ class Kinds:
         """Delete a CRD; returns when it is gone, and its objects with it."""
         crd = f"{name.lower()}s.{self.group}"
         await self._admin.delete(CUSTOM_RESOURCE_DEFINITION, crd)
-
-        async def gone() -> bool:
-            return await self._admin.get(CUSTOM_RESOURCE_DEFINITION, crd) is None
-
-        await eventually(gone, within=SERVED_S)
+        await eventually(
+            lambda: self._admin.get(CUSTOM_RESOURCE_DEFINITION, crd), lambda found: found is None, within=SERVED_S, what="gone"
+        )
 
     async def make(self, kind: str, name: str, namespace: str = "") -> None:
         """Make an object; a kind that has just come back may refuse it for a moment."""

@@ -332,11 +332,9 @@ async def test_rights_end_with_the_consent(own: Operators, people: People, admin
     await own.emptied(1)
     told = await own.ready("False", "NotAuthorized", text=member)
     assert told["status"]["unprojectedRoles"] == [f"{member}: not authorized"]
-
-    async def refused() -> bool:
-        return not await own.may(1, "list", "configmaps")
-
-    await eventually(refused, what="the account has no right there any more")
+    await eventually(
+        lambda: own.may(1, "list", "configmaps"), lambda found: not found, what="the account has no right there any more"
+    )
     _, still = await own.given(2, name)
     assert still["metadata"]["uid"] == kept["metadata"]["uid"]
 

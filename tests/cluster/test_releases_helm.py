@@ -309,11 +309,7 @@ async def test_a_chart_that_helm_cannot_deploy_is_told_to_its_owner(owners: Owne
 
 async def hears(owners: Owners, name: str, home: str, event: tuple[str, str]) -> None:
     """Wait for a Kubernetes Event about a ProjectHelmChart."""
-
-    async def check() -> bool:
-        return event in await owners.said(name, home)
-
-    await eventually(check, within=HELM_S, what=f"{event} on {name}")
+    await eventually(lambda: owners.said(name, home), lambda found: event in found, within=HELM_S, what=f"{event} on {name}")
 
 
 @pytest.mark.check("hpo-51")

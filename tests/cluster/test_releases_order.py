@@ -154,11 +154,9 @@ async def test_lost_events_are_made_up_within_one_period(
     run = token()
     await _with_losses(line, owners, run, 1.0, 1)
     assert await _end(admin, run) != reference
-
-    async def converged() -> bool:
-        return await _end(admin, run) == reference
-
     each_minute = [ping.model_copy(update={"schedule": "* * * * *"}) for ping in line.knative.schedule.pings.values()]
     async with Schedule(each_minute, lambda _: line.knative.broker.accept):
-        await eventually(converged, within=PERIOD_S + 10, what="the end of the reference")
+        await eventually(
+            lambda: _end(admin, run), lambda found: found == reference, within=PERIOD_S + 10, what="the end of the reference"
+        )
     line.lose()

@@ -105,11 +105,7 @@ class Operators:
 
     async def nothing(self) -> None:
         """Wait until nothing that was generated is left."""
-
-        async def check() -> bool:
-            return not await self.generated()
-
-        await eventually(check, within=SCOPES_S, what="nothing generated is left")
+        await eventually(self.generated, lambda found: not found, within=SCOPES_S, what="nothing generated is left")
 
     async def warnings(self, reason: str) -> list[str]:
         fields = f"involvedObject.name={self.csv},type=Warning"

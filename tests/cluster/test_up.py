@@ -108,11 +108,7 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
         alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
         await api.create(ROLE_BINDING, obj(ROLE_BINDING, "alice", HOME, roleRef=role, subjects=[alice]))
-
-        async def alice_may() -> bool:
-            return await _may(api, "alice", "get", dashboard)
-
-        await eventually(alice_may, within=START_S)
+        await eventually(lambda: _may(api, "alice", "get", dashboard), within=START_S, what="alice may")
         assert not await _may(api, "alice", "update", dashboard)
 
         await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write

@@ -249,11 +249,9 @@ async def test_helm_jobs_wait_for_each_other_and_are_bounded(admin: Api, limited
     with pytest.raises(ApiError, match="exceeded quota: tenantry"):
         await admin.create(POD, pod(limited, PLAIN))
     await set_status(admin, made, {"phase": "Succeeded"})
-
-    async def next_one() -> bool:
-        return (await fill(admin, POD, [pod(limited, PLAIN)]))[0] == 1
-
-    await eventually(next_one, within=CONTROLLER_S)
+    await eventually(
+        lambda: fill(admin, POD, [pod(limited, PLAIN)]), lambda found: found[0] == 1, within=CONTROLLER_S, what="next one"
+    )
 
 
 # -- who goes first ----------------------------------------------------------------------------------------
@@ -361,11 +359,7 @@ async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> 
     await eventually(lambda: ready(2), within=CONTROLLER_S)
     (sick,) = [each for each in await pods() if each["metadata"]["name"] == second]
     await set_status(admin, sick, {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]})
-
-    async def noticed() -> bool:
-        return await healthy() == 1
-
-    await eventually(noticed, within=CONTROLLER_S)
+    await eventually(healthy, lambda found: found == 1, within=CONTROLLER_S, what="noticed")
     assert await evict(second) == ""
 
 
