@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from attackers import HOME, Attackers
 from click.testing import CliRunner
-from flawless import flawless
 from one_function import ready, serving
 from operators import GET_LIST, Operators, chosen, name_of, template, workload
 from people import People, look, post
@@ -55,24 +53,10 @@ QUOTAS: Object = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": [
 """What a member consents to, and who administrates a namespace has not: nobody may raise his own quota."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """scope-binding, fed by the real source and broker, until the module ends."""
-    running = await knative({}, functions=[FUNCTION])
-    async with flawless(running):
-        yield running
-
-
 @pytest.fixture
 def own(admin: Api) -> Operators:
     """The home and the members of one test."""
     return Operators(admin)
-
-
-@pytest.fixture(params=["managed", "own-roles"])
-def projection(request: pytest.FixtureRequest) -> str:
-    """Both projections of NamespaceScopes, one after the other."""
-    return str(request.param)
 
 
 def managed_name() -> str:

@@ -5,12 +5,11 @@ Owners and their neighbours act with rights of their own; projects, releases and
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from people import CHART_CONFIG_MAP, POLICY, registration, token
 from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners, conditions_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, cluster_role, user
@@ -39,11 +38,9 @@ TAKES_A_HOME = "A release may be called like the registration namespace of a pro
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects, their releases and rights in them."""
-    running = await knative(CONFIG, functions=(REGISTRATION, PROVISIONING, AGGREGATION))
-    async with flawless(running):
-        yield running
+    return await flawlessly(CONFIG, functions=(REGISTRATION, PROVISIONING, AGGREGATION))
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ The marker may write every kind that we read marks from, and its status.  The vi
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project
@@ -159,20 +158,17 @@ CARRIERS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def aggregating(knative: Callable[..., Awaitable[Knative]], admin: Api) -> AsyncIterator[Knative]:
+async def aggregating(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """One function, and the whole installation; the others would put the victims right, which have marks without a reason."""
-    running = await knative(CONFIG, functions=[AGGREGATION])
+    running = await flawlessly(CONFIG, functions=[AGGREGATION])
     await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, NO_ROLE["name"], rules=[]))
-    async with flawless(running):
-        yield running
+    return running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(aggregating: Knative, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(aggregating: Knative, flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and releases."""
-    running = await knative(CONFIG, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

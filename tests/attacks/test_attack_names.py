@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import calming, flawless
+from flawless import calming
 from people import registration, token
 from releases import CONFIG, DUMMY, FUNCTIONS, SYSTEM, Owners, conditions_of
 
@@ -22,10 +22,8 @@ SERVED = "WaitingForDashboardValues"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(CONFIG, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from forgery import Served, forget_peak, limit_mib, peak_mib
 from operators import GET_LIST, OWN_ROLES, Operators
 from people import look, post, swept_alone, token
@@ -59,11 +58,9 @@ pytestmark = pytest.mark.timeout(600 if FULL else 240)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """The function, fed by the real sources and broker, until the module ends."""
-    running = await knative({}, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+    return await flawlessly({}, functions=FUNCTIONS)
 
 
 class Victim:

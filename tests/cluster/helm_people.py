@@ -146,11 +146,7 @@ class HelmPeople:
 
     async def gone(self, kind: Kind, name: str, namespace: str = SYSTEM, *, within: float = HELM_S) -> None:
         """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=within, what=f"{kind.kind} {name} gone")
+        await self.people.away(kind, name, namespace, within=within)
 
     async def reasons(self, name: str) -> set[str]:
         """The reasons of the Events about a HelmChart."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from people import CORE_EVENT, People, token
+from people import CORE_EVENT, People, may, token
 from times import CONTROLLER_S, SCOPES_S
 
 from scope_binding.consent import FULL_CONSENT, consent_name, consent_objects
@@ -190,11 +190,7 @@ class Operators:
 
     async def absent(self, kind: Kind, name: str, namespace: str, within: float = SCOPES_S) -> None:
         """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=within, what=f"{kind.kind} {namespace}/{name} is gone")
+        await self.people.away(kind, name, namespace, within=within)
 
     async def in_member(self, member: str | int) -> list[str]:
         """What NamespaceScopes of this from namespace have put into a member: ``Kind name``."""
@@ -215,16 +211,9 @@ class Operators:
 
     async def may(self, member: int, verb: str, resource: str, account: str = "my-op", group: str = "") -> bool:
         """Whether the API server lets an account of the from namespace do something in a member."""
-        attributes = {"namespace": self.member(member), "verb": verb, "resource": resource, "group": group}
         user = f"system:serviceaccount:{self.home}:{account}"
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.home}", "system:authenticated"]
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
-        }
-        answer = await self.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
-        return bool(answer["status"]["allowed"])
+        return await may(self.admin, user, verb, resource, self.member(member), groups=groups, group=group)
 
     async def restarted_for(self, kind: Kind = DEPLOYMENT, name: str = "my-op") -> str | None:
         """The hash on a workload's pod template."""

@@ -9,7 +9,7 @@ import yaml
 from people import C1, CORE_EVENT, People, changed, registration, token
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -71,14 +71,6 @@ class Owners(People):
         """Wait until a release has neither HelmChart nor HelmRelease."""
         for kind in (HELM_CHART, HELM_RELEASE):
             await self.away(kind, release, SYSTEM)
-
-    async def away(self, kind: Kind, name: str, namespace: str = "") -> None:
-        """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=self.eventually_s, what=f"{kind.kind} {name} gone")
 
     async def dashboard(self, name: str, namespace: str, release: str, **data: str) -> Object:
         """A ConfigMap as a chart leaves it."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -127,10 +126,8 @@ ROWS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(locking(interruptedGraceSeconds=2), functions=[FUNCTION])
-    async with flawless(running):
-        yield running
+async def knative_(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(locking(interruptedGraceSeconds=2), functions=[FUNCTION])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

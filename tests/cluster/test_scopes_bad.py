@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from flawless import Calm
-from people import token
+from people import may, token
 from refusing import refusing
-from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, may, role
+from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, role
 from times import GARBAGE_S, POLICY_S
 
 from tenantry.api import Api

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from people import CORE_EVENT, Start, token
+from people import CORE_EVENT, Start, may, token
 from refusing import refusing
-from scoping import READ_SECRETS, SCOPES, Scoping, may, role
+from scoping import READ_SECRETS, SCOPES, Scoping, role
 from times import LOCAL_S, SCOPES_S
 
 from tenantry.api import Api

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
-from people import FUNCTION, LABEL, People
+from people import FUNCTION, LABEL, People, may
 from times import START_S
 from upping import ROOT, Up, run_up, uninstall
 
@@ -72,15 +72,6 @@ def _keeps_all(helm_release: Object) -> bool:
     return (find_condition(helm_release, "Complete") or {}).get("status") == "True"
 
 
-async def _may(api: Api, who: str, verb: str, config_map: str) -> bool:
-    attributes = {"verb": verb, "resource": "configmaps", "name": config_map, "namespace": RELEASE}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-    spec = {"user": who, "resourceAttributes": attributes}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    answer = await api.request("POST", path, body={**review, "spec": spec})
-    return bool(answer["status"]["allowed"])
-
-
 async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     """One command runs everything, real Helm and the lock on what it made included; it is uninstalled, and SIGTERM ends it."""
     await up.says("Ready.")
@@ -104,12 +95,14 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         assert await api.get(SECRET, f"sh.helm.release.v1.{RELEASE}.v1", RELEASE) is not None, "Helm has installed it"
 
         dashboard = f"{RELEASE}-dashboard"
-        assert not await _may(api, "alice", "get", dashboard)
+        assert not await may(api, "alice", "get", "configmaps", RELEASE, name=dashboard)
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
         alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
         await api.create(ROLE_BINDING, obj(ROLE_BINDING, "alice", HOME, roleRef=role, subjects=[alice]))
-        await eventually(lambda: _may(api, "alice", "get", dashboard), within=START_S, what="alice may")
-        assert not await _may(api, "alice", "update", dashboard)
+        await eventually(
+            lambda: may(api, "alice", "get", "configmaps", RELEASE, name=dashboard), within=START_S, what="alice may"
+        )
+        assert not await may(api, "alice", "update", "configmaps", RELEASE, name=dashboard)
 
         await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write
         for role in documents(ROOT / "knative" / "lockable-kinds"):
