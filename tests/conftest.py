@@ -2,17 +2,23 @@
 
 Every process of the run reads the audit log of its own control plane; the process that started them puts them together.
 The run fails when a function has a right, or its fence an entry, that no test used, or lacks one; `make rights` then writes them.
-Beside it stands the one fixture that several folders share.
+Beside it stand the fixtures that several folders share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from flawless import flawless
+from locking import Helm
+from scoping import SCOPES
 
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.knative import Knative
 from tenantry.testing import fences, rights
 from tenantry.testing.audit import AuditLog, Used, why_partial
 from tenantry.testing.proxy import FaultProxy
@@ -37,6 +43,35 @@ def rights_used(request: pytest.FixtureRequest, audit_log: AuditLog) -> Iterator
 async def proxy(fault_proxy: Callable[[], Awaitable[FaultProxy]]) -> FaultProxy:
     """What the requests of those go through that a module puts behind it."""
     return await fault_proxy()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def flawlessly(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Callable[..., Awaitable[Knative]]]:
+    """``await flawlessly({...}, functions=[...])``: as ``knative``, and `flawless` until the module ends."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*config: Any, **options: Any) -> Knative:
+            return await stack.enter_async_context(flawless(await knative(*config, **options)))
+
+        yield start
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scopes(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    """scope-binding, fed by the real source and broker, until the module ends."""
+    return await flawlessly({}, functions=[SCOPES])
+
+
+@pytest.fixture(scope="module")
+def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """The real helm."""
+    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(params=["managed", "own-roles"])
+def projection(request: pytest.FixtureRequest) -> str:
+    """Both projections of NamespaceScopes, one after the other."""
+    return str(request.param)
 
 
 @pytest.hookimpl(optionalhook=True)

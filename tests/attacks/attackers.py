@@ -32,6 +32,7 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import packed, unpacked
+from tenantry.testing.objects import obj
 
 LEVELS = {"owner": "admin", "editor": "edit"}
 """Who has which ClusterRole in his namespaces."""
@@ -88,8 +89,7 @@ class Attackers:
         name = f"{actor}-{token()}"
         if await self.admin.get(NAMESPACE, HOME) is None:
             await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
-        metadata = {"name": name, "namespace": HOME}
-        await self.admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        await self.admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, HOME))
         for namespace in namespaces:
             await self._bind(name, LEVELS[actor], namespace)
         if actor in RULES:
@@ -141,27 +141,19 @@ class Attackers:
 
     async def _allow(self, name: str, rules: Sequence[Object]) -> None:
         role = f"{name}-{token()}"
-        body = {
-            "apiVersion": CLUSTER_ROLE.api_version,
-            "kind": CLUSTER_ROLE.kind,
-            "metadata": {"name": role},
-            "rules": list(rules),
-        }
+        body = obj(CLUSTER_ROLE, role, rules=list(rules))
         await self.admin.create(CLUSTER_ROLE, body)
         await self._bind(name, role)
 
     async def _bind(self, name: str, cluster_role: str, namespace: str = "", called: str = "") -> None:
         kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
-        binding = {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "metadata": {
-                "name": called or (cluster_role if not namespace else name),
-                **({"namespace": namespace} if namespace else {}),
-            },
-            "roleRef": {"apiGroup": kind.group, "kind": CLUSTER_ROLE.kind, "name": cluster_role},
-            "subjects": [{"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": HOME}],
-        }
+        binding = obj(
+            kind,
+            called or (cluster_role if not namespace else name),
+            namespace,
+            roleRef={"apiGroup": kind.group, "kind": CLUSTER_ROLE.kind, "name": cluster_role},
+            subjects=[{"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": HOME}],
+        )
         await self.admin.create(kind, binding)
 
     async def plant(self, attacker: Api, kind: Kind, record: Object) -> bool:

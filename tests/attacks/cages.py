@@ -23,6 +23,7 @@ from tenantry.local.install import until_served
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, Kind, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 THEFTS = (
     fence_registration.THEFT,
@@ -79,12 +80,7 @@ class Cages:
         """Administrators let lock-enforcement write kinds, and by mistake its source too."""
         rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in _LOCKABLE.items()]
         for name, to in (("fence-kinds", "aggregate-to-locks"), ("fence-kinds-source", "aggregate-to-lock-source")):
-            body = {
-                "apiVersion": CLUSTER_ROLE.api_version,
-                "kind": CLUSTER_ROLE.kind,
-                "metadata": {"name": name, "labels": {f"tenantry.dev/{to}": "true"}},
-                "rules": rules,
-            }
+            body = obj(CLUSTER_ROLE, name, labels={f"tenantry.dev/{to}": "true"}, rules=rules)
             await self.admin.create(CLUSTER_ROLE, body)
 
         async def aggregated() -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Attack, Theft, apply, create, delete, obj, patch
+from thieves import Attack, Theft, apply, create, delete, patch
 
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING, Object
+from tenantry.testing.objects import obj
 
 RBAC = "rbac.authorization.k8s.io"
 OPERATED, PROJECT_ID = "helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId"

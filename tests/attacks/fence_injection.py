@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Ask, Attack, obj, patch
+from thieves import Ask, Attack, patch
 
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS, Object
+from tenantry.testing.objects import obj
 
 OPS = "ops-fence"
 

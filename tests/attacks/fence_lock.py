@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Attack, Theft, apply, create, delete, key, obj, patch
+from thieves import Attack, Theft, apply, create, delete, key, patch
 
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
@@ -17,6 +17,7 @@ from tenantry.model.kinds import (
     SECRET,
     Object,
 )
+from tenantry.testing.objects import obj
 
 RBAC = "rbac.authorization.k8s.io"
 SYSTEM, PLACE = "cattle-helm-system", "locked-fence"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from thieves import Attack, Theft, apply, create, delete, key, obj, patch
+from thieves import Attack, Theft, apply, create, delete, key, patch
 
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object
+from tenantry.testing.objects import obj
 
 LABEL, OPERATED, PROJECT_ID = "field.cattle.io/projectId", "helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId"
 POD_SECURITY = "pod-security.kubernetes.io/enforce"

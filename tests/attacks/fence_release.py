@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Attack, Theft, apply, create, delete, obj, patch, varied
+from thieves import Attack, Theft, apply, create, delete, patch, varied
 
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -20,6 +20,7 @@ from tenantry.model.kinds import (
     SERVICE_ACCOUNT,
     Object,
 )
+from tenantry.testing.objects import obj
 
 RBAC = "rbac.authorization.k8s.io"
 SYSTEM, HOME, RELEASE, FOREIGN, TAKEN = "cattle-helm-system", "cattle-project-p-jobs", "jobs-dummy", "nobodys", "taken-dummy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import fence_injection
-from thieves import Attack, Theft, apply, create, delete, obj, varied
+from thieves import Attack, Theft, apply, create, delete, varied
 
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -21,6 +21,7 @@ from tenantry.model.kinds import (
     SCOPE_TEMPLATE,
     Object,
 )
+from tenantry.testing.objects import obj
 
 RBAC = "rbac.authorization.k8s.io"
 OPS, MEMBER = "ops-fence", "member-fence"

@@ -40,6 +40,7 @@ from tenantry.model.kinds import (
 from tenantry.model.pointer import pointer
 from tenantry.testing import eventually
 from tenantry.testing.helm import unpacked
+from tenantry.testing.objects import obj
 
 PLAIN, WIDE, NAMED = (DUMMY, "wide.example.com/v1", "named.example.com/v1")
 """Charts with the default role, with cluster-admin, and with a role of their own."""
@@ -146,11 +147,7 @@ class Scene:
 
     async def without_rights(self) -> None:
         """Wait until nothing binds the account of the Job."""
-
-        async def check() -> bool:
-            return await self.bindings() == []
-
-        await eventually(check, within=PROJECTS_S, what=f"nothing binds helm-{self.release}")
+        await eventually(self.bindings, lambda found: found == [], within=PROJECTS_S, what=f"nothing binds helm-{self.release}")
 
     async def bindings(self) -> list[str]:
         """What binds the account of the Job, wherever it is, with the role."""
@@ -234,13 +231,12 @@ async def may(read: Awaitable[Any]) -> bool:
 def cluster_admin(who: str) -> Object:
     """A binding that gives a user everything."""
     group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": CLUSTER_ROLE_BINDING.api_version,
-        "kind": CLUSTER_ROLE_BINDING.kind,
-        "metadata": {"name": who},
-        "roleRef": {"apiGroup": group, "kind": CLUSTER_ROLE.kind, "name": "cluster-admin"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": who}],
-    }
+    return obj(
+        CLUSTER_ROLE_BINDING,
+        who,
+        roleRef={"apiGroup": group, "kind": CLUSTER_ROLE.kind, "name": "cluster-admin"},
+        subjects=[{"apiGroup": group, "kind": "User", "name": who}],
+    )
 
 
 def hook(obj: Object, *events: str) -> Object:

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from attackers import HOME, Attackers
 from click.testing import CliRunner
-from flawless import flawless
 from one_function import ready, serving
 from operators import GET_LIST, Operators, chosen, name_of, template, workload
 from people import People, look, post
@@ -42,6 +40,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.fault import Forward, Predicate, on
+from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.wire import Request, Response
 
@@ -54,24 +53,10 @@ QUOTAS: Object = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": [
 """What a member consents to, and who administrates a namespace has not: nobody may raise his own quota."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """scope-binding, fed by the real source and broker, until the module ends."""
-    running = await knative({}, functions=[FUNCTION])
-    async with flawless(running):
-        yield running
-
-
 @pytest.fixture
 def own(admin: Api) -> Operators:
     """The home and the members of one test."""
     return Operators(admin)
-
-
-@pytest.fixture(params=["managed", "own-roles"])
-def projection(request: pytest.FixtureRequest) -> str:
-    """Both projections of NamespaceScopes, one after the other."""
-    return str(request.param)
 
 
 def managed_name() -> str:
@@ -81,21 +66,13 @@ def managed_name() -> str:
 
 def role(name: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
     """A Role without rules."""
-    metadata = {"name": name, "namespace": namespace, **({"labels": labels} if labels else {})}
-    return {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": []}
+    return obj(ROLE, name, namespace, labels=labels, rules=[])
 
 
 def bound(name: str, to: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
     """A RoleBinding of all attackers to a Role."""
-    metadata = {"name": name, "namespace": namespace, **({"labels": labels} if labels else {})}
     reference = {"apiGroup": ROLE.group, "kind": "Role", "name": to}
-    return {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": "RoleBinding",
-        "metadata": metadata,
-        "roleRef": reference,
-        "subjects": [GROUP],
-    }
+    return obj(ROLE_BINDING, name, namespace, labels=labels, roleRef=reference, subjects=[GROUP])
 
 
 async def raises_his_quota(attacker: Api, namespace: str) -> bool:

@@ -31,6 +31,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.testing.objects import obj
 
 PROTECTED = "systemNamespaces"
 """The list whose entries refuse."""
@@ -90,8 +91,7 @@ async def _set_up(admin: Api, theft: Theft, variants: list[tuple[str, Object]]) 
             await admin.create(kind, made)
 
     async def make(name: str, fence: Object) -> None:
-        metadata = {"name": name, "namespace": SYSTEM_NAMESPACE}
-        await admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        await admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, SYSTEM_NAMESPACE))
         condition = f'request.userInfo.username == "system:serviceaccount:{SYSTEM_NAMESPACE}:{name}"'
         # With wildcards nobody spends time on the types of the expressions, which are looked at elsewhere.
         everything = {
@@ -105,9 +105,7 @@ async def _set_up(admin: Api, theft: Theft, variants: list[tuple[str, Object]]) 
         spec = merged([{**fence, "spec": spec}])[0]["spec"]
         bound = {"policyName": name, "validationActions": ["Deny"]}
         for kind, body in ((ADMISSION_POLICY, spec), (ADMISSION_POLICY_BINDING, bound)):
-            await admin.create(
-                kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": body}
-            )
+            await admin.create(kind, obj(kind, name, spec=body))
 
     await asyncio.gather(*(make(name, fence) for name, fence in variants))
 

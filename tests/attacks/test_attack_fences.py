@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from cages import LOCK_SOURCE, SOURCES, THEFTS, Cages, outcome
-from thieves import Ask, Attack, Theft, apply, create, delete, obj
+from thieves import Ask, Attack, Theft, apply, create, delete
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
@@ -33,6 +33,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.installed import service_named
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 OPEN = {
     "a-41": "that a Role is a chart's no policy can say: it sees the binding and not the Role",

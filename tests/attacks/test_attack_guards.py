@@ -5,13 +5,12 @@ The labeller may write every namespace in every way that the API has, and has no
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, REGISTERED, registration, token
 from releases import CONFIG, FUNCTIONS, Owners
 from times import NAMESPACE_GONE_S
@@ -41,10 +40,8 @@ def body(name: str, **metadata: object) -> Object:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(CONFIG, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from forgery import forget_peak
 from people import registration, token
 from releases import CONFIG, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
@@ -24,13 +23,12 @@ LONG = 10_000
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and their releases."""
-    running = await knative(CONFIG, functions=(REGISTRATION, PROVISIONING))
+    running = await flawlessly(CONFIG, functions=(REGISTRATION, PROVISIONING))
     for function in running.functions.values():
         forget_peak(function.pid)
-    async with flawless(running):
-        yield running
+    return running
 
 
 @pytest.fixture

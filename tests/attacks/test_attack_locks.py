@@ -18,7 +18,6 @@ import psutil
 import pytest
 import pytest_asyncio
 from attackers import Attackers, asked, forged
-from flawless import flawless
 from locking import DEPLOYMENT, FUNCTION, PRIORITY_CLASS, SYSTEM, Helm, Locks, condition, config_map, locking, marked_for, token
 
 from lock_enforcement.helm import is_record_name
@@ -48,17 +47,9 @@ ACTORS = [
 """Whoever may write Secrets beside the release."""
 
 
-@pytest.fixture(scope="module")
-def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """The real helm, of an administrator."""
-    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
-    async with flawless(running):
-        yield running
+async def knative_(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(locking(failedGraceSeconds=0), functions=[FUNCTION])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -383,7 +374,7 @@ async def test_helm_and_its_lock_go_on_together(scene: Scene, helm: Helm, admin:
     await helm.run("rollback", name, "1", "-n", home)
     await locks.locked(name, 3)
     await scene.still_kept("1")
-    await locks.until_gone(CONFIG_MAP, "c2", home)
+    await locks.away(CONFIG_MAP, "c2", home)
 
     await helm.upgrade(name, home, config_map("c1", {"a": "4"}))
     await locks.locked(name, 4)

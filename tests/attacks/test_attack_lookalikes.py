@@ -5,12 +5,11 @@ Owners and their neighbours act with rights of their own; projects, releases and
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from people import CHART_CONFIG_MAP, POLICY, registration, token
 from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners, conditions_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, cluster_role, user
@@ -30,6 +29,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.names import ADOPT, PROJECT_CHART, PROJECT_ID, RELEASE_FINALIZER
+from tenantry.testing.objects import obj
 
 NAMES_THE_OTHER = (
     "The message ReleaseNameTaken names the ProjectHelmChart that has the name, and with it the neighbour's project."
@@ -38,11 +38,9 @@ TAKES_A_HOME = "A release may be called like the registration namespace of a pro
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects, their releases and rights in them."""
-    running = await knative(CONFIG, functions=(REGISTRATION, PROVISIONING, AGGREGATION))
-    async with flawless(running):
-        yield running
+    return await flawlessly(CONFIG, functions=(REGISTRATION, PROVISIONING, AGGREGATION))
 
 
 @pytest.fixture
@@ -54,21 +52,11 @@ def chart(name: str, namespace: str, **metadata: object) -> Object:
     """A ProjectHelmChart as anybody may write it."""
     kind = PROJECT_HELM_CHART
     spec = {"helmApiVersion": DUMMY}
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": name, "namespace": namespace, **metadata},
-        "spec": spec,
-    }
+    return obj(kind, name, namespace, metadata=metadata, spec=spec)
 
 
 def of_kind(kind: Kind, name: str, namespace: str, labels: dict[str, str] | None = None, **more: object) -> Object:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
-        **more,
-    }
+    return obj(kind, name, namespace, labels=labels or {}, **more)
 
 
 @pytest.mark.check("a-35")

@@ -6,14 +6,13 @@ The marker may write every kind that we read marks from, and its status.  The vi
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project
@@ -46,6 +45,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
 
 GUARD = "tenantry-guard-marks"
@@ -158,21 +158,17 @@ CARRIERS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def aggregating(knative: Callable[..., Awaitable[Knative]], admin: Api) -> AsyncIterator[Knative]:
+async def aggregating(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """One function, and the whole installation; the others would put the victims right, which have marks without a reason."""
-    running = await knative(CONFIG, functions=[AGGREGATION])
-    role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, "metadata": {"name": NO_ROLE["name"]}}
-    await admin.create(CLUSTER_ROLE, {**role, "rules": []})
-    async with flawless(running):
-        yield running
+    running = await flawlessly(CONFIG, functions=[AGGREGATION])
+    await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, NO_ROLE["name"], rules=[]))
+    return running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(aggregating: Knative, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(aggregating: Knative, flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and releases."""
-    running = await knative(CONFIG, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -274,9 +270,7 @@ async def test_who_holds_the_right_writes_marks(marker: Api, admin: Api, attacke
 
 async def test_what_is_deleted_goes_to_its_end(aggregating: Knative, admin: Api) -> None:
     """The garbage collector takes what carries our marks after its owner, and no controller waits for a right."""
-    owner = await admin.create(
-        CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"o-{token()}", "namespace": "default"}}
-    )
+    owner = await admin.create(CONFIG_MAP, obj(CONFIG_MAP, f"o-{token()}", "default"))
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
     made = []
     for carrier in CARRIERS:
@@ -319,11 +313,10 @@ async def test_what_is_the_users_to_write_stays_so(system: Knative, admin: Api, 
     owners = Owners(admin)
     project = Project(owners, project=await owners.project())
     owner = await attackers.someone("owner", project.home)
-    asked = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind, "spec": {"helmApiVersion": DUMMY}}
     chart = await create(
         owner,
         PROJECT_HELM_CHART,
-        {**asked, "metadata": {"name": project.chart, "namespace": project.home, "labels": {"team": "x"}}},
+        obj(PROJECT_HELM_CHART, project.chart, project.home, labels={"team": "x"}, spec={"helmApiVersion": DUMMY}),
     )
     await owners.provisioned(project.release)
     await create(owner, ROLE_BINDING, {**bound("admin"), "metadata": {"name": "eve", "namespace": project.home}})
@@ -386,16 +379,15 @@ async def test_marks_on_other_kinds_have_no_effect(system: Knative, admin: Api, 
     annotations = {PROJECT_CHART: f"{registration(theirs)}/{name}", ADOPT: "true", "scope-binding/namespaces-hash": "x"}
     made = []
     for kind, fields in UNGUARDED.items():
-        metadata = {"name": f"mine-{token()}", "namespace": registration(mine), "labels": labels, "annotations": annotations}
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
+        body = obj(kind, f"mine-{token()}", registration(mine), labels=labels, annotations=annotations, **fields)
         made.append((kind, await create(owner, kind, body)))
     before = [await owners.get(NAMESPACE, f"{name}-dummy"), await owners.get(HELM_CHART, f"{name}-dummy", SYSTEM)]
     await settle(system, admin)
     for function in FUNCTIONS:
         await system.sweep(function)
     await settle(system, admin)
-    for kind, obj in made:
-        assert await admin.get(kind, obj["metadata"]["name"], registration(mine)) == obj
+    for kind, body in made:
+        assert await admin.get(kind, body["metadata"]["name"], registration(mine)) == body
     assert [await admin.get(NAMESPACE, f"{name}-dummy"), await admin.get(HELM_CHART, f"{name}-dummy", SYSTEM)] == before
 
 

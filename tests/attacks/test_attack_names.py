@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import calming, flawless
+from flawless import calming
 from people import registration, token
 from releases import CONFIG, DUMMY, FUNCTIONS, SYSTEM, Owners, conditions_of
 
@@ -15,16 +15,15 @@ from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SECRET, Object, annotations_of, labels_of
 from tenantry.model.names import ADOPT, ORPHANED, PROJECT_CHART, PROJECT_ID
+from tenantry.testing.objects import obj
 
 UNABLE = "UnableToCreateHelmRelease"
 SERVED = "WaitingForDashboardValues"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(CONFIG, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @pytest.fixture
@@ -34,8 +33,7 @@ def owners(system: Knative, admin: Api) -> Owners:
 
 async def ask(who: Api, name: str, project: str) -> Object:
     """A ProjectHelmChart by an owner, with his own rights."""
-    metadata = {"name": name, "namespace": registration(project)}
-    body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind, "metadata": metadata}
+    body = obj(PROJECT_HELM_CHART, name, registration(project))
     return await who.create(PROJECT_HELM_CHART, {**body, "spec": {"helmApiVersion": DUMMY}})
 
 
@@ -55,8 +53,7 @@ async def left_behind(owners: Owners, who: Api, name: str, project: str) -> Obje
     release = f"{name}-dummy"
     await ask(who, name, project)
     await owners.told(name, project, SERVED)
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "database", "namespace": release}}
-    await owners.admin.create(SECRET, {**secret, "stringData": {"password": "of-the-first"}})
+    await owners.admin.create(SECRET, obj(SECRET, "database", release, stringData={"password": "of-the-first"}))
     await who.delete(PROJECT_HELM_CHART, name, registration(project))
     await owners.away(PROJECT_HELM_CHART, name, registration(project))
     await owners.taken_away(release)

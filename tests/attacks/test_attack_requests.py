@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
 from forgery import Wire, requested
 from people import CHART_CONFIG_MAP, People, registration, token
 from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
@@ -55,12 +54,11 @@ def owners_of(form: str) -> list[str]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """All functions behind a proxy; no source tells them anything, so that only the requests do."""
-    running = await knative(CONFIG, functions=ALL, through=proxy, watch=False)
+    running = await flawlessly(CONFIG, functions=ALL, through=proxy, watch=False)
     await running.drain()
-    async with flawless(running):
-        yield running
+    return running
 
 
 @pytest.fixture

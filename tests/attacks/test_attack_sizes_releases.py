@@ -23,6 +23,7 @@ from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 MANY = 5000 if FULL else 1500
 LARGE = 1000 if FULL else 200
@@ -166,13 +167,7 @@ async def test_releases_with_large_values(owners: Owners, attackers: Attackers, 
 
 
 def binding(name: str, namespace: str, level: str, *subjects: Object) -> Object:
-    return {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": ROLE_BINDING.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "roleRef": cluster_role(level),
-        "subjects": list(subjects),
-    }
+    return obj(ROLE_BINDING, name, namespace, roleRef=cluster_role(level), subjects=list(subjects))
 
 
 @pytest.mark.check("a-19", without="budgets")
@@ -216,8 +211,7 @@ async def test_thousands_of_config_maps(owners: Owners, attackers: Attackers, vi
 
     def made(number: int) -> Object:
         labels = [{}, {DASHBOARD: f"{home}-single"}, {"helm.cattle.io/helm-project-operated": "true"}][number % 3]
-        metadata = {"name": f"c{number}", "namespace": (home, place)[number % 2], "labels": labels}
-        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x.json": '{"x": 1}'}}
+        return obj(CONFIG_MAP, f"c{number}", (home, place)[number % 2], labels=labels, data={"x.json": '{"x": 1}'})
 
     async with victim.watching():
         await create_all(author, CONFIG_MAP, [made(number) for number in range(MANY)])

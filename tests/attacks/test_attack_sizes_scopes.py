@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 from attackers import Attackers
-from flawless import flawless
 from forgery import Served, forget_peak, limit_mib, peak_mib
 from operators import GET_LIST, OWN_ROLES, Operators
 from people import look, post, swept_alone, token
@@ -40,6 +39,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 FUNCTIONS = ("scope-binding",)
 MANY = 5000 if FULL else 1500
@@ -58,11 +58,9 @@ pytestmark = pytest.mark.timeout(600 if FULL else 240)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """The function, fed by the real sources and broker, until the module ends."""
-    running = await knative({}, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+    return await flawlessly({}, functions=FUNCTIONS)
 
 
 class Victim:
@@ -200,10 +198,8 @@ async def tenant(admin: Api, system: Knative, attackers: Attackers) -> Tenant:
     attacker = await attackers.someone("owner", own.home, own.member(1))
     name = attackers._names[attacker]
     subject = {"kind": "ServiceAccount", "name": name, "namespace": "attackers"}
-    body: Object = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "subjects": [subject]}
-    metadata = {"name": "editor", "namespace": own.home}
     reference = {"apiGroup": ROLE.group, "kind": CLUSTER_ROLE.kind, "name": EDITOR}
-    await admin.create(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
+    await admin.create(ROLE_BINDING, obj(ROLE_BINDING, "editor", own.home, subjects=[subject], roleRef=reference))
     return Tenant(own, attacker, system)
 
 

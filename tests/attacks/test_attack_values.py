@@ -34,6 +34,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
 )
+from tenantry.testing.objects import obj
 
 TEMPLATING = "templating.example.com/v1"
 TEMPLATES = """\
@@ -74,13 +75,7 @@ def owners(admin: Api, system: Knative) -> Owners:
 def asked(name: str, namespace: str, version: str, **values: Any) -> Object:
     """A ProjectHelmChart with these values."""
     kind = PROJECT_HELM_CHART
-    metadata = {"name": name, "namespace": namespace}
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": metadata,
-        "spec": {"helmApiVersion": version, "values": values},
-    }
+    return obj(kind, name, namespace, spec={"helmApiVersion": version, "values": values})
 
 
 async def set_values(author: Api, name: str, namespace: str, **values: Any) -> str:
@@ -118,8 +113,7 @@ async def test_templates_in_values_reach_nothing_outside(owners: Owners, attacke
     release, secret, hidden = f"{name}-tpl", f"hidden-{token()}", f"password-{token()}"
     author = await attackers.someone("owner", home, f"a1-{project}")
     data = {"password": base64.b64encode(hidden.encode()).decode()}
-    metadata = {"name": secret, "namespace": "kube-system"}
-    await owners.admin.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    await owners.admin.create(SECRET, obj(SECRET, secret, "kube-system", data=data))
 
     async def shown() -> str:
         return str((await owners.get(CONFIG_MAP, "rendered", release))["data"]["text"])

@@ -94,17 +94,6 @@ async def ask(api: Api, what: Ask) -> None:
 # -- short forms -----------------------------------------------------------------------------------------------------
 
 
-def obj(
-    kind: Kind, name: str, namespace: str = "", labels: Object | None = None, annotations: Object | None = None, **rest: Any
-) -> Object:
-    """An object; ``metadata`` among the rest adds to its metadata."""
-    metadata: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
-    metadata |= {"labels": labels} if labels else {}
-    metadata |= {"annotations": annotations} if annotations else {}
-    metadata |= rest.pop("metadata", {})
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **rest}
-
-
 def create(kind: Kind, body: Object) -> Ask:
     """Make an object."""
     return Ask("create", kind, body["metadata"]["name"], body["metadata"].get("namespace", ""), body)

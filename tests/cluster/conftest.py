@@ -10,12 +10,11 @@ from typing import Any
 import in_container
 import pytest
 import pytest_asyncio
-from flawless import Calm, calming, flawless
-from locking import Helm
+from flawless import Calm, calming
 from operators import Operators
 from people import C1, FUNCTION, People
 from releases import CONFIG, FUNCTIONS
-from scoping import SCOPES, Scoping
+from scoping import Scoping
 
 from tenantry.api import Api
 from tenantry.local import jobs
@@ -46,20 +45,17 @@ def people(admin: Api) -> People:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def c1(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def c1(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """The system under the reference configuration, fed by the real source and broker, until the module ends."""
-    running = await knative(C1, functions=[FUNCTION])
+    running = await flawlessly(C1, functions=[FUNCTION])
     await running.drain()  # what was there before is looked at
-    async with flawless(running):
-        yield running
+    return running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def releasing(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def releasing(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and their releases, until the module ends."""
-    running = await knative(CONFIG, functions=FUNCTIONS)
-    async with flawless(running):
-        yield running
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @pytest.fixture
@@ -83,23 +79,9 @@ def calm(admin: Api) -> Calm:
 
 
 @pytest.fixture(scope="module")
-def helm(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """The real helm."""
-    return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm"))
-
-
-@pytest.fixture(scope="module")
 def scoping(admin: Api) -> Scoping:
     """The administrators who scope operators."""
     return Scoping(admin)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def scopes(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    """scope-binding, fed by the real source and broker, until the module ends."""
-    running = await knative({}, functions=[SCOPES])
-    async with flawless(running):
-        yield running
 
 
 @pytest_asyncio.fixture
@@ -109,9 +91,3 @@ async def own(scopes: Knative, admin: Api) -> AsyncIterator[Operators]:
     yield found
     for each in (await admin.list(NAMESPACE_SCOPE, found.home)).items:
         await admin.delete(NAMESPACE_SCOPE, each["metadata"]["name"], found.home)
-
-
-@pytest.fixture(params=["managed", "own-roles"])
-def projection(request: pytest.FixtureRequest) -> str:
-    """Both projections of NamespaceScopes, one after the other."""
-    return str(request.param)

@@ -17,6 +17,7 @@ from times import HELM_S
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_CHART_CONFIG, JOB, NAMESPACE, SECRET, Kind, Object, is_terminating
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 FUNCTION = "release-provisioning"
 SYSTEM = "helm-jobs-system"
@@ -89,15 +90,13 @@ class HelmPeople:
 
     async def configure(self, name: str, **spec: Any) -> None:
         """Make a HelmChartConfig."""
-        metadata = {"name": name, "namespace": SYSTEM}
-        body = {"apiVersion": HELM_CHART_CONFIG.api_version, "kind": HELM_CHART_CONFIG.kind, "metadata": metadata, "spec": spec}
+        body = obj(HELM_CHART_CONFIG, name, SYSTEM, spec=spec)
         await self.admin.create(HELM_CHART_CONFIG, body)
 
     async def secret(self, name: str, **data: str) -> None:
         """Make a Secret beside the HelmCharts."""
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
-        metadata = {"name": name, "namespace": SYSTEM}
-        await self.admin.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded})
+        await self.admin.create(SECRET, obj(SECRET, name, SYSTEM, data=encoded))
 
     async def says(self, name: str, reason: str, *, current: bool = True, within: float = HELM_S) -> Object:
         """Wait until the condition ``Failed`` of a HelmChart has this reason; with ``current`` for its newest generation."""
@@ -147,11 +146,7 @@ class HelmPeople:
 
     async def gone(self, kind: Kind, name: str, namespace: str = SYSTEM, *, within: float = HELM_S) -> None:
         """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=within, what=f"{kind.kind} {name} gone")
+        await self.people.away(kind, name, namespace, within=within)
 
     async def reasons(self, name: str) -> set[str]:
         """The reasons of the Events about a HelmChart."""
@@ -178,13 +173,9 @@ class HelmPeople:
         content["info"] |= {"status": status}
         packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode()))).decode()
         labels = record["metadata"]["labels"] | {"version": str(revision), "status": status}
-        made = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": record["type"],
-            "metadata": {"name": f"sh.helm.release.v1.{name}.v{revision}", "namespace": name, "labels": labels},
-            "data": {"release": packed},
-        }
+        made = obj(
+            SECRET, f"sh.helm.release.v1.{name}.v{revision}", name, labels=labels, type=record["type"], data={"release": packed}
+        )
         if revision == newest:
             await self.admin.delete(SECRET, made["metadata"]["name"], name)
         await self.admin.create(SECRET, made)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from tenantry.api import Api
 from tenantry.local.deployment import deployment_folder
@@ -15,6 +17,22 @@ from tenantry.testing.settling import Markers
 
 ROUNDS = 30
 Deliver = Callable[[list[Event]], Awaitable[None]]
+Order = Callable[[list[Event]], list[Event]]
+
+
+def _shuffled(seed: int) -> Order:
+    return lambda events: random.Random(seed).sample(events, len(events))
+
+
+ORDERS: dict[str, Order] = {
+    "in order": lambda events: events,
+    "reversed": lambda events: events[::-1],
+    "every event twice": lambda events: [event for event in events for _ in range(2)],
+    "twice, the second time reversed": lambda events: [*events, *events[::-1]],
+    "shuffled 1": _shuffled(1),
+    "shuffled 2": _shuffled(2),
+}
+"""Orders in which held events are delivered."""
 
 
 def concerns(event: Event, run: str) -> bool:
@@ -74,6 +92,22 @@ class Line:
         """From now on events for which this holds are lost on the way; without it, none."""
         self._loses = which
 
+    @contextmanager
+    def losing(self, run: str, share: float, seed: int) -> Iterator[None]:
+        """Within it a share of a run's events is lost, one at least; and after it too, until `lose` says otherwise."""
+        chance = random.Random(seed)
+        lost: list[Event] = []
+
+        def loses(event: Event) -> bool:
+            if concerns(event, run) and chance.random() < share:
+                lost.append(event)
+                return True
+            return False
+
+        self.lose(loses)
+        yield
+        assert lost
+
     def hold(self, run: str) -> None:
         """From now on the events of a run wait in `held`."""
         self._holding, self.held = run, []
@@ -99,6 +133,11 @@ class Line:
                 return
             await deliver(batch)
         raise AssertionError(f"events without end; the last ones: {[event.subject for event in batch]}")
+
+    async def release_as(self, order: str, *, together: bool) -> None:
+        """Deliver what is held in one of the `ORDERS`: all at once, or each when the one before is done."""
+        deliver = self.at_once if together else self.one_by_one
+        await self.release(lambda events: deliver(ORDERS[order](events)))
 
     async def one_by_one(self, events: Iterable[Event]) -> None:
         """Deliver each when the one before is done."""

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from people import People, token
 from times import CONTROLLER_S, LOCAL_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
 from tenantry.local.followed import HANDOVER_S
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, Kind, Object
+from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET, Kind, Object
 from tenantry.model.names import LOCKED_SOURCE
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import lockable, packed, unpacked
+from tenantry.testing.objects import obj
 
 FUNCTION = "lock-enforcement"
 SYSTEM = "cattle-helm-system"
@@ -32,11 +33,6 @@ JOB = Kind("batch/v1", "Job", "jobs")
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 
 Parts = Mapping[str, Any]
-
-
-def token() -> str:
-    """A text that no other test uses."""
-    return secrets.token_hex(4)
 
 
 def config_map(name: str, data: Mapping[str, str], **metadata: Any) -> Object:
@@ -126,11 +122,11 @@ class Helm:
         await self.run("upgrade", release, self.chart(release, *documents), "-n", namespace, *flags)
 
 
-class Locks:
+class Locks(People):
     """Acts as an administrator, and waits for what locks do about it."""
 
     def __init__(self, admin: Api, knative: Knative | None = None) -> None:
-        self.admin = admin
+        super().__init__(admin)
         self._knative = knative
         self._made: list[tuple[str, str]] = []
         self._places: dict[str, str] = {}
@@ -145,7 +141,7 @@ class Locks:
         if sweep is not None:
             await sweep()
         for each in self._made:
-            await self.until_gone(HELM_RELEASE, *each)
+            await self.away(HELM_RELEASE, *each)
         for name in self._namespaces:
             await self.admin.delete(NAMESPACE, name)
 
@@ -175,42 +171,14 @@ class Locks:
 
     async def lock(self, name: str, release: str, namespace: str, system: str = SYSTEM, **spec: Any) -> Object:
         """Make a HelmRelease."""
-        body = {
-            "apiVersion": HELM_RELEASE.api_version,
-            "kind": HELM_RELEASE.kind,
-            "metadata": {"name": name, "namespace": system},
-            "spec": {"release": {"name": release, "namespace": namespace}, **spec},
-        }
+        body = obj(HELM_RELEASE, name, system, spec={"release": {"name": release, "namespace": namespace}, **spec})
         self._made.append((name, system))
         self._places[name] = namespace
         return await self.admin.create(HELM_RELEASE, body)
 
-    async def until(
-        self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], within: float = PROJECTS_S
-    ) -> Object:
-        """Wait until an object is there and a condition holds for it."""
-        last: list[Object | None] = [None]
-
-        async def check() -> Object:
-            last[0] = await self.admin.get(kind, name, namespace)
-            return last[0] if last[0] is not None and holds(last[0]) else {}
-
-        try:
-            return await eventually(check, within=within)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{kind.kind} {namespace}/{name} is {last[0]!r}") from None
-
-    async def until_gone(self, kind: Kind, name: str, namespace: str) -> None:
-        """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=PROJECTS_S, what=f"{kind.kind} {name} gone")
-
     async def status(self, name: str, holds: Callable[[Object], Any], within: float = PROJECTS_S) -> Object:
         """Wait until the status of a HelmRelease is so; returns it."""
-        found = await self.until(HELM_RELEASE, name, SYSTEM, lambda obj: holds(obj.get("status") or {}), within)
+        found = await self.until(HELM_RELEASE, name, SYSTEM, lambda found: holds(found.get("status") or {}), within=within)
         status: Object = found["status"]
         return status
 
@@ -232,11 +200,6 @@ class Locks:
         await eventually(is_watched, within=LOCAL_S, what=f"{namespace} watched")
         with contextlib.suppress(TimeoutError):  # a kind that may not be watched never lists
             await asyncio.wait_for(sources[LOCKED_SOURCE].synced(), HANDOVER_S)
-
-    async def edit(self, kind: Kind, name: str, namespace: str, *edits: tuple[str, str, Any]) -> Object:
-        """A JSON patch as (op, path, value)."""
-        operations = [{"op": op, "path": path, "value": value} for op, path, value in edits]
-        return await self.admin.json_patch(kind, name, namespace, operations)
 
     async def events(self, regarding: str, namespace: str) -> list[Object]:
         """The events about objects of this name."""
@@ -275,13 +238,7 @@ def copy_of(record: Object, release: str, manifest: str, namespace: str = "") ->
     namespace = namespace or record["metadata"]["namespace"]
     labels = {**record["metadata"]["labels"], "name": release}
     content = {**unpacked(record), "name": release, "namespace": namespace, "manifest": manifest}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "helm.sh/release.v1",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "data": {"release": packed(content)},
-    }
+    return obj(SECRET, name, namespace, labels=labels, type="helm.sh/release.v1", data={"release": packed(content)})
 
 
 def marked_for(release: str, namespace: str, obj: Object) -> Object:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from people import CORE_EVENT, People, token
+from people import CORE_EVENT, People, may, token
 from times import CONTROLLER_S, SCOPES_S
 
 from scope_binding.consent import FULL_CONSENT, consent_name, consent_objects
@@ -27,6 +27,7 @@ from tenantry.model.kinds import (
     is_terminating,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 GET_LIST: Object = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
 LIST = "namespace-scope"
@@ -101,8 +102,7 @@ class Operators:
 
     async def account(self, name: str) -> None:
         """A ServiceAccount in the from namespace."""
-        metadata = {"name": name, "namespace": self.home}
-        await self.admin.apply(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        await self.admin.apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, self.home))
 
     async def right(
         self, role: str, account: str, rules: Sequence[Object] | None, *, kind: str = "Role", namespaced: bool = True
@@ -156,8 +156,7 @@ class Operators:
     ) -> Object:
         """Declare a NamespaceScope; a number stands for that member."""
         names = [self.member(member) if isinstance(member, int) else member for member in members]
-        metadata = {"name": name, "namespace": self.home, "annotations": annotations or {}, "labels": labels or {}}
-        body = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": metadata}
+        body = obj(NAMESPACE_SCOPE, name, self.home, labels=labels or {}, annotations=annotations or {})
         return await self.admin.apply(NAMESPACE_SCOPE, {**body, "spec": {"namespaceMembers": names, **spec}})
 
     # -- what came of it -------------------------------------------------------------------------------
@@ -191,11 +190,7 @@ class Operators:
 
     async def absent(self, kind: Kind, name: str, namespace: str, within: float = SCOPES_S) -> None:
         """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=within, what=f"{kind.kind} {namespace}/{name} is gone")
+        await self.people.away(kind, name, namespace, within=within)
 
     async def in_member(self, member: str | int) -> list[str]:
         """What NamespaceScopes of this from namespace have put into a member: ``Kind name``."""
@@ -210,24 +205,15 @@ class Operators:
 
     async def emptied(self, member: str | int) -> None:
         """Wait until nothing of ours is in a member."""
-
-        async def check() -> bool:
-            return not await self.in_member(member)
-
-        await eventually(check, within=SCOPES_S, what=f"nothing is left in member {member}")
+        await eventually(
+            lambda: self.in_member(member), lambda found: not found, within=SCOPES_S, what=f"nothing is left in member {member}"
+        )
 
     async def may(self, member: int, verb: str, resource: str, account: str = "my-op", group: str = "") -> bool:
         """Whether the API server lets an account of the from namespace do something in a member."""
-        attributes = {"namespace": self.member(member), "verb": verb, "resource": resource, "group": group}
         user = f"system:serviceaccount:{self.home}:{account}"
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{self.home}", "system:authenticated"]
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
-        }
-        answer = await self.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
-        return bool(answer["status"]["allowed"])
+        return await may(self.admin, user, verb, resource, self.member(member), groups=groups, group=group)
 
     async def restarted_for(self, kind: Kind = DEPLOYMENT, name: str = "my-op") -> str | None:
         """The hash on a workload's pod template."""

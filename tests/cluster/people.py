@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -127,6 +127,15 @@ class People:
 
         await eventually(check, within=NAMESPACE_GONE_S, what=f"namespace {name} gone")
 
+    async def away(self, kind: Kind, name: str, namespace: str = "", *, within: float = 0.0) -> None:
+        """Wait until there is no such object."""
+        await eventually(
+            lambda: self.admin.get(kind, name, namespace),
+            lambda found: found is None,
+            within=within or self.eventually_s,
+            what=f"{kind.kind} {namespace}/{name} gone",
+        )
+
     async def until(
         self, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any], *, within: float = 0.0, what: str = ""
     ) -> Object:
@@ -214,6 +223,17 @@ async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, 
     ):
         assert not [name for name in response.headers if name.lower().startswith("ce-")]
         return response.status, await response.text()
+
+
+async def may(
+    admin: Api, user: str, verb: str, resource: str, namespace: str = "", *, groups: Sequence[str] = (), **attributes: str
+) -> bool:
+    """Whether RBAC lets a user do something now (SubjectAccessReview)."""
+    asked = {"verb": verb, "resource": resource, "namespace": namespace, **attributes}
+    spec = {"user": user, "groups": list(groups), "resourceAttributes": asked}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    answer = await admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
+    return bool(answer["status"]["allowed"])
 
 
 async def swept(system: Knative, function: str) -> tuple[int, str]:

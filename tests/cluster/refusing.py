@@ -88,9 +88,6 @@ async def _policy(
             pass
         return False
 
-    async def allowed() -> bool:
-        return not await refused()
-
     for made, what in (
         (ADMISSION_POLICY, spec),
         (ADMISSION_POLICY_BINDING, {"policyName": policy, "validationActions": ["Deny"]}),
@@ -103,4 +100,4 @@ async def _policy(
     finally:
         for made in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
             await admin.delete(made, policy)
-    await eventually(allowed, within=POLICY_S, what="the policy is gone")
+    await eventually(refused, lambda found: not found, within=POLICY_S, what="the policy is gone")

@@ -9,8 +9,9 @@ import yaml
 from people import C1, CORE_EVENT, People, changed, registration, token
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 REGISTRATION = "namespace-registration"
 PROVISIONING = "release-provisioning"
@@ -46,12 +47,7 @@ class Owners(People):
         """Create a ProjectHelmChart."""
         return await self.admin.create(
             PROJECT_HELM_CHART,
-            {
-                "apiVersion": PROJECT_HELM_CHART.api_version,
-                "kind": PROJECT_HELM_CHART.kind,
-                "metadata": {"name": name, "namespace": namespace or registration(project)},
-                "spec": {"helmApiVersion": version, **spec},
-            },
+            obj(PROJECT_HELM_CHART, name, namespace or registration(project), spec={"helmApiVersion": version, **spec}),
         )
 
     async def told(
@@ -76,18 +72,9 @@ class Owners(People):
         for kind in (HELM_CHART, HELM_RELEASE):
             await self.away(kind, release, SYSTEM)
 
-    async def away(self, kind: Kind, name: str, namespace: str = "") -> None:
-        """Wait until an object is gone."""
-
-        async def check() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(check, within=self.eventually_s, what=f"{kind.kind} {name} gone")
-
     async def dashboard(self, name: str, namespace: str, release: str, **data: str) -> Object:
         """A ConfigMap as a chart leaves it."""
-        metadata = {"name": name, "namespace": namespace, "labels": {DASHBOARD: release}}
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        body = obj(CONFIG_MAP, name, namespace, labels={DASHBOARD: release}, data=data)
         return await self.admin.create(CONFIG_MAP, body)
 
     async def warning(self, name: str, project: str, reason: str) -> str:

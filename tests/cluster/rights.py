@@ -11,6 +11,7 @@ from times import PROJECTS_S
 from tenantry.api import Api
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 AGGREGATION = "rbac-aggregation"
 RBAC = "rbac.authorization.k8s.io"
@@ -70,8 +71,7 @@ class Project:
 
     async def ask(self, version: str = DUMMY) -> Object:
         """Create the ProjectHelmChart."""
-        metadata = {"name": self.chart, "namespace": self.home}
-        body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata}
+        body = obj(PROJECT_HELM_CHART, self.chart, self.home)
         return await self.admin.create(PROJECT_HELM_CHART, {**body, "spec": {"helmApiVersion": version}})
 
     async def provisioned(self, status: str) -> None:
@@ -88,18 +88,16 @@ class Project:
     async def role(self, name: str = "r-admin", level: str | None = "admin", *, namespace: str = "", of: str = "") -> Object:
         """Create a Role with the labels of the release, as a chart does."""
         labels = {ROLE_OF: of or self.release, **({AGGREGATE_FROM: level} if level is not None else {})}
-        metadata = {"name": name, "namespace": namespace or self.place, "labels": labels}
         rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
-        body = {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": rules}
+        body = obj(ROLE, name, namespace or self.place, labels=labels, rules=rules)
         return await self.admin.create(ROLE, body)
 
     async def bind(
         self, name: str, role: str | Object, *subjects: Object, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> Object:
         """Create a RoleBinding, by default in the registration namespace and to a ClusterRole."""
-        metadata = {"name": name, "namespace": namespace or self.home, "labels": dict(labels or {})}
         reference = role if isinstance(role, dict) else cluster_role(role)
-        body = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "metadata": metadata}
+        body = obj(ROLE_BINDING, name, namespace or self.home, labels=dict(labels or {}))
         return await self.admin.create(ROLE_BINDING, {**body, "roleRef": reference, "subjects": list(subjects)})
 
     async def unbind(self, name: str, namespace: str = "") -> None:

@@ -26,6 +26,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.serving.installed import descriptor_of
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 SCOPES = "scope-binding"
 INSTANCE_UID = "operators.coreos.io/scopeInstanceUID"
@@ -58,13 +59,11 @@ class Scoping(People):
 
     async def template(self, name: str, *roles: Object, kind: Kind = SCOPE_TEMPLATE, **spec: Any) -> Object:
         """Declare a template with these roles."""
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
-        return await self.admin.apply(kind, {**body, "spec": {"clusterRoles": list(roles), **spec}})
+        return await self.admin.apply(kind, obj(kind, name, spec={"clusterRoles": list(roles), **spec}))
 
     async def instance(self, name: str, template: str, *, kind: Kind = SCOPE_INSTANCE, **spec: Any) -> Object:
         """Declare an instance of a template; without anything else in the whole cluster."""
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
-        return await self.admin.apply(kind, {**body, "spec": {"scopeTemplateName": template, **spec}})
+        return await self.admin.apply(kind, obj(kind, name, spec={"scopeTemplateName": template, **spec}))
 
     async def templated(self, name: str, reason: str = "TemplatingSuccessful", *, kind: Kind = SCOPE_TEMPLATE) -> Object:
         """Wait until a template says this about its current spec; returns the condition."""
@@ -112,14 +111,6 @@ class Scoping(People):
         """Wait until there is no such ClusterRole."""
         await self.away(CLUSTER_ROLE, name)
 
-    async def away(self, kind: Kind, name: str, namespace: str = "", *, within: float = SCOPES_S) -> None:
-        """Wait until there is no such object."""
-
-        async def gone() -> bool:
-            return await self.admin.get(kind, name, namespace) is None
-
-        await eventually(gone, within=within, what=f"{kind.kind} {name} gone")
-
     @contextmanager
     def asleep(self, knative: Knative) -> Iterator[None]:
         """While the function stands still, in all its Services: what happens then reaches it together, afterwards."""
@@ -160,15 +151,3 @@ async def always(holds: Callable[[], Awaitable[bool]], what: str) -> AsyncIterat
     assert not ended, f"nobody looked any more: {result!r}"
     assert len(looks) >= 4, f"too few looks: {looks}"
     assert all(looks), f"not {what}: {looks}"
-
-
-async def may(admin: Api, user: str, verb: str, resource: str, namespace: str = "") -> bool:
-    """Whether RBAC lets a user do something now (SubjectAccessReview)."""
-    attributes = {"verb": verb, "resource": resource, **({"namespace": namespace} if namespace else {})}
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": user, "resourceAttributes": attributes},
-    }
-    answer = await admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
-    return bool(answer["status"]["allowed"])

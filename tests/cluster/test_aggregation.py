@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
-from flawless import Calm, flawless
+from flawless import Calm
 from people import C1, OPERATED, PROJECT_ID, People, token
 from rights import AGGREGATE_FROM, AGGREGATION, CLEANUP, DUMMY, RBAC, ROLE_OF, Everywhere, Project, account, group, named, user
 from times import PROJECTS_S
@@ -20,11 +20,9 @@ from tenantry.testing.settling import settle
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def aggregation(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def aggregation(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """rbac-aggregation under the reference configuration, until the module ends."""
-    running = await knative(C1, functions=[AGGREGATION])
-    async with flawless(running):
-        yield running
+    return await flawlessly(C1, functions=[AGGREGATION])
 
 
 @pytest.fixture

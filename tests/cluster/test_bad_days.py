@@ -31,6 +31,7 @@ from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Store
 from tenantry.serving.installed import descriptors
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
 
 RIGHTS = "tenantry-namespace-registration"
@@ -199,11 +200,7 @@ async def _who(api: Api) -> str:
 async def test_rotated_token_is_read_again(admin: Api, control_plane: ControlPlane, tmp_path: Path, people: People) -> None:
     """A client follows its token file: after the account was made anew and the file replaced, it is the new one at once."""
     name = f"rotating-{token()}"
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-    }
+    account = obj(SERVICE_ACCOUNT, name, SYSTEM_NAMESPACE)
     made = await admin.create(SERVICE_ACCOUNT, account)
     identity = Identity(admin, name, tmp_path, control_plane.kubeconfig, lambda _: None)
     async with await Api.connect(field_manager="tests", kubeconfig=await identity.open(lifetime_s=600)) as api:
@@ -212,11 +209,7 @@ async def test_rotated_token_is_read_again(admin: Api, control_plane: ControlPla
         again = await admin.create(SERVICE_ACCOUNT, account)
         await identity.close()
         await identity.open(lifetime_s=600)
-
-        async def followed() -> bool:
-            return await _who(api) == str(again["metadata"]["uid"])
-
-        await eventually(followed, within=5)
+        await eventually(lambda: _who(api), lambda found: found == str(again["metadata"]["uid"]), within=5, what="followed")
     await identity.close()
 
 

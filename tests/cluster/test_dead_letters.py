@@ -32,6 +32,7 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.cloudevents import encode_binary, encode_structured, parse_event
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
+from tenantry.testing.objects import obj
 
 STORED_S = 5.0
 SERVICE = Kind("v1", "Service", "services")
@@ -287,11 +288,7 @@ async def test_sigterm_stores_what_was_taken(kubeconfig: Path, tmp_path: Path, a
 async def test_the_identity_reaches_its_one_object(kubeconfig: Path, admin: Api) -> None:
     """Whoever has the sink's token reads and writes the dead letters and nothing else: no other ConfigMap, no Secret, no list."""
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other", "namespace": SYSTEM_NAMESPACE}}
-    home: Object = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "tenantry-dead-letters", "namespace": "default"},
-    }
+    home: Object = obj(CONFIG_MAP, "tenantry-dead-letters", "default")
     async with await Api.connect(field_manager="tests-thief", kubeconfig=kubeconfig) as thief:
         assert await thief.get(CONFIG_MAP, "tenantry-dead-letters", SYSTEM_NAMESPACE) == await stored(admin)
         for attempt in (
@@ -403,12 +400,7 @@ async def inside(admin: Api, tmp_path: Path) -> AsyncIterator[Subscriber]:
         await admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
         await until_served(admin, crd)
         reached = f"http://broker-ingress.{namespace}.svc.cluster.local/{SYSTEM_NAMESPACE}/tenantry"
-        broker: Object = {
-            "apiVersion": BROKER_KIND.api_version,
-            "kind": BROKER_KIND.kind,
-            "metadata": {"name": "tenantry", "namespace": SYSTEM_NAMESPACE},
-            "status": {"address": {"url": reached}},
-        }
+        broker: Object = obj(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE, status={"address": {"url": reached}})
         await admin.create(BROKER_KIND, broker)
         yield pod
         await admin.delete(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
 from people import LABEL, changed, registration, swept, tell, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from times import PROJECTS_S
@@ -25,12 +24,10 @@ MakeGate = Callable[[faults.Predicate], faults.Gate]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Two functions that hear only what a test sends them."""
     config = changed(CONFIG, operator={"helmController": {"enabled": True}})
-    running = await knative(config, functions=(REGISTRATION, PROVISIONING), watch=False, through=proxy)
-    async with flawless(running):
-        yield running
+    return await flawlessly(config, functions=(REGISTRATION, PROVISIONING), watch=False, through=proxy)
 
 
 @pytest.fixture

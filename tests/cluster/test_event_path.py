@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from line import Line, concerns
+from line import ORDERS, Line, concerns
 from one_function import ready, serving
 from people import (
     C1,
@@ -315,23 +314,6 @@ def test_reference_end_is_as_declared(reference: dict[str, Any]) -> None:
     assert [each for each in reference.values() if each["conditions"]] == []
 
 
-def _shuffled(seed: int) -> Callable[[list[Event]], list[Event]]:
-    def order(events: list[Event]) -> list[Event]:
-        return random.Random(seed).sample(events, len(events))
-
-    return order
-
-
-ORDERS: dict[str, Callable[[list[Event]], list[Event]]] = {
-    "in order": lambda events: events,
-    "reversed": lambda events: events[::-1],
-    "every event twice": lambda events: [event for event in events for _ in range(2)],
-    "twice, the second time reversed": lambda events: [*events, *events[::-1]],
-    "shuffled 1": _shuffled(1),
-    "shuffled 2": _shuffled(2),
-}
-
-
 @pytest.mark.check("hpo-85")
 @pytest.mark.parametrize(
     ("order", "together"),
@@ -348,11 +330,7 @@ async def test_order_and_repetition_do_not_matter(
     await line.settle()
     line.hold(run)
     await _acts(people, run)
-
-    async def deliver(events: list[Event]) -> None:
-        await (line.at_once if together else line.one_by_one)(ORDERS[order](events))
-
-    await line.release(deliver)
+    await line.release_as(order, together=together)
     assert reference == await _end(admin, run)
 
 
@@ -362,22 +340,13 @@ async def test_lost_events_are_made_up_by_one_sweep(
     line: Line, people: People, admin: Api, reference: dict[str, Any], share: float, seed: int
 ) -> None:
     """With a tenth, a half or all of the events lost, one sweep brings the same end."""
-    run, chance = token(), random.Random(seed)
+    run = token()
     line.lose()
     await _before(people, run)
     await line.settle()
-    lost: list[Event] = []
-
-    def loses(event: Event) -> bool:
-        if concerns(event, run) and chance.random() < share:
-            lost.append(event)
-            return True
-        return False
-
-    line.lose(loses)
-    await _acts(people, run)
-    await line.settle()
-    assert lost
+    with line.losing(run, share, seed):
+        await _acts(people, run)
+        await line.settle()
     await line.knative.sweep(FUNCTION)
 
     assert reference == await _end(admin, run)

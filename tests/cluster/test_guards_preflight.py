@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from click.testing import CliRunner, Result
-from people import OPERATED, ORPHANED, People, registration, token
+from people import OPERATED, ORPHANED, People, may, registration, token
 from rights import RBAC, cluster_role, group, user
 
 from tenantry.api import Api
@@ -110,13 +110,9 @@ async def test_a_preflight_says_whom_the_guards_would_refuse(command: Command, a
     await granting.grant(user(f"h-here-{who}"), rule("*", "namespaces"), namespace=home)
     await granting.grant(user(f"i-owner-{who}"), rule("*", "projecthelmcharts", apis="helm.cattle.io"), namespace=home)
 
-    async def known() -> bool:  # the authorizer follows a watch
-        review = {"user": f"d-both-{who}", "resourceAttributes": {"verb": "write", "group": "tenantry.dev", "resource": "marks"}}
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": review}
-        answer = await admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
-        return bool(answer["status"]["allowed"])
-
-    await eventually(known, within=10, what="the last right counts")
+    await eventually(  # the authorizer follows a watch
+        lambda: may(admin, f"d-both-{who}", "write", "marks", group="tenantry.dev"), within=10, what="the last right counts"
+    )
     code, output, errors = await command("-o", "yaml")
     assert (code, errors) == (1, "")
     assert {each["who"]: (each["may"], each["lacks"]) for each in yaml.safe_load(output)["people"]} == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,9 @@ import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
-from flawless import flawless
 from helm_people import CORE_EVENT, FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, helm_chart, is_alive
 from locking import PRIORITY_CLASS, end_hook, pod_hook
-from people import People, token
+from people import People, may, token
 from refusing import lacking
 from times import HELM_S
 
@@ -61,11 +60,9 @@ CONFIG: dict[str, Any] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """The function and the local runner of its Jobs."""
-    running = await knative(CONFIG, functions=[FUNCTION], helm=ensure_helm(Lines()))
-    async with flawless(running):
-        yield running
+    return await flawlessly(CONFIG, functions=[FUNCTION], helm=ensure_helm(Lines()))
 
 
 @pytest.fixture
@@ -501,11 +498,8 @@ async def test_a_job_that_may_not_be_deleted_says_so(helm: HelmPeople) -> None:
         return next((each["message"] for each in (await helm.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items), "")
 
     async def revoked() -> bool:
-        asked = {"verb": "delete", "group": "batch", "resource": "jobs", "namespace": SYSTEM}
-        spec = {"user": f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE}", "resourceAttributes": asked}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        answer = await helm.admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, review)
-        return not answer["status"]["allowed"]
+        user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE}"
+        return not await may(helm.admin, user, "delete", "jobs", SYSTEM, group="batch")
 
     async with lacking(helm.admin, f"tenantry-{SERVICE}", "jobs", {"delete"}, SYSTEM):
         await eventually(revoked, what="the right is gone")

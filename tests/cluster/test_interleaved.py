@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
 from people import LABEL, changed, registration, token
 from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION, Project, named, user
@@ -47,13 +46,12 @@ class Taking:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Three functions behind the proxy, fed by the real sources and broker."""
     config = changed(CONFIG, operator={"releaseRoleBindings": LEVELS})
-    running = await knative(config, functions=(REGISTRATION, PROVISIONING, AGGREGATION), through=proxy)
+    running = await flawlessly(config, functions=(REGISTRATION, PROVISIONING, AGGREGATION), through=proxy)
     await running.drain()
-    async with flawless(running):
-        yield running
+    return running
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.tls import loopback_context
 
 NAME = "kubernetes"
@@ -126,12 +127,7 @@ async def test_answers_come_uncompressed_when_asked_for(
     """``disable-compression`` spares the API server the work."""
     name = f"large-{token_hex(4)}"
     await admin.create(NAMESPACE, {"metadata": {"name": name}})
-    large = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "large", "namespace": name},
-        "data": {"a": "x" * 500_000},
-    }
+    large = obj(CONFIG_MAP, "large", name, data={"a": "x" * 500_000})
     await admin.create(CONFIG_MAP, large)
     received: dict[bool, int] = {}
     for disabled in (False, True):

@@ -125,11 +125,7 @@ async def test_pod_waits_for_its_volumes(admin: Api, people: People, namespace: 
     wanted = waiting(namespace, volume)
     wanted["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "TARGET_NAMESPACE", "value": namespace})
     made = await admin.create(JOB, wanted)
-
-    async def pending() -> bool:
-        return bool(await pods(admin, made))
-
-    await eventually(pending, within=LOCAL_S)
+    await eventually(lambda: pods(admin, made), within=LOCAL_S, what="pending")
     metadata = {"name": volume["configMap"]["name"], "namespace": namespace}
     await admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 

@@ -27,6 +27,7 @@ from tenantry.model.event import Event
 from tenantry.model.kinds import API_SERVER_SOURCE, CLUSTER_ROLE, CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 MapMaker = Callable[..., Awaitable[Object]]
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -84,8 +85,7 @@ async def space(admin: Api) -> AsyncIterator[str]:
 
 
 def config_map(name: str, namespace: str, labels: dict[str, str] | None = None, **data: str) -> Object:
-    metadata: Object = {"name": name, "namespace": namespace, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return obj(CONFIG_MAP, name, namespace, labels=labels or {}, data=data)
 
 
 @pytest.mark.parametrize("mode", ["Reference", "Resource"])
@@ -178,8 +178,7 @@ async def test_namespace_selectors(admin: Api) -> None:
     spaces = [f"ns-{mark}-{letter}" for letter in "abc"]
 
     def space(name: str, team: str) -> Object:
-        metadata = {"name": name, "labels": {"team": f"{team}-{mark}"}}
-        return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        return obj(NAMESPACE, name, labels={"team": f"{team}-{mark}"})
 
     for name, team in zip(spaces, ("red", "blue", "blue"), strict=True):
         await admin.apply(NAMESPACE, space(name, team))
@@ -261,17 +260,16 @@ class Kinds:
         """Make a CRD; returns when the kind is served."""
         plural = f"{name.lower()}s"
         schema = {"openAPIV3Schema": {"type": "object"}}
-        crd = {
-            "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{self.group}"},
-            "spec": {
+        crd = obj(
+            CUSTOM_RESOURCE_DEFINITION,
+            f"{plural}.{self.group}",
+            spec={
                 "group": self.group,
                 "scope": scope,
                 "names": {"plural": plural, "singular": name.lower(), "kind": name, "listKind": f"{name}List"},
                 "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
             },
-        }
+        )
         await self._admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
         await until_served(self._admin, crd)
 
@@ -279,11 +277,9 @@ class Kinds:
         """Delete a CRD; returns when it is gone, and its objects with it."""
         crd = f"{name.lower()}s.{self.group}"
         await self._admin.delete(CUSTOM_RESOURCE_DEFINITION, crd)
-
-        async def gone() -> bool:
-            return await self._admin.get(CUSTOM_RESOURCE_DEFINITION, crd) is None
-
-        await eventually(gone, within=SERVED_S)
+        await eventually(
+            lambda: self._admin.get(CUSTOM_RESOURCE_DEFINITION, crd), lambda found: found is None, within=SERVED_S, what="gone"
+        )
 
     async def make(self, kind: str, name: str, namespace: str = "") -> None:
         """Make an object; a kind that has just come back may refuse it for a moment."""
@@ -402,11 +398,8 @@ async def test_a_refusal_ends_the_event(admin: Api, space: str) -> None:
 
 async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: ControlPlane, space: str, tmp_path: Path) -> None:
     """While the changed source cannot list yet the old one still tells: what is deleted in between is told."""
-    for kind, obj in (
-        (CUSTOM_RESOURCE_DEFINITION, STAND_IN),
-        (NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}),
-    ):
-        await admin.apply(kind, obj)
+    await admin.apply(CUSTOM_RESOURCE_DEFINITION, STAND_IN)
+    await admin.apply(NAMESPACE, obj(NAMESPACE, SYSTEM_NAMESPACE))
 
     async def served() -> bool:
         return await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
@@ -418,12 +411,7 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space}},
         "sink": {"uri": "http://unused"},
     }
-    document: Object = {
-        "apiVersion": API_SERVER_SOURCE.api_version,
-        "kind": API_SERVER_SOURCE.kind,
-        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-        "spec": spec,
-    }
+    document: Object = obj(API_SERVER_SOURCE, name, SYSTEM_NAMESPACE, spec=spec)
     async with slow_proxy.Gate(control_plane.server_url) as gate:
         path = gate.kubeconfig(control_plane.kubeconfig, tmp_path / "kubeconfig")
         async with await Api.connect(field_manager="tests-gated", kubeconfig=path) as late:
@@ -647,8 +635,8 @@ async def test_a_burst_costs_little(admin: Api, space: str) -> None:
             for n in range(5000)
         ]
         before = time.process_time()
-        for obj in objects:
-            reflector._tell(obj)
+        for each in objects:
+            reflector._tell(each)
         await source.backlog.drain()
         spent = (time.process_time() - before) / len(objects)
 

@@ -12,7 +12,6 @@ import pytest
 import pytest_asyncio
 import yaml
 from click.testing import CliRunner, Result
-from flawless import flawless
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -54,10 +53,8 @@ def helm4(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(locking(failedGraceSeconds=0), functions=[FUNCTION])
-    async with flawless(running):
-        yield running
+async def knative_(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(locking(failedGraceSeconds=0), functions=[FUNCTION])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -106,7 +103,7 @@ async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin:
     await watched(admin, name, True)
 
     await admin.delete(HELM_RELEASE, name, SYSTEM)
-    await locks.until_gone(HELM_RELEASE, name, SYSTEM)
+    await locks.away(HELM_RELEASE, name, SYSTEM)
     edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "free"))
     await watched(admin, name, False)
     await knative_.drain()
@@ -123,7 +120,7 @@ async def test_the_finalizer_of_helm_locker_holds_nothing(helm: Helm, locks: Loc
     await locks.locked(name)
     await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/metadata/finalizers/-", "wrangler.cattle.io/on-helm-release-remove"))
     await admin.delete(HELM_RELEASE, name, SYSTEM)
-    await locks.until_gone(HELM_RELEASE, name, SYSTEM)
+    await locks.away(HELM_RELEASE, name, SYSTEM)
 
 
 async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
@@ -226,7 +223,7 @@ async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks
     await locks.lock(name, name, name, system=name)
     theirs = await locks.lock(f"{name}-theirs", name, name)
     await admin.delete(HELM_RELEASE, f"{name}-theirs", SYSTEM)
-    await locks.until_gone(HELM_RELEASE, f"{name}-theirs", SYSTEM)
+    await locks.away(HELM_RELEASE, f"{name}-theirs", SYSTEM)
     annotated = {**theirs["metadata"], "annotations": {RELEASE_MANAGED_BY: "somebody-else"}, "finalizers": []}
     body = {part: theirs[part] for part in ("apiVersion", "kind", "spec")}
     keep = {part: annotated[part] for part in ("name", "namespace", "annotations")}
@@ -452,7 +449,7 @@ async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> 
     await admin.delete(HELM_RELEASE, f"{name}-1", SYSTEM)
     await locks.locked(f"{name}-2")
     await admin.delete(HELM_RELEASE, f"{name}-2", SYSTEM)
-    await locks.until_gone(HELM_RELEASE, f"{name}-2", SYSTEM)
+    await locks.away(HELM_RELEASE, f"{name}-2", SYSTEM)
     await admin.delete(CONFIG_MAP, "shared", name)
     await locks.locked(f"{name}-3")
     await locks.data("shared", name, {"of": "b"})
@@ -554,7 +551,7 @@ async def test_what_cannot_be_changed_back_is_made_anew(helm: Helm, locks: Locks
     await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/suspend", True))
     await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
     await admin.delete(JOB, "job", name)
-    await locks.until_gone(JOB, "job", name)
+    await locks.away(JOB, "job", name)
     changed = {**template["spec"], "containers": [{"name": "work", "image": "other"}]}
     await admin.create(JOB, {**other, "metadata": metadata, "spec": {"suspend": True, "template": {"spec": changed}}})
     await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/suspend", None))

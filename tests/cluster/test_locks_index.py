@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
 from locking import FUNCTION, SYSTEM, Locks, condition, config_map, locking, marked_for, token
 from people import swept, tell
 
@@ -20,11 +19,9 @@ from tenantry.testing.proxy import FaultProxy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(proxy: FaultProxy, knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(proxy: FaultProxy, flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """lock-enforcement, which hears only what a test sends it."""
-    running = await knative(locking(), functions=[FUNCTION], watch=False, through=proxy)
-    async with flawless(running):
-        yield running
+    return await flawlessly(locking(), functions=[FUNCTION], watch=False, through=proxy)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from flawless import flawless
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -49,6 +48,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.helm import packed, unpacked
+from tenantry.testing.objects import obj
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 MUTATING_POLICY = Kind(ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False)
@@ -79,8 +79,7 @@ class Row:
 
 
 def row(kind: Kind, path: str, changed: Any, name: str = NAME, **fields: Any) -> Row:
-    metadata = {"name": name, "labels": {"chart.example/part": "one"}}
-    return Row(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}, path, changed)
+    return Row(kind, obj(kind, name, labels={"chart.example/part": "one"}, **fields), path, changed)
 
 
 PODS = {
@@ -127,10 +126,8 @@ ROWS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def knative_(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
-    running = await knative(locking(interruptedGraceSeconds=2), functions=[FUNCTION])
-    async with flawless(running):
-        yield running
+async def knative_(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    return await flawlessly(locking(interruptedGraceSeconds=2), functions=[FUNCTION])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -210,12 +207,7 @@ async def test_an_autoscaler_may_scale_and_people_may_not(locks: Locks, admin: A
     await locks.until(DEPLOYMENT, NAME, NAME, lambda found: found["spec"]["replicas"] == 1)
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME}
     spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9, "metrics": []}
-    body = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": NAME, "namespace": NAME},
-        "spec": spec,
-    }
+    body = obj(HORIZONTAL_POD_AUTOSCALER, NAME, NAME, spec=spec)
     await admin.create(HORIZONTAL_POD_AUTOSCALER, body)
     await scale(4)
     await locks.edit(DEPLOYMENT, NAME, NAME, ("replace", "/spec/template/spec/containers/0/image", "evil"))
@@ -317,24 +309,18 @@ def policy(name: str) -> Object:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
     where = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [name]}]}
     change = {"expression": 'Object{data: {"a": "policy"}}'}
-    return {
-        "apiVersion": MUTATING_POLICY.api_version,
-        "kind": MUTATING_POLICY.kind,
-        "metadata": {"name": name},
-        "spec": {
+    return obj(
+        MUTATING_POLICY,
+        name,
+        spec={
             "matchConstraints": {"namespaceSelector": where, "resourceRules": [rule]},
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
             "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": change}],
         },
-    }
+    )
 
 
 def binding(name: str) -> Object:
     """What puts a policy to work."""
-    return {
-        "apiVersion": MUTATING_BINDING.api_version,
-        "kind": MUTATING_BINDING.kind,
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
+    return obj(MUTATING_BINDING, name, spec={"policyName": name})

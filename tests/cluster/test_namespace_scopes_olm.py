@@ -29,6 +29,7 @@ from tenantry.model.kinds import (
     annotations_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 SCOPE_BINDING = "scope-binding"
 CSV = "my-op.v1.0.0"
@@ -76,19 +77,15 @@ def csv_of(
 ) -> Object:
     """A ClusterServiceVersion of a package; unless told otherwise it asks for its injection."""
     given = {"nss.operator.ibm.com/managed-operators": "my-op"} if annotations is None else annotations
-    metadata = {
-        "name": name,
-        "namespace": own.home,
-        "labels": {f"operators.coreos.com/{package}.{own.home}": ""},
-        "annotations": given,
-    }
     install = {"strategy": "deployment", "spec": {"deployments": list(deployments)}}
-    return {
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "ClusterServiceVersion",
-        "metadata": metadata,
-        "spec": {"install": install},
-    }
+    return obj(
+        CLUSTER_SERVICE_VERSION,
+        name,
+        own.home,
+        labels={f"operators.coreos.com/{package}.{own.home}": ""},
+        annotations=given,
+        spec={"install": install},
+    )
 
 
 def template_in(csv: Object) -> Object:
@@ -325,12 +322,7 @@ async def test_webhooks_see_members_only(olm: Operators, admin: Api, people: Peo
         }
         for name, selector in (("one", {"namespaceSelector": before}), ("two", {}))
     ]
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": f"{olm.home}-hooks", "labels": labels},
-        "webhooks": hooks,
-    }
+    body = obj(kind, f"{olm.home}-hooks", labels=labels, webhooks=hooks)
     made = await admin.create(kind, body)
     name = made["metadata"]["name"]
 

@@ -18,6 +18,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
+from tenantry.testing.objects import obj
 
 SECRETS = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "use"]}
 
@@ -331,11 +332,9 @@ async def test_rights_end_with_the_consent(own: Operators, people: People, admin
     await own.emptied(1)
     told = await own.ready("False", "NotAuthorized", text=member)
     assert told["status"]["unprojectedRoles"] == [f"{member}: not authorized"]
-
-    async def refused() -> bool:
-        return not await own.may(1, "list", "configmaps")
-
-    await eventually(refused, what="the account has no right there any more")
+    await eventually(
+        lambda: own.may(1, "list", "configmaps"), lambda found: not found, what="the account has no right there any more"
+    )
     _, still = await own.given(2, name)
     assert still["metadata"]["uid"] == kept["metadata"]["uid"]
 
@@ -369,14 +368,7 @@ async def test_manual_management_leaves_members_alone(own: Operators, people: Pe
     for member in (1, 2):
         role = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "view"}
         subject = {"kind": "ServiceAccount", "name": "my-op", "namespace": own.home}
-        metadata = {"name": "by-hand", "namespace": own.member(member)}
-        body = {
-            "apiVersion": ROLE.api_version,
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": role,
-            "subjects": [subject],
-        }
+        body = obj(ROLE_BINDING, "by-hand", own.member(member), roleRef=role, subjects=[subject])
         await own.admin.create(ROLE_BINDING, body)
     await own.ready(text="by hand")
 

@@ -20,6 +20,7 @@ from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, annotations_of
 from tenantry.testing.fault import on
 from tenantry.testing.faults import Error500, Forbidden403
+from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
 
 COMMAND = (sys.executable, "-m", "tenantry.cli", "serve", "scope-binding")
@@ -110,12 +111,7 @@ async def test_foreign_role_of_the_name_is_left_alone(own: Operators, admin: Api
     await own.begin(1)
     name = name_of(own, projection)
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-    body = {
-        "apiVersion": ROLE.api_version,
-        "kind": "Role",
-        "metadata": {"name": name, "namespace": own.member(1)},
-        "rules": rules,
-    }
+    body = obj(ROLE, name, own.member(1), rules=rules)
     made = await admin.create(ROLE, body)
     await own.scope(1, annotations=chosen(projection))
     await own.ready("False", "ProjectionIncomplete", text=name)
@@ -131,8 +127,7 @@ async def test_labels_alone_make_nothing_ours(own: Operators, admin: Api, people
     """A Role that somebody gave our labels is not cleaned up with ours."""
     await own.begin(1)
     labels = {"scope-binding/from-namespace": own.home, "namespace-scope-configmap": f"namespace-scope-{own.home}"}
-    metadata = {"name": "theirs", "namespace": own.member(1), "labels": labels}
-    made = await admin.create(ROLE, {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": []})
+    made = await admin.create(ROLE, obj(ROLE, "theirs", own.member(1), labels=labels, rules=[]))
     await own.scope(1)
     await own.given(1, name_of(own, "managed"))
     await admin.delete(NAMESPACE_SCOPE, "common-service", own.home)

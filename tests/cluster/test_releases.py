@@ -313,11 +313,9 @@ async def test_events_tell_what_was_done(owners: Owners, demo: tuple[str, str, s
     await owners.provisioned(release, holds=lambda found: f"a2-{project}" in found["spec"]["valuesContent"])
 
     wanted = [("Normal", "ReleaseRequested"), ("Normal", "Restored"), ("Normal", "ReleaseUpdated")]
-
-    async def said() -> bool:
-        return await owners.said(name, registration(project)) == wanted
-
-    await eventually(said, within=PROJECTS_S, what="three Events")
+    await eventually(
+        lambda: owners.said(name, registration(project)), lambda found: found == wanted, within=PROJECTS_S, what="three Events"
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.helm import unpacked
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle, snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -110,8 +111,7 @@ async def records(owners: Owners, release: str) -> dict[str, str]:
 
 async def bind(owners: Owners, project: str, who: str, level: str) -> None:
     """Give a person a level in a project."""
-    metadata = {"name": who, "namespace": registration(project)}
-    body = {"apiVersion": ROLE_BINDING.api_version, "kind": ROLE_BINDING.kind, "metadata": metadata}
+    body = obj(ROLE_BINDING, who, registration(project))
     await owners.admin.create(ROLE_BINDING, {**body, "roleRef": cluster_role(level), "subjects": [user(who)]})
 
 
@@ -168,8 +168,7 @@ async def test_a_deleted_chart_is_uninstalled_by_helm(
     owners: Owners, deploying: Knative, calm: Calm, project: str, name: str, release: str
 ) -> None:
     """Chart objects, Helm's record and what ran Helm go with the ProjectHelmChart; what people put into the namespace stays."""
-    metadata = {"name": "mine", "namespace": release}
-    await owners.admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    await owners.admin.create(CONFIG_MAP, obj(CONFIG_MAP, "mine", release))
     roles = [f"Role {release}-{level}" for level in ("admin", "edit", "view")]
     binding = f"RoleBinding {release}-admin"
     secret = f"Secret sh.helm.release.v1.{release}.v1"
@@ -310,11 +309,7 @@ async def test_a_chart_that_helm_cannot_deploy_is_told_to_its_owner(owners: Owne
 
 async def hears(owners: Owners, name: str, home: str, event: tuple[str, str]) -> None:
     """Wait for a Kubernetes Event about a ProjectHelmChart."""
-
-    async def check() -> bool:
-        return event in await owners.said(name, home)
-
-    await eventually(check, within=HELM_S, what=f"{event} on {name}")
+    await eventually(lambda: owners.said(name, home), lambda found: event in found, within=HELM_S, what=f"{event} on {name}")
 
 
 @pytest.mark.check("hpo-51")

@@ -30,6 +30,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import PROJECT_CHART
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 Demo = tuple[str, str, str]
 MADE = (NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, JOB, ROLE, ROLE_BINDING)
@@ -91,11 +92,7 @@ async def test_a_chart_that_stops_being_ours_keeps_its_release(
     await owners.edit(PROJECT_HELM_CHART, name, home, ("replace", "/spec/helmApiVersion", "monitoring.cattle.io/v1alpha1"))
     told = await owners.told(name, project, UNABLE)
     await owners.edit(PROJECT_HELM_CHART, name, home, ("add", "/metadata/labels", {"team": "x"}))
-    body = {
-        "apiVersion": PROJECT_HELM_CHART.api_version,
-        "kind": "ProjectHelmChart",
-        "metadata": {"name": name, "namespace": home},
-    }
+    body = obj(PROJECT_HELM_CHART, name, home)
     await owners.admin.apply(PROJECT_HELM_CHART, {**body, "status": {"status": "Theirs"}}, subresource="status")
     await calm(releasing)
 
@@ -267,8 +264,7 @@ async def test_a_helm_chart_of_somebody_else_is_not_touched(owners: Owners) -> N
     """A HelmChart of that name that an administrator made is left as it is until it goes."""
     project = await owners.project()
     name = f"clash-{project}"
-    metadata = {"name": f"{name}-dummy", "namespace": SYSTEM}
-    foreign = {"apiVersion": HELM_CHART.api_version, "kind": "HelmChart", "metadata": metadata, "spec": {"chart": "theirs"}}
+    foreign = obj(HELM_CHART, f"{name}-dummy", SYSTEM, spec={"chart": "theirs"})
     await owners.admin.create(HELM_CHART, foreign)
     await owners.ask(name, project)
 
@@ -294,19 +290,9 @@ async def test_a_chart_of_the_former_operator_is_taken_over(owners: Owners) -> N
     await owners.namespace(release, "p-system", labels={OPERATED: "true", PROJECT_ID: project})
     old = await owners.admin.create(
         HELM_CHART,
-        {
-            "apiVersion": HELM_CHART.api_version,
-            "kind": "HelmChart",
-            "metadata": {"name": release, "namespace": SYSTEM},
-            "spec": {"chart": release, "targetNamespace": release, "valuesContent": "old: 1"},
-        },
+        obj(HELM_CHART, release, SYSTEM, spec={"chart": release, "targetNamespace": release, "valuesContent": "old: 1"}),
     )
-    asked: Object = {
-        "apiVersion": PROJECT_HELM_CHART.api_version,
-        "kind": PROJECT_HELM_CHART.kind,
-        "metadata": {"name": name, "namespace": home, "finalizers": [UPSTREAM]},
-        "spec": {"helmApiVersion": DUMMY},
-    }
+    asked: Object = obj(PROJECT_HELM_CHART, name, home, metadata={"finalizers": [UPSTREAM]}, spec={"helmApiVersion": DUMMY})
     await owners.admin.create(PROJECT_HELM_CHART, asked)
     # Marked last: a HelmChart that was made for a ProjectHelmChart that is not there is taken away.
     marks = (("add", "/metadata/labels", labels), ("add", "/metadata/annotations", objectset))
@@ -380,12 +366,7 @@ async def test_a_refused_helm_chart_is_told_and_heals(owners: Owners, admin: Api
     """A quota in the system namespace refuses the HelmChart: the owner reads what to change, and others are served."""
     project, calm = await owners.project(), await owners.project()
     hard = {f"count/{HELM_CHART.plural}.helm.cattle.io": "0"}
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "none", "namespace": SYSTEM},
-        "spec": {"hard": hard},
-    }
+    quota = obj(RESOURCE_QUOTA, "none", SYSTEM, spec={"hard": hard})
     await owners.ask(f"served-{calm}", calm)
     await owners.provisioned(f"served-{calm}-dummy")
     await admin.create(RESOURCE_QUOTA, quota)

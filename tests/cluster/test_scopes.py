@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from people import token
+from people import may, token
 from scoping import (
     GENERATE_NAME,
     INSTANCE_HASH,
@@ -18,7 +18,6 @@ from scoping import (
     TEMPLATE_UID,
     Scoping,
     condition_of,
-    may,
     role,
 )
 

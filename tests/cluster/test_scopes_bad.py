@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from flawless import Calm
-from people import token
+from people import may, token
 from refusing import refusing
-from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, may, role
+from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, role
 from times import GARBAGE_S, POLICY_S
 
 from tenantry.api import Api
@@ -27,18 +27,14 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 Start = Callable[..., Awaitable[Knative]]
 Identity = Callable[..., Awaitable[Path]]
 
 
 def by_hand(name: str) -> Object:
-    return {
-        "apiVersion": CLUSTER_ROLE.api_version,
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": {"team": "x"}},
-        "rules": [{"apiGroups": [""], "resources": ["*"], "verbs": ["*"]}],
-    }
+    return obj(CLUSTER_ROLE, name, labels={"team": "x"}, rules=[{"apiGroups": [""], "resources": ["*"], "verbs": ["*"]}])
 
 
 @pytest.mark.check("sb-32")
@@ -343,13 +339,9 @@ async def test_the_functions_identity_is_bounded(scopes: Knative, scoping: Scopi
     await scoping.admin.create(CLUSTER_ROLE, by_hand(test))
     marked = {"operators.coreos.io/scopeInstanceUID": "forged"}
     reference = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole"}
-    binding: Object = {
-        "apiVersion": CLUSTER_ROLE_BINDING.api_version,
-        "kind": CLUSTER_ROLE_BINDING.kind,
-        "metadata": {"name": test, "labels": marked},
-        "roleRef": {**reference, "name": "cluster-admin"},
-        "subjects": [EVE],
-    }
+    binding: Object = obj(
+        CLUSTER_ROLE_BINDING, test, labels=marked, roleRef={**reference, "name": "cluster-admin"}, subjects=[EVE]
+    )
     async with await Api.connect(field_manager="tests-thief", kubeconfig=await identity(SCOPES)) as thief:
 
         async def refused() -> bool:

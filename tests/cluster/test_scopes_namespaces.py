@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from flawless import Calm
-from people import look, post, token
+from people import look, may, post, token
 from scoping import (
     GENERATE_NAME,
     INSTANCE_HASH,
@@ -19,7 +19,6 @@ from scoping import (
     TEMPLATE_UID,
     Scoping,
     always,
-    may,
     role,
 )
 from times import SCOPES_S, VOLUME_S

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from people import CORE_EVENT, Start, token
+from people import CORE_EVENT, Start, may, token
 from refusing import refusing
-from scoping import READ_SECRETS, SCOPES, Scoping, may, role
+from scoping import READ_SECRETS, SCOPES, Scoping, role
 from times import LOCAL_S, SCOPES_S
 
 from tenantry.api import Api
@@ -29,6 +29,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle, snapshot
 
 CONFIG = {"scopeBinding": {"olm": {"enabled": True}}}
@@ -67,8 +68,7 @@ class Operators:
 
     async def group(self, name: str = "group", *, opted: bool = True, **spec: Any) -> None:
         labels = {"scope-binding/olm-compat": "true"} if opted else {}
-        metadata = {"name": name, "namespace": self.home, "labels": labels}
-        body = {"apiVersion": OPERATOR_GROUP.api_version, "kind": OPERATOR_GROUP.kind, "metadata": metadata, "spec": spec}
+        body = obj(OPERATOR_GROUP, name, self.home, labels=labels, spec=spec)
         await self.scoping.admin.apply(OPERATOR_GROUP, body)
 
     async def version(
@@ -80,7 +80,6 @@ class Operators:
         strategy: str = "deployment",
         **fields: Any,
     ) -> None:
-        metadata = {"name": name or self.csv, "namespace": self.home, "labels": labels or {}}
         permissions = {
             "permissions": [{"serviceAccountName": "my-op", "rules": [READ_SECRETS]}],
             "clusterPermissions": [{"serviceAccountName": "my-op", "rules": [READ_NODES]}],
@@ -90,7 +89,7 @@ class Operators:
             "installModes": [{"type": mode, "supported": mode in modes} for mode in ALL_MODES],
         }
         kind = CLUSTER_SERVICE_VERSION
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec, **fields}
+        body = obj(kind, name or self.csv, self.home, labels=labels or {}, spec=spec, **fields)
         await self.scoping.admin.apply(kind, body)
 
     async def generated(self) -> list[str]:
@@ -106,11 +105,7 @@ class Operators:
 
     async def nothing(self) -> None:
         """Wait until nothing that was generated is left."""
-
-        async def check() -> bool:
-            return not await self.generated()
-
-        await eventually(check, within=SCOPES_S, what="nothing generated is left")
+        await eventually(self.generated, lambda found: not found, within=SCOPES_S, what="nothing generated is left")
 
     async def warnings(self, reason: str) -> list[str]:
         fields = f"involvedObject.name={self.csv},type=Warning"

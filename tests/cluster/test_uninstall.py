@@ -64,6 +64,7 @@ from tenantry.model.names import (
     SCOPE_GENERATED,
 )
 from tenantry.model.pointer import pointer
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle, snapshot
 
 OURS = (NAMESPACE, CONFIG_MAP, NETWORK_POLICY, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
@@ -170,8 +171,7 @@ async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -
     await admin.create(HELM_CHART, {**chart, "metadata": {**chart["metadata"], "namespace": SYSTEM}})
     await cluster.owners.until(HELM_CHART, THEIR_CHART, SYSTEM, is_installed)
     await own.begin(1)
-    body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared-list", "namespace": own.home}}
-    await admin.create(CONFIG_MAP, {**body, "data": {"mine": "1"}})
+    await admin.create(CONFIG_MAP, obj(CONFIG_MAP, "shared-list", own.home, data={"mine": "1"}))
     await own.scope(1)
     await own.scope(1, name="other", configmapName="shared-list")
     await own.ready()
@@ -189,9 +189,8 @@ async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -
     generated = {"apiVersion": SCOPE_TEMPLATE.api_version, "kind": "ScopeTemplate", "metadata": {"name": "generated"}}
     generated["metadata"]["labels"] = {SCOPE_GENERATED: "true"}
     await admin.apply(SCOPE_TEMPLATE, {**generated, "spec": {"clusterRoles": []}}, manager=f"tenantry-{SCOPES}")
-    hooks = {"apiVersion": VALIDATING_WEBHOOKS.api_version, "kind": VALIDATING_WEBHOOKS.kind, "webhooks": []}
     await admin.create(
-        VALIDATING_WEBHOOKS, {**hooks, "metadata": {"name": "narrowed", "annotations": {INJECTION_ORIGINAL: "{}"}}}
+        VALIDATING_WEBHOOKS, obj(VALIDATING_WEBHOOKS, "narrowed", annotations={INJECTION_ORIGINAL: "{}"}, webhooks=[])
     )
     for kind, where in ((ROLE_BINDING, {"namespace": own.member(1)}), (CLUSTER_ROLE_BINDING, {})):
         # What a killed process left: at rest Helm's account has no rights.
@@ -256,8 +255,7 @@ async def _made_by_helm(cluster: Cluster) -> list[str]:
 async def test_dry_run_and_refusal_change_nothing(cluster: Cluster) -> None:
     """A dry run shows what would be done, and a no to the question ends it; neither writes anything."""
     for namespace in (cluster.project.home, cluster.project.place, "tenantry-system"):
-        body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "namespace": namespace}}
-        await cluster.admin.create(CONFIG_MAP, {**body, "data": {"a": "b"}})
+        await cluster.admin.create(CONFIG_MAP, obj(CONFIG_MAP, "mine", namespace, data={"a": "b"}))
     await settle(cluster.knative, cluster.admin)
     kinds = (*OURS, *(JOB, SECRET), *(PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, NAMESPACE_SCOPE, CUSTOM_RESOURCE_DEFINITION))
     before = await snapshot(cluster.admin, kinds)

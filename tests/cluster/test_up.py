@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
-from people import FUNCTION, LABEL, People
+from people import FUNCTION, LABEL, People, may
 from times import START_S
 from upping import ROOT, Up, run_up, uninstall
 
@@ -33,6 +33,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 HOME, RELEASE, CHART = "cattle-project-p-a", "demo-monitored", "apps.example.com.v1alpha1"
 
@@ -71,15 +72,6 @@ def _keeps_all(helm_release: Object) -> bool:
     return (find_condition(helm_release, "Complete") or {}).get("status") == "True"
 
 
-async def _may(api: Api, who: str, verb: str, config_map: str) -> bool:
-    attributes = {"verb": verb, "resource": "configmaps", "name": config_map, "namespace": RELEASE}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-    spec = {"user": who, "resourceAttributes": attributes}
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    answer = await api.request("POST", path, body={**review, "spec": spec})
-    return bool(answer["status"]["allowed"])
-
-
 async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     """One command runs everything, real Helm and the lock on what it made included; it is uninstalled, and SIGTERM ends it."""
     await up.says("Ready.")
@@ -90,14 +82,12 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     assert len(processes) >= 6, "etcd, API server, controller manager, and the functions"
 
     async with await Api.connect(field_manager="tests-admin", kubeconfig=Path(kubeconfig)) as api:
-        metadata = {"name": "team-a", "labels": {LABEL: "p-a"}}
-        await api.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        await api.create(NAMESPACE, obj(NAMESPACE, "team-a", labels={LABEL: "p-a"}))
         await up.says(f"create Namespace {HOME}")
         await up.says(f"create ConfigMap {HOME}/{CHART}")
         assert await api.get(CONFIG_MAP, CHART, HOME) is not None
 
-        identity = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
-        asked = {**identity, "metadata": {"name": "demo", "namespace": HOME}}
+        asked = obj(PROJECT_HELM_CHART, "demo", HOME)
         await api.create(PROJECT_HELM_CHART, {**asked, "spec": {"helmApiVersion": "apps.example.com/v1alpha1"}})
         told = await _until(api, PROJECT_HELM_CHART, "demo", HOME, _is_ready)
         assert told["status"]["status"] == "Deployed"
@@ -105,17 +95,14 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         assert await api.get(SECRET, f"sh.helm.release.v1.{RELEASE}.v1", RELEASE) is not None, "Helm has installed it"
 
         dashboard = f"{RELEASE}-dashboard"
-        assert not await _may(api, "alice", "get", dashboard)
+        assert not await may(api, "alice", "get", "configmaps", RELEASE, name=dashboard)
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
         alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
-        binding = {"apiVersion": ROLE_BINDING.api_version, "kind": ROLE_BINDING.kind, "roleRef": role, "subjects": [alice]}
-        await api.create(ROLE_BINDING, {**binding, "metadata": {"name": "alice", "namespace": HOME}})
-
-        async def alice_may() -> bool:
-            return await _may(api, "alice", "get", dashboard)
-
-        await eventually(alice_may, within=START_S)
-        assert not await _may(api, "alice", "update", dashboard)
+        await api.create(ROLE_BINDING, obj(ROLE_BINDING, "alice", HOME, roleRef=role, subjects=[alice]))
+        await eventually(
+            lambda: may(api, "alice", "get", "configmaps", RELEASE, name=dashboard), within=START_S, what="alice may"
+        )
+        assert not await may(api, "alice", "update", "configmaps", RELEASE, name=dashboard)
 
         await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write
         for role in documents(ROOT / "knative" / "lockable-kinds"):

@@ -31,6 +31,7 @@ from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.model.config import Config
 from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, Kind, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 SYSTEM, HELM = "tenantry-system", "cattle-helm-system"
 GUARD = "tenantry-guard-priority"
@@ -55,8 +56,7 @@ NOT_HERE = {"serviceAccountName", "priorityClassName", "containerConcurrency", "
 
 
 def pod(namespace: str, spec: Object, name: str = "", labels: dict[str, str] | None = None) -> Object:
-    metadata: Object = {"name": name or f"pod-{secrets.token_hex(4)}", "namespace": namespace, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return obj(POD, name or f"pod-{secrets.token_hex(4)}", namespace, labels=labels or {}, spec=spec)
 
 
 def with_container(**more: Any) -> Object:
@@ -222,8 +222,7 @@ async def test_what_piles_up_in_our_namespace_is_refused(admin: Api, limited: st
         made = await admin.create(POD, pod(limited, PLAIN, f"adapter-{number}"))
         assert made["spec"]["containers"][0]["resources"]["limits"] == {"memory": "256Mi"}
 
-    secret = {"apiVersion": "v1", "kind": "Secret"}
-    many = ({**secret, "metadata": {"name": f"s-{n}", "namespace": limited}} for n in range(int(hard["secrets"]) + 5))
+    many = (obj(SECRET, f"s-{n}", limited) for n in range(int(hard["secrets"]) + 5))
     taken, told = await fill(admin, SECRET, many)
     assert taken == int(hard["secrets"])
     assert "exceeded quota: tenantry" in told
@@ -250,11 +249,9 @@ async def test_helm_jobs_wait_for_each_other_and_are_bounded(admin: Api, limited
     with pytest.raises(ApiError, match="exceeded quota: tenantry"):
         await admin.create(POD, pod(limited, PLAIN))
     await set_status(admin, made, {"phase": "Succeeded"})
-
-    async def next_one() -> bool:
-        return (await fill(admin, POD, [pod(limited, PLAIN)]))[0] == 1
-
-    await eventually(next_one, within=CONTROLLER_S)
+    await eventually(
+        lambda: fill(admin, POD, [pod(limited, PLAIN)]), lambda found: found[0] == 1, within=CONTROLLER_S, what="next one"
+    )
 
 
 # -- who goes first ----------------------------------------------------------------------------------------
@@ -362,11 +359,7 @@ async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> 
     await eventually(lambda: ready(2), within=CONTROLLER_S)
     (sick,) = [each for each in await pods() if each["metadata"]["name"] == second]
     await set_status(admin, sick, {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]})
-
-    async def noticed() -> bool:
-        return await healthy() == 1
-
-    await eventually(noticed, within=CONTROLLER_S)
+    await eventually(healthy, lambda found: found == 1, within=CONTROLLER_S, what="noticed")
     assert await evict(second) == ""
 
 
@@ -388,8 +381,7 @@ async def flow_of(control_plane: ControlPlane, token: str) -> tuple[str, str]:
 async def token_of(admin: Api, namespace: str, name: str) -> str:
     """A token of a ServiceAccount, which is made where it is missing."""
     if await admin.get(SERVICE_ACCOUNT, name, namespace) is None:
-        metadata = {"name": name, "namespace": namespace}
-        await admin.create(SERVICE_ACCOUNT, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        await admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, namespace))
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     answer = await admin.request("POST", SERVICE_ACCOUNT.path(namespace, name) + "/token", None, body)
     return str(answer["status"]["token"])

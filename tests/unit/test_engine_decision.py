@@ -13,14 +13,11 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.unit import Handler, Owner, taken_away
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Object
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.testing.objects import obj
 
 OWNER = Owner("o", "1")
 CAUSE = Key("v1", "Namespace", "", "a")
-MARKED: Object = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "a", "labels": {"x": ""}, "finalizers": ["x"]},
-}
+MARKED: Object = obj(NAMESPACE, "a", labels={"x": ""}, metadata={"finalizers": ["x"]})
 
 
 def obj(name: str) -> Object:

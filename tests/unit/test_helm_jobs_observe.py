@@ -20,23 +20,19 @@ from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import CHART_LABEL, HELM_CHART_FINALIZER
+from tenantry.testing.objects import obj
 
 SYSTEM = "cattle-helm-system"
 CONFIG = Config.model_validate({"helmProjectOperator": {"helmController": {"enabled": True}}})
-CHART: Object = {
-    "apiVersion": "helm.cattle.io/v1",
-    "kind": "HelmChart",
-    "metadata": {
-        "name": "demo",
-        "namespace": SYSTEM,
-        "uid": "u",
-        "finalizers": [HELM_CHART_FINALIZER],
-        "annotations": {"helmcharts.cattle.io/managed-by": CONFIG.helm_project_operator.controller_name},
-        "deletionTimestamp": "2026-01-01T00:00:00Z",
-    },
-    "spec": {"chart": "tiny"},
-    "status": {"jobName": manifest.install_name("demo")},
-}
+CHART: Object = obj(
+    HELM_CHART,
+    "demo",
+    SYSTEM,
+    annotations={"helmcharts.cattle.io/managed-by": CONFIG.helm_project_operator.controller_name},
+    metadata={"uid": "u", "finalizers": [HELM_CHART_FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    spec={"chart": "tiny"},
+    status={"jobName": manifest.install_name("demo")},
+)
 CAUSE = Key(JOB.api_version, JOB.kind, SYSTEM, manifest.install_name("demo"))
 
 

@@ -20,6 +20,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, Key, Kind, Object, key_of
 from tenantry.model.names import LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.model.plan import Apply, Delete, PutBack, Refusal, RemoveFinalizers
+from tenantry.testing.objects import obj
 
 CONFIG = Config()
 RELEASE = Mark("demo", "ns")
@@ -38,12 +39,7 @@ def helm_release(**spec: Any) -> Object:
 
 
 def config_map(data: str = "1", **metadata: Any) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "c", "namespace": "ns", **metadata},
-        "data": {"a": data},
-    }
+    return obj(CONFIG_MAP, "c", "ns", metadata=metadata, data={"a": data})
 
 
 def seen(live: Object | None, **fields: Any) -> Seen:

@@ -31,8 +31,9 @@ from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, NAMESPACE_SCOPE, ROLE, Key, Kind, Object
+from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, CONFIG_MAP, DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, Key, Kind, Object
 from tenantry.model.plan import Apply, Cause, Delete, Edit, Plan, Refusal
+from tenantry.testing.objects import obj
 
 SETTINGS = NamespaceScopeSettings()
 NOW = "2026-01-01T00:00:00Z"
@@ -52,22 +53,16 @@ def namespace(name: str, **metadata: Any) -> Object:
 
 def pod(name: str = "p", created: str = NOW, **annotations: str) -> Object:
     """A pod of ServiceAccount ``op`` that uses the list."""
-    metadata = {
-        "name": name,
-        "namespace": "ops",
-        "uid": name,
-        "resourceVersion": "1",
-        "creationTimestamp": created,
-        "labels": {"intent": "projected"},
-        "annotations": annotations,
-    }
     containers = [{"name": "c", "envFrom": [{"configMapRef": {"name": "namespace-scope"}}]}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"serviceAccountName": "op", "containers": containers},
-    }
+    return obj(
+        POD,
+        name,
+        "ops",
+        labels={"intent": "projected"},
+        annotations=annotations,
+        metadata={"uid": name, "resourceVersion": "1", "creationTimestamp": created},
+        spec={"serviceAccountName": "op", "containers": containers},
+    )
 
 
 def seen(*scopes: Object, **fields: Any) -> ObservedHome:
@@ -326,12 +321,7 @@ def test_a_deployment_that_does_not_show_the_injection_is_a_remark(env: list[Any
         "spec": {"install": {"strategy": "deployment", "spec": {"deployments": [declared_one]}}},
     }
     spec = {"containers": [{"name": "c", "env": env}, {"name": "sidecar"}]}
-    live = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "ops"},
-        "spec": {"template": {"metadata": {}, "spec": spec}},
-    }
+    live = obj(DEPLOYMENT, name, "ops", spec={"template": {"metadata": {}, "spec": spec}})
     found = seen(scope(spec={"namespaceMembers": ["t1"], "csvInjector": {}}), csvs=(csv,), workloads=(live,))
     (status,) = (write for write in reported(found).writes() if isinstance(write, Apply))
     (told,) = status.wanted["status"]["conditions"]

@@ -24,6 +24,7 @@ from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJ
 from tenantry.model.plan import NOTHING, Apply, Cause, Delete, Plan, Refusal, RemoveLabel, Write
 from tenantry.model.projects import REGISTRATION_MANAGER as US
 from tenantry.model.projects import ChartFiles
+from tenantry.testing.objects import obj
 
 LABEL = "field.cattle.io/projectId"
 NAME = "cattle-project-p-a"
@@ -46,11 +47,7 @@ CONFIG = config()
 
 def namespace(name: str = "a1", labels: dict[str, str] | None = None, **metadata: Any) -> Object:
     """Return a live namespace."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "uid": f"u-{name}", "labels": labels or {}, **metadata},
-    }
+    return obj(NAMESPACE, name, labels=labels or {}, metadata={"uid": f"u-{name}", **metadata})
 
 
 MARKS = {OPERATED: "true", PROJECT_ID: "p-a", LABEL: "p-a", NAMESPACE_NAME: NAME}
@@ -123,11 +120,7 @@ def test_registering_a_project() -> None:
     """A living project without registration namespace gets one with all marks, made and never taken over, then its contents."""
     plan = plan_project(project(registration=None, ours=False), CHARTS, CONFIG)
     assert changes(plan) == [f"create Namespace {NAME}", *CONTENTS]
-    assert wanted(plan, NAMESPACE) == {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": NAME, "labels": MARKS, "annotations": {LABEL: "c-test:p-a"}},
-    }
+    assert wanted(plan, NAMESPACE) == obj(NAMESPACE, NAME, labels=MARKS, annotations={LABEL: "c-test:p-a"})
     (first,) = plan.stages[0]
     assert isinstance(first, Apply)
     assert first.create_only

@@ -24,24 +24,11 @@ from tenantry.model.config import Config
 from tenantry.model.digest import Digest
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, Key, Kind, Object
 from tenantry.model.names import OPERATED, RELEASE_FINALIZER
+from tenantry.testing.objects import obj
 
 HOME = "cattle-project-p-a"
-CHART: Object = {
-    "apiVersion": "helm.cattle.io/v1alpha1",
-    "kind": "ProjectHelmChart",
-    "metadata": {"name": "demo", "namespace": HOME, "uid": "u"},
-    "spec": {"helmApiVersion": "somebody.else/v1"},
-}
-MADE: Object = {
-    "apiVersion": "helm.cattle.io/v1",
-    "kind": "HelmChart",
-    "metadata": {
-        "name": "demo-dummy",
-        "namespace": "cattle-helm-system",
-        "labels": {OPERATED: "true"},
-        "annotations": {"tenantry.dev/project-helm-chart": f"{HOME}/demo"},
-    },
-}
+CHART: Object = obj(PROJECT_HELM_CHART, "demo", HOME, metadata={"uid": "u"}, spec={"helmApiVersion": "somebody.else/v1"})
+MADE: Object = obj(HELM_CHART, "demo-dummy", annotations={"tenantry.dev/project-helm-chart": f"{HOME}/demo"})
 
 
 class Late:

@@ -19,11 +19,17 @@ WITHIN_S = 5.0
 _ends_at: ContextVar[float] = ContextVar("ends_at", default=inf)
 
 
-async def eventually(check: Callable[[], Awaitable[Found]], *, within: float = WITHIN_S, what: str = "") -> Found:
-    """The first true value of ``check``.
+async def eventually(
+    check: Callable[[], Awaitable[Found]],
+    holds: Callable[[Found], object] = bool,
+    *,
+    within: float = WITHIN_S,
+    what: str = "",
+) -> Found:
+    """The first value of ``check`` that holds; without ``holds`` the first true one.
 
     Raises:
-        AssertionError: it did not become true in time; the message has its last value.
+        AssertionError: it did not hold in time; the message has the last value.
     """
     began_at = time.monotonic()
     give_up_at = min(began_at + within, _ends_at.get())
@@ -31,7 +37,7 @@ async def eventually(check: Callable[[], Awaitable[Found]], *, within: float = W
     while True:
         asked_at = time.monotonic()
         found = await check()
-        if found:
+        if holds(found):
             return found
         if asked_at > give_up_at:
             allowed = max(0.0, give_up_at - began_at)
