@@ -11,18 +11,18 @@ from typing import Any
 
 import click
 
-from lock_enforcement.fields import MISSING, shown, value_at
 from lock_enforcement.index import Index
 from lock_enforcement.locks import release_named
 from lock_enforcement.releases.observe import Observer
 from lock_enforcement.releases.report import why_not_kept
-from lock_enforcement.releases.seen import Seen
+from lock_enforcement.releases.seen import LockedObject
 from lock_enforcement.releases.trial import Memory
 from tenantry.api import Api
 from tenantry.api.errors import NotFound
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
 from tenantry.engine.reader import Reader
+from tenantry.model.comparison import MISSING, shown, value_at
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import HELM_RELEASE, annotations_of
 from tenantry.model.names import LOCK
@@ -152,7 +152,7 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
     sys.exit(NOTHING_LOCKED if "notLocked" in found else 1 if found["drift"] or found["problems"] else 0)
 
 
-def _drift(each: Seen) -> dict[str, Any] | None:
+def _drift(each: LockedObject) -> dict[str, Any] | None:
     row: dict[str, Any] = {"object": str(each.key)}
     if each.problem is not None:
         return {**row, "state": "not kept", "problem": each.problem.text}

@@ -1,6 +1,8 @@
-"""Fields of objects: what of a manifest is locked, what people let others change, and how fields are named and found.
+"""Fields of objects: what of a manifest is locked, where a live object differs from it, and what puts it back.
 
-A path leads to a field through maps by name and through lists that the API merges by the keys of an entry.
+Only fields that the manifest names count, compared as the API server compares them (`tenantry.model.comparison`).  The comparison
+may take something for drift that is none (an API may drop a zero or add a default, or a webhook may have its way): a dry run of
+the apply has the last word before anything is written.  It must never overlook drift.
 """
 
 from __future__ import annotations
@@ -8,67 +10,17 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from tenantry.model.comparison import METADATA, MISSING, Entry, Path, Schema, differing, find_entry, value_at
 from tenantry.model.kinds import Object
-
-BUILT_IN = frozenset(
-    {
-        "",
-        "admissionregistration.k8s.io",
-        "apiextensions.k8s.io",
-        "apiregistration.k8s.io",
-        "apps",
-        "autoscaling",
-        "batch",
-        "coordination.k8s.io",
-        "discovery.k8s.io",
-        "networking.k8s.io",
-        "node.k8s.io",
-        "policy",
-        "rbac.authorization.k8s.io",
-        "scheduling.k8s.io",
-        "storage.k8s.io",
-    }
-)
-"""Groups whose schema is known here.  Of others every list and map below a top field may be replaced whole."""
 
 _OF_THE_SERVER = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"}
 )
 
 
-class Missing:
-    """No value at all."""
-
-
-MISSING: Final = Missing()
-
-Entry = tuple[tuple[str, Any], ...]
-"""The entry of a merged list that has these keys."""
-Step = str | Entry
-Path = tuple[Step, ...]
-
-
-def shown(path: Path) -> str:
-    """A path for people: ``spec.template.spec.containers[web].image``, ``data[key]``.  Values are never shown."""
-    text = ""
-    for before, step in zip(("", *path), path, strict=False):
-        if not isinstance(step, str):
-            text += "[" + ",".join(str(value) for _, value in step) + "]"
-        elif before in ("labels", "annotations", "data", "binaryData", "matchLabels"):
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else step
-    return text
-
-
-def entry_of(value: Any, keys: tuple[str, ...]) -> Entry | None:
-    """What an entry of a list is known by; None for one that does not have these keys."""
-    if not isinstance(value, dict):
-        return None
-    found = tuple((key, value.get(key, "TCP" if key == "protocol" else None)) for key in keys)
-    return None if any(part is None or isinstance(part, dict | list) for _, part in found) else found
+_COMPARED_METADATA = ("labels", "annotations", "ownerReferences", "finalizers")
 
 
 def locked_fields(manifest: Object, namespace: str) -> Object:
@@ -96,6 +48,18 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(below) for name, below in value.items() if below is not None}
     return [_without_nulls(below) for below in value] if isinstance(value, list) else value
+
+
+def drifted(wanted: Object, live: Object, schema: Schema) -> tuple[Path, ...]:
+    """Where ``live`` differs from ``wanted`` (see `locked_fields`), in the order of the manifest."""
+    paths: list[Path] = []
+    for name, value in wanted.items():
+        if name == "metadata":
+            compared = {part: value[part] for part in _COMPARED_METADATA if part in value}
+            paths += differing(compared, live["metadata"], METADATA, ("metadata",), absent_is_empty=True)
+        elif name not in ("apiVersion", "kind"):
+            paths += differing(value, live.get(name, MISSING), schema.below(name), (name,))
+    return tuple(paths)
 
 
 # -- ignored fields ----------------------------------------------------------------------------------------
@@ -153,19 +117,15 @@ def _dropped(value: Any, steps: Sequence[str]) -> Any:
 
 
 def partial(wanted: Object, paths: Iterable[Path]) -> Object:
-    """The smallest apply that puts these paths back: identity, and the fields at the paths.
-
-    Of kinds whose schema is not known here the whole top-level field is taken, since a list or map inside may be replaced whole.
-    """
+    """The smallest apply that puts these paths back: identity, and the fields at the paths."""
     metadata = wanted["metadata"]
     body: Object = {
         "apiVersion": wanted["apiVersion"],
         "kind": wanted["kind"],
         "metadata": {part: metadata[part] for part in ("name", "namespace") if part in metadata},
     }
-    known = wanted["apiVersion"].rpartition("/")[0] in BUILT_IN
     for path in paths:
-        _copy(wanted, body, path if known or path[0] == "metadata" else path[:1])
+        _copy(wanted, body, path)
     return body
 
 
@@ -178,49 +138,30 @@ def _copy(source: Any, target: Any, path: Path) -> None:
         below = source[step]
         _copy(below, target.setdefault(step, [] if isinstance(below, list) else {}), rest)
         return
-    keys = dict(step)
-    entry = next(value for value in source if isinstance(value, dict) and entry_of({**value}, tuple(keys)) == step)
-    found = next((value for value in target if entry_of(value, tuple(keys)) == step), None)
-    if not rest:
+    entry, found = find_entry(source, step), find_entry(target, step)
+    if rest:
+        if found is MISSING:
+            found = dict(step)
+            target.append(found)
+        _copy(entry, found, rest)
+    else:
         target[:] = [value for value in target if value is not found]
-        target.append({**keys, **entry})
-        return
-    if found is None:
-        found = dict(keys)
-        target.append(found)
-    _copy(entry, found, rest)
+        target.append({**dict(step), **entry} if isinstance(entry, dict) else entry)
 
 
-def same_object(before: Object, after: Object) -> bool:
-    """Whether an apply changed nothing but who owns fields."""
-    return _significant(before) == _significant(after)
-
-
-def _significant(obj: Object) -> Object:
+def content_of(obj: Object) -> Object:
+    """What an object says, without its status, its versions and who owns its fields."""
     metadata = {
         name: value
         for name, value in obj["metadata"].items()
         if name not in ("managedFields", "resourceVersion", "generation") and value not in ({}, [])
     }
-    return {**obj, "metadata": metadata}
+    return {name: value for name, value in obj.items() if name != "status"} | {"metadata": metadata}
 
 
 def changed_paths(paths: Iterable[Path], before: Object, after: Object) -> tuple[Path, ...]:
     """Those of the paths at which an apply changed something."""
     return tuple(path for path in paths if value_at(before, path) != value_at(after, path))
-
-
-def value_at(value: Any, path: Path) -> Any:
-    """What an object has at a path, or `MISSING`."""
-    for step in path:
-        if isinstance(step, str):
-            value = value.get(step, MISSING) if isinstance(value, dict) else MISSING
-        else:
-            entries = value if isinstance(value, list) else []
-            value = next((found for found in entries if entry_of(found, tuple(key for key, _ in step)) == step), MISSING)
-        if value is MISSING:
-            return MISSING
-    return value
 
 
 # -- who did it --------------------------------------------------------------------------------------------
@@ -254,7 +195,7 @@ def _owns(fields: Any, path: Path) -> bool:
 
 
 def _named_entry(fields: Mapping[str, Any], entry: Entry) -> str:
-    for name in fields:
-        if name.startswith("k:") and json.loads(name[2:]) == dict(entry):
-            return name
-    return ""
+    """The step of ``fieldsV1`` that names an entry of a list, if it is there."""
+    if entry[0][0] == "":
+        return f"v:{json.dumps(entry[0][1])}"
+    return next((name for name in fields if name.startswith("k:") and json.loads(name[2:]) == dict(entry)), "")

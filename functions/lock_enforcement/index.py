@@ -38,7 +38,7 @@ State = tuple[Declaration, frozenset[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Holder:
     """One HelmRelease and what it locks, paused or not, within its reach; the oldest of those that claim an object keeps it.
 
     ``state`` is what this was read from; ``whole`` is False where a kind is not served, for which a CRD may come.
@@ -61,13 +61,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The claims of one moment, and the kinds and namespaces of what they lock.
+    """All holders of one moment, and the kinds and namespaces of what they lock.
 
     ``declared`` has every HelmRelease of the system namespace, at the state of its declaration: see `declaration_of`.  ``failed``
     is why some release could not be read: then an object that nobody claims here may be claimed all the same.
     """
 
-    claims: dict[str, Claim] = field(default_factory=dict)
+    holders: dict[str, Holder] = field(default_factory=dict)
     by_object: dict[Name, tuple[str, ...]] = field(default_factory=dict)
     declared: dict[str, Declaration] = field(default_factory=dict)
     failed: ApiError | None = None
@@ -75,16 +75,16 @@ class Locked:
     @property
     def kinds(self) -> frozenset[Kind]:
         """The kinds of what is locked."""
-        return frozenset[Kind]().union(*(claim.kinds for claim in self.claims.values()))
+        return frozenset[Kind]().union(*(holder.kinds for holder in self.holders.values()))
 
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces of what is locked."""
-        return frozenset[str]().union(*(claim.namespaces for claim in self.claims.values()))
+        return frozenset[str]().union(*(holder.namespaces for holder in self.holders.values()))
 
-    def holders(self, name: Name) -> Iterator[Claim]:
+    def holders_of(self, name: Name) -> Iterator[Holder]:
         """Those who claim an object, the oldest first."""
-        yield from sorted((self.claims[each] for each in self.by_object.get(name, ())), key=lambda claim: claim.age)
+        yield from sorted((self.holders[each] for each in self.by_object.get(name, ())), key=lambda holder: holder.age)
 
 
 def declaration_of(helm_release: Object | None) -> Declaration:
@@ -109,9 +109,9 @@ class Index:
         self._config = config
         self._shared = Shared()
         self._gate = asyncio.Semaphore(PARALLEL)
-        self._known: dict[str, tuple[State, asyncio.Task[Claim | None]]] = {}
+        self._known: dict[str, tuple[State, asyncio.Task[Holder | None]]] = {}
         self._newest = 0.0
-        self._left: dict[str, Claim] = {}
+        self._left: dict[str, Holder] = {}
 
     def lists(self) -> list[Prefetch]:
         """What an index is made from; the few releases that Helm keeps elsewhere than in Secrets are asked for one by one."""
@@ -140,13 +140,13 @@ class Index:
 
         ``versions`` are those of its release's records.
         """
-        claim = self.locked.claims.get(helm_release["metadata"]["name"])
-        if claim is None or claim.state != (declaration_of(helm_release), versions):
+        holder = self.locked.holders.get(helm_release["metadata"]["name"])
+        if holder is None or holder.state != (declaration_of(helm_release), versions):
             await self.fresh(reader)
 
     async def _make(self, reader: Snapshot) -> Locked:
         system = self._config.helm_project_operator.system_namespace
-        claims: dict[str, Claim] = {}
+        holders: dict[str, Holder] = {}
         declared: dict[str, Declaration] = {}
         failed: list[ApiError] = []
 
@@ -157,7 +157,7 @@ class Index:
             if release is None or not is_ours(helm_release, self._config) or is_terminating(helm_release):
                 return
             try:
-                claim = await self._claim(helm_release, release, reader)
+                holder = await self._holder(helm_release, release, reader)
             except ApiError as error:  # of one release: the others are locked all the same
                 failed.append(error)
                 return
@@ -165,16 +165,16 @@ class Index:
                 log.exception("a bug: what HelmRelease %s locks cannot be told", name)
                 failed.append(ApiError(f"what HelmRelease {name} locks cannot be told: see the log"))
                 return
-            if claim is not None:
-                claims[name] = claim
+            if holder is not None:
+                holders[name] = holder
 
         await asyncio.gather(*(look(each) for each in await reader.list(HELM_RELEASE, system)))
         self._known = {name: known for name, known in self._known.items() if name in declared}
         by_object: dict[Name, tuple[str, ...]] = {}
-        for claim in claims.values():
-            for each in claim.objects:
-                by_object[each] = (*by_object.get(each, ()), claim.name)
-        made = Locked(claims, by_object, declared, failed[0] if failed else None)
+        for holder in holders.values():
+            for each in holder.objects:
+                by_object[each] = (*by_object.get(each, ()), holder.name)
+        made = Locked(holders, by_object, declared, failed[0] if failed else None)
         if reader.begun >= self._newest:  # not by who is done first: lists that were begun earlier show less
             self._remember_left(made)
             self._newest, self.locked = reader.begun, made
@@ -182,19 +182,19 @@ class Index:
 
     def _remember_left(self, made: Locked) -> None:
         """Keep what those claimed last that claim nothing now: whoever waits for their objects is to be woken."""
-        for name, claim in self.locked.claims.items():
-            if name not in made.claims:
-                self._left[name] = claim
-        for name in made.claims:
+        for name, holder in self.locked.holders.items():
+            if name not in made.holders:
+                self._left[name] = holder
+        for name in made.holders:
             self._left.pop(name, None)
         while len(self._left) > LEFT:
             del self._left[next(iter(self._left))]
 
-    def last_claim(self, name: str) -> Claim | None:
+    def last_of(self, name: str) -> Holder | None:
         """What a HelmRelease claims, or claimed last."""
-        return self.locked.claims.get(name) or self._left.get(name)
+        return self.locked.holders.get(name) or self._left.get(name)
 
-    async def _claim(self, helm_release: Object, release: Mark, reader: Reader) -> Claim | None:
+    async def _holder(self, helm_release: Object, release: Mark, reader: Reader) -> Holder | None:
         """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""
         name = helm_release["metadata"]["name"]
         headers = await self.records.headers(release, storage_of(helm_release), reader)
@@ -204,19 +204,19 @@ class Index:
         if known is None or known[0] != state:
             known = self._known[name] = state, started(self._read(helm_release, release, state, reader))
         try:
-            claim = await asyncio.shield(known[1])
+            holder = await asyncio.shield(known[1])
         except ApiError:
             self._forget(name, known)
             raise
-        if claim is None or not claim.whole:
+        if holder is None or not holder.whole:
             self._forget(name, known)
-        return claim
+        return holder
 
-    def _forget(self, name: str, known: tuple[State, asyncio.Task[Claim | None]]) -> None:
+    def _forget(self, name: str, known: tuple[State, asyncio.Task[Holder | None]]) -> None:
         if self._known.get(name) is known:
             del self._known[name]
 
-    async def _read(self, helm_release: Object, release: Mark, state: State, reader: Reader) -> Claim | None:
+    async def _read(self, helm_release: Object, release: Mark, state: State, reader: Reader) -> Holder | None:
         async with self._gate:
             history = await self.records.history(release, storage_of(helm_release), reader)
         if history.deployed is None:
@@ -227,7 +227,7 @@ class Index:
         reach = reach_of(helm_release, release)
         keys = {part.key(kind, release): kind for part, kind in kinds.items() if kind}
         within = {key: kind for key, kind in keys.items() if not reach.outside(kind, key.namespace)}
-        return Claim(
+        return Holder(
             helm_release["metadata"]["name"],
             helm_release["metadata"]["creationTimestamp"],
             release,

@@ -28,12 +28,12 @@ from locking import (
 )
 from times import CONTROLLER_S, POLICY_S, PROJECTS_S
 
-from lock_enforcement.drift import drifted
-from lock_enforcement.fields import locked_fields, shown
+from lock_enforcement.fields import drifted, locked_fields
 from lock_enforcement.locks import resource_name
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
 from tenantry.local.knative import Knative
+from tenantry.model.comparison import Schema, shown
 from tenantry.model.kinds import (
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
@@ -74,8 +74,8 @@ class Row:
     def namespace(self) -> str:
         return NAME if self.kind.namespaced else ""
 
-    def same(self, live: Object) -> bool:
-        return not drifted(locked_fields(self.manifest, self.namespace), live)
+    def same(self, live: Object, schema: Schema) -> bool:
+        return not drifted(locked_fields(self.manifest, self.namespace), live, schema)
 
 
 def row(kind: Kind, path: str, changed: Any, name: str = NAME, **fields: Any) -> Row:
@@ -91,6 +91,7 @@ PODS = {
         ],
     },
 }
+MEMORY = {"resources": {"limits": {"memory": "1024Mi"}}}
 WORK = {"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}
 RIGHT = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
 SCHEMA = {"openAPIV3Schema": {"type": "object", "description": "a thing", "x-kubernetes-preserve-unknown-fields": True}}
@@ -173,11 +174,12 @@ async def own(locks: Locks, each: Row) -> str:
 async def test_every_kind_of_drift_is_put_right(locks: Locks, drift: Callable[[Locks, Row], Awaitable[str]]) -> None:
     """What the manifest names is put back or made again for each kind; labels and owners that others add stay."""
     gone = await asyncio.gather(*(drift(locks, each) for each in ROWS))
-    for each, uid in zip(ROWS, gone, strict=True):
+    schemas = await asyncio.gather(*(locks.admin.schema(each.kind) for each in ROWS))
+    for each, uid, schema in zip(ROWS, gone, schemas, strict=True):
 
-        def right(live: Object, each: Row = each, uid: str = uid) -> bool:
+        def right(live: Object, each: Row = each, uid: str = uid, schema: Schema = schema) -> bool:
             ours = [entry for entry in live["metadata"]["managedFields"] if entry["manager"].startswith("tenantry-")]
-            return each.same(live) and live["metadata"]["uid"] != uid and not ours
+            return each.same(live, schema) and live["metadata"]["uid"] != uid and not ours
 
         live = await locks.until(each.kind, each.name, each.namespace, right)
         if drift is label:
@@ -302,6 +304,37 @@ async def test_what_admission_makes_of_an_object_is_no_drift(helm: Helm, locks: 
     await locks.data("c1", name, {"a": "policy", "b": "1"})
     status = await locks.status(name, lambda status: "lastDrift" in status)
     assert status["lastDrift"]["fields"] == ["data[b]"]
+
+
+async def test_what_the_server_writes_otherwise_is_no_drift(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+    """Zeros that the server drops, defaults that it fills in and amounts in its own form: locked, and not written."""
+    name = f"filled-{token()}"
+    await locks.namespace(name)
+    container = {"name": "web", "image": "web", "tty": False, "env": [{"name": "EMPTY", "value": ""}], **MEMORY}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"hostNetwork": False, "containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template}
+    rows = [
+        row(DEPLOYMENT, "", None, name, spec=spec),
+        row(SERVICE, "", None, name, spec={"clusterIP": "", "selector": {"app": name}, "ports": [{"port": 80}]}),
+        row(ROLE_BINDING, "", None, name, roleRef=GIVEN, subjects=[{"kind": "User", "name": "alice"}]),
+    ]
+    await helm.install(name, name, *(each.manifest for each in rows))
+    await locks.lock(name, name, name)
+    await locks.locked(name)
+
+    async def specs() -> list[Any]:
+        found = [await admin.get(each.kind, name, name) or {} for each in rows]
+        return [(each["metadata"]["uid"], each.get("spec"), each.get("subjects")) for each in found]
+
+    before = await specs()
+    await locks.edit(SERVICE, name, name, ("add", "/metadata/labels/touched", "yes"))
+    await knative_.drain()
+    await knative_.sweep(FUNCTION)
+    assert await specs() == before
+    assert "lastDrift" not in await locks.status(name, bool)
+    await locks.edit(DEPLOYMENT, name, name, ("replace", "/spec/template/spec/containers/0/image", "evil"))
+    status = await locks.status(name, lambda status: "lastDrift" in status)
+    assert status["lastDrift"]["fields"] == ["spec.template.spec.containers[web].image"]
 
 
 def policy(name: str) -> Object:

@@ -7,18 +7,19 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from openapi import SCHEMAS
 
-from lock_enforcement.drift import drifted, quantity
+from lock_enforcement import fields
 from lock_enforcement.fields import (
     changed_paths,
+    content_of,
     locked_fields,
     managers_of,
     partial,
     pointer_problem,
-    same_object,
-    shown,
     without_ignored,
 )
+from tenantry.model.comparison import UNKNOWN, Path, quantity, shown
 from tenantry.model.kinds import Object
 from tenantry.model.ownership import Heir, handed_back
 
@@ -36,6 +37,11 @@ def custom(**spec: Any) -> Object:
 
 def simple(kind: str, api_version: str = "v1", **fields: Any) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "o", "namespace": "n"}, **fields}
+
+
+def drifted(wanted: Object, live: Object) -> tuple[Path, ...]:
+    """Where they differ by what Kubernetes publishes of the kind."""
+    return fields.drifted(wanted, live, SCHEMAS.get((wanted["apiVersion"], wanted["kind"]), UNKNOWN))
 
 
 TCP = {"protocol": "TCP"}
@@ -66,7 +72,7 @@ RBAC = "rbac.authorization.k8s.io/v1"
         ),
         (
             deployment({"env": [{"name": "A", "value": "1"}, {"name": "E", "value": ""}]}),
-            deployment({"env": [{"name": "Z", "value": "9"}, {"name": "A", "value": "2"}, {"name": "E"}]}),
+            deployment({"env": [{"name": "Z", "value": "9"}, {"name": "A", "value": "2"}, {"name": "E", "value": ""}]}),
             [f"{CONTAINER}.env[A].value"],
         ),
         (
@@ -86,8 +92,25 @@ RBAC = "rbac.authorization.k8s.io/v1"
             deployment({"resources": {"limits": {"cpu": "2"}}}),
             [f"{CONTAINER}.resources.limits.cpu"],
         ),
-        # what the server drops, and what it must not
-        (deployment({"tty": False, "env": [], "resources": {"limits": {}}}), deployment({"resources": {}}), []),
+        # what the server may drop or fill in, which no schema says: a dry run has the last word
+        (deployment({"env": []}), deployment(), []),
+        (
+            deployment({"tty": False, "resources": {"limits": {}}}),
+            deployment({"resources": {}}),
+            [f"{CONTAINER}.tty", f"{CONTAINER}.resources.limits"],
+        ),
+        (
+            simple("RoleBinding", RBAC, subjects=[{"kind": "User", "name": "a"}]),
+            simple("RoleBinding", RBAC, subjects=[{"kind": "User", "name": "a", "apiGroup": "rbac.authorization.k8s.io"}]),
+            ["subjects"],
+        ),
+        (
+            simple("NetworkPolicy", POLICY, spec={"ingress": [{"ports": [{"port": 80}]}]}),
+            simple("NetworkPolicy", POLICY, spec={"ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}),
+            ["spec.ingress"],
+        ),
+        (simple("ConfigMap", data={}), simple("ConfigMap"), ["data"]),
+        (simple("Service", spec={"clusterIP": ""}), simple("Service", spec={"clusterIP": "10.0.0.1"}), ["spec.clusterIP"]),
         (deployment({"securityContext": {"privileged": False}}), deployment(), [f"{CONTAINER}.securityContext"]),
         (
             simple("Pod", spec={"volumes": [{"name": "v", "emptyDir": {}}]}),
@@ -106,19 +129,9 @@ RBAC = "rbac.authorization.k8s.io/v1"
             ["rules"],
         ),
         (
-            simple("RoleBinding", RBAC, subjects=[{"kind": "User", "name": "a"}]),
-            simple("RoleBinding", RBAC, subjects=[{"kind": "User", "name": "a", "apiGroup": "rbac.authorization.k8s.io"}]),
-            [],
-        ),
-        (
             simple("NetworkPolicy", POLICY, spec={"egress": [{"to": [PEER]}]}),
             simple("NetworkPolicy", POLICY, spec={"egress": [{"to": [{**PEER, "namespaceSelector": {}}]}]}),
             ["spec.egress"],
-        ),
-        (
-            simple("NetworkPolicy", POLICY, spec={"ingress": [{"ports": [{"port": 80}]}]}),
-            simple("NetworkPolicy", POLICY, spec={"ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}),
-            [],
         ),
         (
             simple("ServiceAccount", imagePullSecrets=[{"name": "a"}]),
@@ -128,10 +141,8 @@ RBAC = "rbac.authorization.k8s.io/v1"
         # data
         (simple("ConfigMap", data={"a": "1000m", "b": ""}), simple("ConfigMap", data={"a": "1", "b": "", "c": "x"}), ["data[a]"]),
         (simple("ConfigMap", data={"a": "1"}), simple("ConfigMap"), ["data"]),
-        (simple("ConfigMap", data={}), simple("ConfigMap"), []),
         (simple("Secret", data={"a": "YQ==\n"}), simple("Secret", data={"a": "YQ=="}), []),
         (simple("Secret", data={"a": "YQ=="}), simple("Secret", data={"a": "Yg=="}), ["data[a]"]),
-        (simple("Service", spec={"clusterIP": ""}), simple("Service", spec={"clusterIP": "10.0.0.1"}), []),
         (
             simple("Service", spec={"ports": [{"port": 80}]}),
             simple("Service", spec={"ports": [{"port": 80, "nodePort": 7, **TCP}]}),
@@ -143,6 +154,12 @@ RBAC = "rbac.authorization.k8s.io/v1"
         (custom(a=False), custom(), ["spec.a"]),
         (custom(l=[{"name": "a"}]), custom(l=[{"name": "a"}, {"name": "b"}]), ["spec.l"]),
         (custom(l=[]), custom(), []),
+        # kinds of others say how they merge as well
+        (custom(set=["a"]), custom(set=["b", "a"]), []),
+        (custom(set=["a", "c"]), custom(set=["b", "a"]), ["spec.set[c]"]),
+        (custom(map=[{"containerPort": 1, "x": 1}]), custom(map=[{"containerPort": 1, "x": 2, **TCP}]), ["spec.map[1,TCP].x"]),
+        (custom(whole={"a": 1}), custom(whole={"a": 1, "b": 2}), ["spec.whole"]),
+        (custom(below={"spec": {"set": ["a"]}}), custom(below={"spec": {"set": []}}), ["spec.below.spec.set[a]"]),
     ],
 )  # fmt: skip
 def test_drift(wanted: Object, live: Object, paths: list[str]) -> None:
@@ -161,7 +178,7 @@ def test_metadata() -> None:
     assert [shown(path) for path in drifted(wanted, live)] == [
         "metadata.labels[a]",
         "metadata.ownerReferences[1]",
-        "metadata.finalizers",
+        "metadata.finalizers[x/y]",
     ]
     live["metadata"] |= {"labels": {"a": "1"}, "ownerReferences": [{**owner, "controller": True}], "finalizers": ["x/y", "z"]}
     assert drifted(wanted, live) == ()
@@ -224,10 +241,26 @@ def test_the_smallest_apply() -> None:
     }
 
 
-def test_of_an_unknown_kind_the_whole_field_is_applied() -> None:
+def test_of_an_unknown_kind_the_whole_field_is_compared_and_applied() -> None:
     """Where the schema is not known a list or map may be replaced whole, so all of the top-level field is taken."""
-    wanted = custom(a={"b": 1, "c": 2}, d=1)
-    assert partial(wanted, drifted(wanted, custom(a={"b": 2, "c": 2}, d=1)))["spec"] == wanted["spec"]
+    wanted = {**custom(a={"b": 1, "c": 2}, d=1), "apiVersion": "y.example/v1"}
+    for live in (custom(a={"b": 2, "c": 2}, d=1), custom(a={"b": 1, "c": 2}, d=1, e=1)):
+        paths = drifted(wanted, live)
+        assert [shown(path) for path in paths] == ["spec"]
+        assert partial(wanted, paths)["spec"] == wanted["spec"]
+    assert drifted(wanted, custom(a={"b": 1, "c": 2}, d=1)) == ()
+
+
+def test_the_smallest_apply_has_entries_as_they_are_written() -> None:
+    """The entry whose key is left to its default is found beside one that writes it; values of sets are added one by one."""
+    ports = [{"containerPort": 53, "x": 1}, {"containerPort": 53, "protocol": "UDP", "x": 2}]
+    wanted = custom(map=ports, set=["a", "b"])
+    live = custom(map=[{**ports[0], **TCP}, {**ports[1], "x": 3}], set=["b"])
+    assert partial(wanted, drifted(wanted, live))["spec"] == {
+        "map": [{"containerPort": 53, "protocol": "UDP", "x": 2}],
+        "set": ["a"],
+    }
+    assert partial(wanted, drifted(wanted, custom()))["spec"]["map"] == [{**ports[0], **TCP}, ports[1]]
 
 
 def test_what_an_apply_changes() -> None:
@@ -235,9 +268,9 @@ def test_what_an_apply_changes() -> None:
     before, after = deployment(replicas=1), deployment({"image": "x"}, replicas=1)
     before["metadata"] |= {"resourceVersion": "1", "managedFields": [{}], "annotations": {}}
     paths = drifted(deployment({"image": "x", "ports": [{"containerPort": 1}]}, replicas=1), before)
-    assert not same_object(before, after)
+    assert content_of(before) != content_of(after)
     assert [shown(path) for path in changed_paths(paths, before, after)] == [f"{CONTAINER}.image"]
-    assert same_object(before, deployment(replicas=1))
+    assert content_of(before) == content_of(deployment(replicas=1))
 
 
 def entry(manager: str, fields: Any, *, operation: str = "Update", time: str = "1", **more: Any) -> Object:

@@ -12,7 +12,7 @@ from lock_enforcement.helm import Mark, Record
 from lock_enforcement.locks import annotation_problems, ignore_problems, ignored
 from lock_enforcement.releases.plan import plan_lock
 from lock_enforcement.releases.report import report_lock
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, Problem, Seen, kept, revision_kept
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, kept, revision_kept
 from lock_enforcement.sources.plan import Watched, plan_sources
 from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
 from tenantry.engine.engine import DEADLINE_S
@@ -42,11 +42,11 @@ def config_map(data: str = "1", **metadata: Any) -> Object:
     return obj(CONFIG_MAP, "c", "ns", metadata=metadata, data={"a": data})
 
 
-def seen(live: Object | None, **fields: Any) -> Seen:
-    return Seen(key_of(config_map()), CONFIG_MAP, config_map(), live, **fields)
+def seen(live: Object | None, **fields: Any) -> LockedObject:
+    return LockedObject(key_of(config_map()), CONFIG_MAP, config_map(), live, **fields)
 
 
-def lock(*objects: Seen, **fields: Any) -> Lock:
+def lock(*objects: LockedObject, **fields: Any) -> Lock:
     base = Lock("demo", helm_release(), RELEASE, DEPLOYED, DEPLOYED, objects=objects, count=len(objects))
     return replace(base, **fields)
 

@@ -28,7 +28,7 @@ from lock_enforcement.locks import (
 )
 from lock_enforcement.records import Content, History, Part
 from lock_enforcement.releases.report import out_of_reach, refused
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, Problem, Seen, kept
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, kept
 from lock_enforcement.releases.trial import Memory, grantable, with_drift
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed
 from tenantry.engine.reader import Reader
@@ -110,7 +110,7 @@ class Observer:
 
     # -- objects ---------------------------------------------------------------------------------------
 
-    async def _objects(self, lock: Lock, parts: Sequence[Part], reader: Reader) -> list[Seen]:
+    async def _objects(self, lock: Lock, parts: Sequence[Part], reader: Reader) -> list[LockedObject]:
         assert lock.release is not None
         found = [await self._target(part, lock, reader) for part in parts]
         live = await self._live([each for each in found if isinstance(each, _Target)], reader)
@@ -118,7 +118,7 @@ class Observer:
         jobs = [self._see(each, lock, live, claimed, reader) if isinstance(each, _Target) else _as_is(each) for each in found]
         return list(await asyncio.gather(*jobs))
 
-    async def _target(self, part: Part, lock: Lock, reader: Reader) -> Seen | _Target:
+    async def _target(self, part: Part, lock: Lock, reader: Reader) -> LockedObject | _Target:
         """What is to be looked at; an object that is not to be, with the reason, of which nothing is read."""
         assert lock.helm_release is not None
         assert lock.release is not None
@@ -129,10 +129,10 @@ class Observer:
             text = (
                 f"{key}: the API server does not serve {part.kind} in {part.api_version}: install its CRD, or upgrade the release"
             )
-            return Seen(key, None, manifest, problem=Problem("UnknownKind", text))
+            return LockedObject(key, None, manifest, problem=Problem("UnknownKind", text))
         key = part.key(kind, lock.release)
         if field := reach_of(lock.helm_release, lock.release).outside(kind, key.namespace):
-            return Seen(key, None, manifest, problem=out_of_reach(field, lock.release, [key]), outside=field)
+            return LockedObject(key, None, manifest, problem=out_of_reach(field, lock.release, [key]), outside=field)
         return _Target(key, kind, locked_fields(manifest, key.namespace))
 
     async def _live(self, targets: Sequence[_Target], reader: Reader) -> dict[Key, Object | ApiError | None]:
@@ -168,7 +168,7 @@ class Observer:
         return found
 
     async def _claims(
-        self, lock: Lock, found: Sequence[Seen | _Target], live: Mapping[Key, Object | ApiError | None], reader: Reader
+        self, lock: Lock, found: Sequence[LockedObject | _Target], live: Mapping[Key, Object | ApiError | None], reader: Reader
     ) -> Mapping[Key, str]:
         """The HelmReleases that keep missing objects that are another's; Helm's marks say whose those are that are there."""
         missing = [each for each in found if isinstance(each, _Target) and live[each.key] is None]
@@ -177,7 +177,7 @@ class Observer:
         locked = self._index.locked if isinstance(reader, Snapshot) else await self._index.fresh(reader)
         held: dict[Key, str] = {}
         for target in missing:
-            first = next(locked.holders(name_of(target.key)), None)
+            first = next(locked.holders_of(name_of(target.key)), None)
             if first is not None and first.name != lock.name and first.release != lock.release:
                 held[target.key] = first.name
         return held
@@ -189,11 +189,11 @@ class Observer:
         found: Mapping[Key, Object | ApiError | None],
         claimed: Mapping[Key, str],
         reader: Reader,
-    ) -> Seen:
+    ) -> LockedObject:
         assert lock.helm_release is not None
         assert lock.release is not None
         live = found[target.key]
-        base = Seen(target.key, target.kind, target.wanted)
+        base = LockedObject(target.key, target.kind, target.wanted)
         if isinstance(live, ApiError):
             return replace(base, problem=refused(Refusal(target.key, "rights", live.message)))
         base = replace(base, live=live)
@@ -229,7 +229,7 @@ class Observer:
         return None
 
 
-async def _as_is(seen: Seen) -> Seen:
+async def _as_is(seen: LockedObject) -> LockedObject:
     return seen
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lock_enforcement.fields import Path, shown
 from lock_enforcement.helm import marked
 from lock_enforcement.locks import is_ours
-from lock_enforcement.releases.seen import LOCK_MANAGER, Lock, Seen, drifters, heir, kept
+from lock_enforcement.releases.seen import LOCK_MANAGER, Lock, LockedObject, drifters, heir, kept
 from tenantry.model import limits
+from tenantry.model.comparison import Path, shown
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import HELM_RELEASE, Object, is_terminating
@@ -61,7 +61,7 @@ def _claim(helm_release: Object, config: Config) -> Apply:
     return Apply(HELM_RELEASE, wanted, helm_release)
 
 
-def _right(each: Seen, seen: Lock) -> Iterator[Write]:
+def _right(each: LockedObject, seen: Lock) -> Iterator[Write]:
     assert seen.deployed is not None
     assert seen.release is not None
     if each.kind is None or is_terminating(each.live):
@@ -95,7 +95,7 @@ def _fields(paths: Sequence[Path]) -> str:
     return ", ".join(texts[: limits.PROBLEMS_SHOWN]) + more
 
 
-def _notice(each: Seen, seen: Lock, reason: str, what: str) -> Notice:
+def _notice(each: LockedObject, seen: Lock, reason: str, what: str) -> Notice:
     assert seen.deployed is not None
     by = f", changed by {' and '.join(found)}" if (found := drifters(each)) else ""
     note = f"{each.key}: {what}, as in revision {seen.deployed.revision} of release {seen.release}{by}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lock_enforcement.descriptor import LOCKS
-from lock_enforcement.fields import shown
 from lock_enforcement.helm import STORAGES, Mark, state_of
 from lock_enforcement.locks import ignore_problems, is_ours, is_paused, storage_of
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, Problem, Seen, drifters, kept
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, drifters, kept
 from tenantry.model import limits
+from tenantry.model.comparison import shown
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_RELEASE, Key, Object, is_terminating
@@ -218,7 +218,7 @@ def _last_drift(seen: Lock, revision: int, refusals: Sequence[Refusal]) -> Objec
     return None
 
 
-def drift_told(each: Seen) -> Object:
+def drift_told(each: LockedObject) -> Object:
     """What the status says of an object that is put right: fields and managers, never a value."""
     return {
         "object": str(each.key),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lock_enforcement.fields import Path, managers_of
+from lock_enforcement.fields import managers_of
 from lock_enforcement.helm import HELM_MANAGER, RELEASE_NAME, Mark, Record
 from lock_enforcement.locks import is_ours, is_paused
+from tenantry.model.comparison import Path
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Kind, Object, is_terminating
 from tenantry.model.names import field_manager
@@ -32,7 +33,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LockedObject:
     """One object of the manifest as it is.
 
     ``body`` is the apply that puts ``drift`` back; with drift and no body the object has to be made anew.
@@ -76,7 +77,7 @@ class Lock:
     older: str = ""
     whole: bool = True
     count: int = 0
-    objects: tuple[Seen, ...] = ()
+    objects: tuple[LockedObject, ...] = ()
     bad_documents: tuple[str, ...] = ()
     guard: Guard | None = None
 
@@ -112,7 +113,7 @@ def kept(seen: Lock, config: Config) -> int:
     return revision_kept(seen.newest, seen.deployed, seen.age_s, config)
 
 
-def drifters(each: Seen) -> tuple[str, ...]:
+def drifters(each: LockedObject) -> tuple[str, ...]:
     """The field managers that changed an object."""
     if each.live is None:
         return ()

@@ -6,16 +6,16 @@ that it asks for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic_core import to_json
 
-from lock_enforcement.drift import drifted
-from lock_enforcement.fields import Path, changed_paths, partial, same_object, shown, without_ignored
+from lock_enforcement.fields import changed_paths, content_of, drifted, partial, without_ignored
 from lock_enforcement.helm import Mark, mark_of, marked
 from lock_enforcement.releases.plan import NEVER_DELETED, REPLACED
 from lock_enforcement.releases.report import refused
-from lock_enforcement.releases.seen import Problem, Seen
+from lock_enforcement.releases.seen import LockedObject, Problem
 from tenantry.api.errors import (
     AdmissionDenied,
     AlreadyExists,
@@ -29,37 +29,37 @@ from tenantry.api.errors import (
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
+from tenantry.model.comparison import Path, Schema, shown
 from tenantry.model.kinds import HORIZONTAL_POD_AUTOSCALER, ROLE, Key, Kind, Object
-from tenantry.model.plan import Refusal
+from tenantry.model.plan import Cause, Refusal
 
 REPLICAS: Path = ("spec", "replicas")
 
-Version = tuple[str, str, int]
+_CAUSES: Mapping[type[RefusedError], Cause] = {Forbidden: "rights", QuotaExceeded: "quota", AdmissionDenied: "admission"}
+
+Content = tuple[str, int, int]
+"""The uid of an object, and hashes of what it and its manifest say: its status and who owns its fields may change."""
 
 
 @dataclass(slots=True)
 class Memory:
     """What a process has found out, none of which decides a write.
 
-    ``equal``: objects at a version that a dry run found to be as the manifest has them, so that it need not be asked
-    again.  ``again``: objects that we deleted in order to make them anew, with what was told of it.
+    ``equal``: objects that a dry run found to be as the manifest has them, so that it need not be asked again.  ``again``:
+    objects that we deleted in order to make them anew, with what was reported of it.
     """
 
-    equal: dict[Version, None] = field(default_factory=dict)
+    equal: set[Content] = field(default_factory=set)
     again: dict[Key, Object] = field(default_factory=dict)
 
-    def is_equal(self, version: Version) -> bool:
-        """Whether a dry run said so before."""
-        return version in self.equal
-
-    def note_equal(self, version: Version) -> None:
-        """A dry run has said so."""
+    def note_equal(self, content: Content) -> None:
+        """A dry run has found an object to be as the manifest has it."""
         if len(self.equal) > limits.REMEMBERED:
             self.equal.clear()
-        self.equal[version] = None
+        self.equal.add(content)
 
 
-async def grantable(base: Seen, release: Mark, reader: Reader) -> Seen:
+async def grantable(base: LockedObject, release: Mark, reader: Reader) -> LockedObject:
     """A missing object that grants rights, with what the API server says about granting them.
 
     Nobody grants what he does not have, and any chart can name such rights: that is told, and is no failure of ours that
@@ -77,13 +77,14 @@ async def grantable(base: Seen, release: Mark, reader: Reader) -> Seen:
     return base
 
 
-async def with_drift(base: Seen, memory: Memory, reader: Reader) -> Seen:
+async def with_drift(base: LockedObject, memory: Memory, reader: Reader) -> LockedObject:
     """Compare; ask a dry run about what differs."""
     kind = base.kind
     assert base.live is not None
     assert kind is not None
-    base, paths = await _compared(base, base.live, reader)
-    if not paths or memory.is_equal(_version(base)):
+    schema = await reader.schema(kind)
+    base, paths = await _compared(base, base.live, schema, reader)
+    if not paths or _content(base) in memory.equal:
         return base
     if isinstance(reader, Snapshot):
         return replace(base, drift=paths, body=partial(base.wanted, paths))
@@ -91,23 +92,19 @@ async def with_drift(base: Seen, memory: Memory, reader: Reader) -> Seen:
     if fresh is None:
         return replace(base, live=None)
     if fresh is not base.live:  # one from a list lacks the entries of those who wrote it
-        base, paths = await _compared(base, fresh, reader)
+        base, paths = await _compared(base, fresh, schema, reader)
         if not paths:
             return base
     try:
-        return await _judged(base, paths, memory, reader)
-    except Forbidden as error:
-        return replace(base, problem=refused(Refusal(base.key, "rights", error.message)))
-    except QuotaExceeded as error:
-        return replace(base, problem=refused(Refusal(base.key, "quota", error.message)))
-    except AdmissionDenied as error:
-        return replace(base, problem=refused(Refusal(base.key, "admission", error.message)))
+        return await _judged(base, paths, schema, memory, reader)
+    except (Forbidden, QuotaExceeded, AdmissionDenied) as error:
+        return replace(base, problem=refused(Refusal(base.key, _CAUSES[type(error)], error.message)))
 
 
-async def _compared(base: Seen, live: Object, reader: Reader) -> tuple[Seen, tuple[Path, ...]]:
+async def _compared(base: LockedObject, live: Object, schema: Schema, reader: Reader) -> tuple[LockedObject, tuple[Path, ...]]:
     """Where the live object differs, without the replicas of one that a HorizontalPodAutoscaler scales."""
     base = replace(base, live=live)
-    paths = drifted(base.wanted, live)
+    paths = drifted(base.wanted, live, schema)
     if REPLICAS not in paths:
         return base, paths
     try:
@@ -121,21 +118,21 @@ async def _compared(base: Seen, live: Object, reader: Reader) -> tuple[Seen, tup
     return base, paths
 
 
-async def _judged(base: Seen, paths: tuple[Path, ...], memory: Memory, reader: Reader) -> Seen:
+async def _judged(base: LockedObject, paths: tuple[Path, ...], schema: Schema, memory: Memory, reader: Reader) -> LockedObject:
     """What an apply of the manifest's fields would change, by a dry run of the smallest apply that puts them back."""
     assert base.kind is not None
     assert base.live is not None
     body = partial(base.wanted, paths)
     result = await _tried(base.kind, body, reader)
-    if result is None or set(drifted(base.wanted, result)) - set(paths):
+    if result is None or set(drifted(base.wanted, result, schema)) - set(paths):
         body = base.wanted  # a list or map around a field is replaced whole: then all of it is needed
         result = await _tried(base.kind, body, reader)
     if result is None:
         return await _unreachable(base, paths, reader)
-    if same_object(base.live, result):
-        memory.note_equal(_version(base))
+    changed = changed_paths(paths, base.live, result)
+    if not changed:
+        memory.note_equal(_content(base))
         return base
-    changed = changed_paths(paths, base.live, result) or paths
     if any((base.key.kind, shown(path)) in REPLACED for path in changed):
         return replace(base, drift=changed)
     return replace(base, drift=changed, body=body)
@@ -149,13 +146,13 @@ async def _tried(kind: Kind, body: Object, reader: Reader) -> Object | None:
         return None
 
 
-async def _unreachable(base: Seen, paths: tuple[Path, ...], reader: Reader) -> Seen:
+async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Reader) -> LockedObject:
     """An update is refused: make it anew if the manifest as such is valid, else leave out what is not."""
     assert base.kind is not None
     assert base.live is not None
     if len(paths) > 1:
         results = {path: await _tried(base.kind, partial(base.wanted, [path]), reader) for path in paths}
-        usable = tuple(path for path, result in results.items() if result is not None and not same_object(base.live, result))
+        usable = tuple(path for path, made in results.items() if made is not None and changed_paths([path], base.live, made))
     else:
         usable = ()
     mark = mark_of(base.live)  # as it would be made anew: without Helm's marks our fence refuses it
@@ -178,7 +175,6 @@ async def _unreachable(base: Seen, paths: tuple[Path, ...], reader: Reader) -> S
     return replace(base, problem=problem)
 
 
-def _version(base: Seen) -> Version:
+def _content(base: LockedObject) -> Content:
     assert base.live is not None
-    metadata = base.live["metadata"]
-    return metadata["uid"], metadata["resourceVersion"], hash(to_json(base.wanted))
+    return base.live["metadata"]["uid"], hash(to_json(content_of(base.live))), hash(to_json(base.wanted))

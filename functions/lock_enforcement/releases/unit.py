@@ -88,14 +88,14 @@ class Releases(Unit):
         everyone = await self._everyone(reader)
         live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
         names = {key.name}
-        claim = self._index.last_claim(key.name)
+        last = self._index.last_of(key.name)
         here = live is not None and not is_terminating(live) and is_ours(live, self._config)
         release = release_named(live) if live is not None and here else None
         for found in everyone:
             named = release_named(found)
-            if named is not None and named in (release, claim.release if claim else None):
+            if named is not None and named in (release, last.release if last else None):
                 names.add(found["metadata"]["name"])
-        for name in claim.objects if claim and claim.release != release else ():
+        for name in last.objects if last and last.release != release else ():
             names.update(self._index.locked.by_object.get(name, ()))
         return [Owner(RELEASE, name) for name in sorted(names)]
 
@@ -114,7 +114,7 @@ class Releases(Unit):
     async def _in_namespace(self, key: Key, reader: Reader) -> list[Owner]:
         """A namespace may be a locked object itself; one that appears lets objects be made that wait for it."""
         locked = await self._index.fresh(reader)
-        waiting = {Owner(RELEASE, claim.name) for claim in locked.claims.values() if key.name in claim.namespaces}
+        waiting = {Owner(RELEASE, holder.name) for holder in locked.holders.values() if key.name in holder.namespaces}
         return sorted({*_holders(locked, key), *waiting})
 
     def prefetch(self) -> Sequence[Prefetch]:
@@ -129,4 +129,4 @@ class Releases(Unit):
 
 
 def _holders(locked: Locked, key: Key) -> list[Owner]:
-    return [Owner(RELEASE, claim.name) for claim in locked.holders(name_of(key))]
+    return [Owner(RELEASE, holder.name) for holder in locked.holders_of(name_of(key))]

@@ -27,9 +27,11 @@ from tenantry.api.errors import (
     TransientError,
     error_from,
 )
+from tenantry.api.schema import Schemas
 from tenantry.api.tokens import Token
 from tenantry.api.wire import CONNECT_TIMEOUT_S, JSON, TIMEOUT_S, LargePage, Wire, decode, describe, patience
 from tenantry.model import limits
+from tenantry.model.comparison import Schema
 from tenantry.model.kinds import Kind, Object, can_be_name
 
 SEARCHES = 4
@@ -79,6 +81,7 @@ class Api(Wire):
         self._keeps = dict(keeps or {})
         self._searches = asyncio.Semaphore(SEARCHES)
         self._discovery = Discovery(self.request)
+        self._schemas = Schemas(self.request)
 
     @classmethod
     async def connect(
@@ -247,6 +250,10 @@ class Api(Wire):
         Answers are cached for a while: see `tenantry.api.discovery`.  With ``again`` the cache does not count.
         """
         return await self._discovery.find(api_version, kind, again=again)
+
+    async def schema(self, kind: Kind) -> Schema:
+        """How the API server merges and compares the fields of a kind, remembered for a while: see `tenantry.api.schema`."""
+        return await self._schemas.find(kind)
 
     # -- writing ---------------------------------------------------------------------------------------
 

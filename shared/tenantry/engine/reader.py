@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 
 from tenantry.api import Api, Keep, Listing
 from tenantry.engine.shared import Shared
+from tenantry.model.comparison import Schema
 from tenantry.model.kinds import Key, Kind, Object, labels_of
 
 FEW = 50
@@ -122,6 +123,10 @@ class Reader:
     async def served(self, api_version: str, kind: str) -> Kind | None:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)
+
+    async def schema(self, kind: Kind) -> Schema:
+        """How the API server merges and compares the fields of a kind."""
+        return await self._api.schema(kind)
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the API server's discovery, asked now, knows a kind.

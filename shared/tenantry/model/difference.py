@@ -4,26 +4,43 @@ An apply is needed when a field that we want has another value (or none), or whe
 a field that we no longer want and must give up.  Both are computed from the live object and its
 ``managedFields`` (KEP-555), so that a run over a converged object makes no request at all.
 
-Lists are compared whole, except those that the API merges by key (owner references, finalizers,
-conditions): there only our own entries count and those of others stay.
+What fields mean is in `OURS`: of the kinds that we write ourselves, by the names of their fields, since plans ask no API server.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tenantry.model.comparison import METADATA, MISSING, Path, Schema, differing, find_entry, shown
 from tenantry.model.kinds import Object
 
-MERGE_KEYS: Mapping[str, str] = {"ownerReferences": "uid", "conditions": "type", "secrets": "name", "finalizers": ""}
-"""Lists that are merged, by field name, with the key of an entry; an empty key means a set of values."""
-
-ATOMIC = frozenset({"podSelector", "namespaceSelector", "roleRef", "projectNamespaceSelector", "dashboardValues"})
-"""Maps that are compared whole: an empty one means empty, not "anything", and names inside mean nothing to us."""
-
 _STAMPED = "lastTransitionTime"
+_CONDITION = Schema(properties={_STAMPED: Schema(meaning="never compared")})
+_ATOMIC = ("podSelector", "namespaceSelector", "roleRef", "projectNamespaceSelector", "dashboardValues")
+"""Maps that are compared whole: an empty one means empty, not "anything", and names inside mean nothing to us."""
+OURS = Schema(
+    properties={
+        **METADATA.properties,
+        "conditions": Schema(keys=("type",), other=_CONDITION),
+        "secrets": Schema(keys=("name",)),
+        **dict.fromkeys(_ATOMIC, Schema(atomic=True)),
+    }
+)
+"""Fields that the API merges by key, or replaces whole, wherever they stand; a condition's time is stamped when it is written,
+and no reason to write."""
+OURS.other = OURS
+_AMOUNTS = Schema(other=Schema(meaning="quantity"))
+_QUOTA = Schema(properties={"spec": Schema(properties={"hard": _AMOUNTS})}, other=OURS)
+_LIMITS = ("default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
+_RANGE = Schema(properties=dict.fromkeys(_LIMITS, _AMOUNTS))
+_OF_KIND: Mapping[str, Schema] = {
+    "ResourceQuota": _QUOTA,
+    "LimitRange": Schema(properties={"spec": Schema(properties={"limits": Schema(other=_RANGE)})}, other=OURS),
+}
+"""Kinds with quantities, which the API server writes in its own form."""
 _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 
@@ -52,13 +69,16 @@ def difference(wanted: Object, live: Object | None, *, manager: str, subresource
     ``wanted`` is the complete set of fields that the manager owns in this object (or subresource).
     """
     body = {name: value for name, value in wanted.items() if name not in ("apiVersion", "kind")}
+    if "metadata" in body:
+        body["metadata"] = {name: value for name, value in body["metadata"].items() if name not in _IDENTITY}
     if live is None:
-        return Difference(changed=tuple(_leaves(body, "")), created=True)
-    changed = tuple(_changed(body, live, ""))
+        return Difference(changed=tuple(map(shown, _leaves(body, ()))), created=True)
+    schema = _OF_KIND.get(wanted.get("kind", ""), OURS)
+    changed = tuple(map(shown, differing(body, live, schema, absent_is_empty=True)))
     given_up: list[str] = []
     migrate = False
     for entry in entries_of(live, manager, subresource):
-        lost = list(_given_up(entry.get("fieldsV1") or {}, body, ""))
+        lost = list(map(shown, _given_up(entry.get("fieldsV1") or {}, body, ())))
         migrate = migrate or bool(lost and entry.get("operation") == "Update")
         given_up += [path for path in lost if path not in given_up]
     if not changed and not given_up:
@@ -112,87 +132,27 @@ def merge_fields(into: Object, fields: Mapping[str, Any]) -> None:
         merge_fields(into.setdefault(name, {}), below)
 
 
-def _join(path: str, name: str) -> str:
-    if not path:
-        return name
-    free_keys = path.rpartition(".")[2] in ("labels", "annotations", "data", "matchLabels")
-    return f"{path}[{name}]" if free_keys else f"{path}.{name}"
-
-
-def _is_stamped(path: str, name: str) -> bool:
-    """True for the time in a condition: it is stamped when written, and never a reason to write."""
-    return name == _STAMPED and "conditions[" in path
-
-
-def _leaves(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, dict) and value:
+def _leaves(value: Any, path: Path) -> Iterator[Path]:
+    if isinstance(value, dict) and (value or path == ("metadata",)):
         for name, below in value.items():
-            if path == "metadata" and name in _IDENTITY:
-                continue
-            yield from _leaves(below, _join(path, name))
+            yield from _leaves(below, (*path, name))
     else:
         yield path
 
 
-def _changed(wanted: Any, live: Any, path: str) -> Iterator[str]:
-    if isinstance(wanted, dict):
-        if not isinstance(live, dict):
-            yield from _leaves(wanted, path)
-            return
-        for name, value in wanted.items():
-            if (path == "metadata" and name in _IDENTITY) or _is_stamped(path, name):
-                continue
-            below = _join(path, name)
-            if name in MERGE_KEYS and isinstance(value, list):
-                yield from _changed_entries(value, live.get(name) or [], MERGE_KEYS[name], below)
-            elif name in ATOMIC:
-                if value != live.get(name):
-                    yield below
-            elif name not in live and not isinstance(value, dict):
-                if value not in ([], None):
-                    yield below
-            else:
-                yield from _changed(value, live.get(name, {}), below)
-    elif wanted != live:
-        yield path
-
-
-def _changed_entries(wanted: Sequence[Any], live: Sequence[Any], key: str, path: str) -> Iterator[str]:
-    for entry in wanted:
-        if not key:
-            if entry not in live:
-                yield f"{path}[{entry}]"
-            continue
-        found = next((other for other in live if other.get(key) == entry.get(key)), None)
-        here = f"{path}[{entry.get(key)}]"
-        if found is None:
-            yield here
-        else:
-            yield from _changed(entry, found, here)
-
-
-def _given_up(fields: Mapping[str, Any], wanted: Any, path: str) -> Iterator[str]:
+def _given_up(fields: Mapping[str, Any], wanted: Any, path: Path) -> Iterator[Path]:
     for step, below in fields.items():
-        if step == "." or _is_stamped(path, step.removeprefix("f:")):
+        if step == "." or (step == f"f:{_STAMPED}" and path[-2:-1] == ("conditions",)):
             continue
         tag, _, rest = step.partition(":")
-        present, value, here = _follow(tag, rest, wanted, path)
+        if tag == "f":
+            present = isinstance(wanted, dict) and rest in wanted
+            value, here = wanted[rest] if present else None, (*path, rest)
+        else:
+            entry = tuple(json.loads(rest).items()) if tag == "k" else (("", json.loads(rest)),)
+            value, here = find_entry(wanted, entry), (*path, entry)
+            present = value is not MISSING
         if not present:
             yield here
         elif below:
             yield from _given_up(below, value, here)
-
-
-def _follow(tag: str, rest: str, wanted: Any, path: str) -> tuple[bool, Any, str]:
-    """Whether ``wanted`` has the field that a ``fieldsV1`` step names, its value and its path."""
-    if tag == "f":
-        present = isinstance(wanted, dict) and rest in wanted
-        return present, wanted[rest] if present else None, _join(path, rest)
-    decoded = json.loads(rest)
-    entries = wanted if isinstance(wanted, list) else []
-    if tag == "k":
-        for entry in entries:
-            if isinstance(entry, dict) and all(entry.get(name) == value for name, value in decoded.items()):
-                return True, entry, f"{path}[{','.join(str(value) for value in decoded.values())}]"
-        return False, None, f"{path}[{','.join(str(value) for value in decoded.values())}]"
-    return decoded in entries, decoded, f"{path}[{decoded}]"

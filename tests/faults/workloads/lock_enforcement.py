@@ -1,6 +1,6 @@
 """lock-enforcement: a release is locked, drifts in every way, is upgraded, fails, is paused and goes."""
 
-from lock_enforcement.fields import same_object
+from lock_enforcement.fields import content_of
 from lock_enforcement.helm import read_record
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET
@@ -25,7 +25,7 @@ def makes(value: str) -> Step:
 def waits_for_helm(moment: Moment) -> str:
     """No write to what is locked while the newest record says that Helm is at work; handing fields back changes none."""
     before, after = moment.change.before, moment.change.after
-    if not moment.by or moment.change.key.kind != "ConfigMap" or (before and after and same_object(before, after)):
+    if not moment.by or moment.change.key.kind != "ConfigMap" or (before and after and content_of(before) == content_of(after)):
         return ""
     found = [read_record(obj, "r") for key, obj in moment.objects.items() if key.kind == "Secret" and "sh.helm" in key.name]
     newest = max(found, key=lambda each: each.revision, default=None)
