@@ -28,7 +28,13 @@ from tenantry.testing.objects import obj
 
 HOME = "cattle-project-p-a"
 CHART: Object = obj(PROJECT_HELM_CHART, "demo", HOME, metadata={"uid": "u"}, spec={"helmApiVersion": "somebody.else/v1"})
-MADE: Object = obj(HELM_CHART, "demo-dummy", annotations={"tenantry.dev/project-helm-chart": f"{HOME}/demo"})
+MADE: Object = obj(
+    HELM_CHART,
+    "demo-dummy",
+    "cattle-helm-system",
+    labels={OPERATED: "true"},
+    annotations={"tenantry.dev/project-helm-chart": f"{HOME}/demo"},
+)
 
 
 class Late:
