@@ -30,6 +30,7 @@ from scope_binding.consent import VERBS
 from scope_binding.namespace_scopes.config_map import WORKLOADS
 from scope_binding.namespace_scopes.names import value_hash
 from tenantry.api import Api
+from tenantry.api.errors import AlreadyExists
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
@@ -218,12 +219,20 @@ async def test_projected_rights_are_restored(ops: Operators, people: People, pro
         case "role":
             await people.delete(ROLE, name, "tenant1")
         case "roleRef":
-            await people.delete(ROLE_BINDING, name, "tenant1")
-            labels = dict(labels_of(bound))
-            metadata = {"name": name, "namespace": "tenant1", "labels": labels}
+            metadata = {"name": name, "namespace": "tenant1", "labels": dict(labels_of(bound))}
             body = {key: bound[key] for key in ("apiVersion", "kind", "subjects")}
             reference = {**bound["roleRef"], "kind": "ClusterRole", "name": "view"}
-            await ops.admin.apply(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
+
+            async def replaced() -> bool:
+                """Whether we were quicker than the function."""
+                await ops.admin.delete(ROLE_BINDING, name, "tenant1")
+                try:
+                    await ops.admin.create(ROLE_BINDING, {**body, "metadata": metadata, "roleRef": reference})
+                except AlreadyExists:
+                    return False
+                return True
+
+            await eventually(replaced)
     await ops.people.until(
         ROLE_BINDING,
         name,

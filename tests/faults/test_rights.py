@@ -224,7 +224,8 @@ async def test_the_audit_log_tells_what_rbac_was_asked(probe: Path, audit_log: A
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "several"])
 def test_a_whole_run_fails_over_a_right_that_no_test_used(workers: list[str], tmp_path: Path) -> None:
     """A whole run of tests that use no right at all fails, though all its tests pass, and names what is unused."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\n")
+    helpers = Path(__file__).parents[1] / "cluster"  # of tests/conftest.py
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\ntestpaths = .\npythonpath = {helpers}\n")
     (tmp_path / "conftest.py").write_text((Path(__file__).parents[1] / "conftest.py").read_text())
     (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cloudcoil", "-p", "tenantry.testing.plugin", *workers]
