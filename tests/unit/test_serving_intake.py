@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantry.engine.request import MalformedRequest, named_only, request_of
 from tenantry.model import limits
-from tenantry.model.event import APISERVER_TYPE_PREFIX, Event
 from tenantry.serving.attributes import BadEvent
 from tenantry.serving.cloudevents import parse_event, read_body
 from tenantry.serving.intake import Gate, has_more_values
@@ -117,23 +115,3 @@ async def test_a_slow_sender_loses_its_place(monkeypatch: pytest.MonkeyPatch, le
         with pytest.raises(BadEvent) as refused:
             await read_body(Sender(limits.EVENT_SMALL_BYTES + 2, asyncio.Event(), length=length), gate=gate)
         assert refused.value.status == 408
-
-
-PARTS = st.text(max_size=3) | st.integers() | st.none() | st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2)
-METADATA = st.dictionaries(st.sampled_from(["name", "namespace", "labels", "uid"]), PARTS) | PARTS
-BODIES = st.dictionaries(st.sampled_from(["apiVersion", "kind", "name", "namespace", "spec"]), PARTS) | PARTS
-
-
-@given(BODIES, METADATA)
-def test_what_is_kept_of_an_event_is_all_that_is_read(body: Any, metadata: Any) -> None:
-    """The request of an event without its payload is that of the whole one, or the same refusal."""
-    data = {**body, "metadata": metadata} if isinstance(body, dict) else body
-    event = Event("1", "s", f"{APISERVER_TYPE_PREFIX}resource.add", data=data, extensions={"name": "n", "kind": "K"})
-
-    def asked(each: Event) -> Any:
-        try:
-            return request_of(each, "f")
-        except MalformedRequest as refused:
-            return str(refused)
-
-    assert asked(named_only(event)) == asked(event)

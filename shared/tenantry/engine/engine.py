@@ -16,6 +16,7 @@ import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
@@ -24,7 +25,7 @@ from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, Known, SingleFlight
 from tenantry.engine.reader import Reader
-from tenantry.engine.request import Ignore, Look, RunOwner, Sweep, request_of
+from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, request_of
 from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Lists, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
@@ -49,6 +50,7 @@ BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
+Result = TypeVar("Result")
 Emit = Callable[[Event], Awaitable[None]]
 
 
@@ -84,12 +86,15 @@ class Engine:
         self._deadline_s = deadline_s
 
     async def handle(self, event: Event) -> Verdict:
-        """Do what the event asks for and say how it went.
+        """`answer` what the event asks for.
 
         Raises:
             MalformedRequest: an event of ours that names nothing.
         """
-        request = request_of(event, self.function)
+        return await self.answer(request_of(event, self.function))
+
+    async def answer(self, request: Request) -> Verdict:
+        """Do what is asked for and say how it went."""
         if isinstance(request, Ignore):
             return NOTHING_TO_DO
         if self._pending >= limits.RUNS_PENDING:
@@ -164,27 +169,13 @@ class Engine:
         return await self._flight.run(f"{unit.name}:*", Ask(), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
-        if len(owners) == 1:
-            return [await self._run(unit, owners[0], Ask(frozenset({cause})), known)]
-        gate = asyncio.Semaphore(PARALLEL)
-        fresh = known if len(owners) <= PARALLEL else {}
-
-        async def one(owner: Owner) -> Verdict:
-            async with gate:
-                return await self._run(unit, owner, Ask(frozenset({cause})), fresh)
-
-        return list(await asyncio.gather(*(one(owner) for owner in owners)))
+        ask, fresh = Ask(frozenset({cause})), known if len(owners) <= PARALLEL else {}
+        return await _in_parallel(owners, lambda owner: self._run(unit, owner, ask, fresh))
 
     async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
         assert self._emit is not None
-        gate = asyncio.Semaphore(PARALLEL)
-
-        async def send(owner: Owner) -> None:
-            async with gate:
-                assert self._emit is not None
-                await self._emit(requested(self.function, unit.name, owner, str(cause)))
-
-        await asyncio.gather(*(send(owner) for owner in owners))
+        emit = self._emit
+        await _in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, owner, str(cause))))
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
@@ -307,7 +298,7 @@ class Engine:
             lists = None
             if not due:
                 break
-            done = await self._run_due(unit, due)
+            done = await _in_parallel(due, lambda owner: self._run(unit, owner, Ask(verify=False), {}))
             verdicts += done
             stuck |= {owner for owner, verdict in zip(due, done, strict=True) if verdict.status != 204 or not verdict.complete}
             if not any(verdict.writes for verdict in done):
@@ -341,15 +332,6 @@ class Engine:
         except Exception:  # a bug with one owner must not end the sweep of all
             return True
 
-    async def _run_due(self, unit: Unit, due: Sequence[Owner]) -> list[Verdict]:
-        gate = asyncio.Semaphore(PARALLEL)
-
-        async def one(owner: Owner) -> Verdict:
-            async with gate:
-                return await self._run(unit, owner, Ask(verify=False), {})
-
-        return list(await asyncio.gather(*(one(owner) for owner in due)))
-
     async def _failed(self, error: ApiError) -> Verdict:
         if isinstance(error, KindNotServed | Unauthorized):
             log.error("%s: %s", type(error).__name__, error.message)
@@ -371,6 +353,17 @@ class Engine:
             await notices.record(self._api, Notice(account, "RightMissing", note, "Reconcile", "Warning"))
         except ApiError as error:
             log.warning("could not record the Event RightMissing: %s", error.message)
+
+
+async def _in_parallel(owners: Sequence[Owner], do: Callable[[Owner], Awaitable[Result]]) -> list[Result]:
+    """What ``do`` gives for each, at most `PARALLEL` at a time."""
+    gate = asyncio.Semaphore(PARALLEL)
+
+    async def one(owner: Owner) -> Result:
+        async with gate:
+            return await do(owner)
+
+    return list(await asyncio.gather(*map(one, owners)))
 
 
 def requested(function: str, unit: str, owner: Owner, cause: str) -> Event:

@@ -8,7 +8,7 @@ header values cannot carry every legal name unharmed.  Missing and empty namespa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
@@ -66,25 +66,6 @@ def request_of(event: Event, function: str) -> Request:
             raise MalformedRequest("unit or owner missing")
         return RunOwner(unit, owner)
     return Ignore()
-
-
-def named_only(event: Event) -> Event:
-    """The event with nothing in its data but what `request_of` reads: what names an object, and its labels."""
-    if event.data is None:
-        return event
-    if not isinstance(event.data, dict):
-        return replace(event, data=b"")  # no object, whatever it is
-    body: dict[str, Any] = _texts(event.data, "apiVersion", "kind", "name", "namespace")
-    metadata = event.data.get("metadata")
-    if isinstance(metadata, dict):
-        labels = metadata.get("labels")
-        body["metadata"] = _texts(metadata, "name", "namespace")
-        body["metadata"]["labels"] = _texts(labels, *labels) if isinstance(labels, dict) else {}
-    return replace(event, data=body)
-
-
-def _texts(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: values[name] for name in names if isinstance(values.get(name), str)}
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ from tenantry.engine.shared import Shared
 from tenantry.model import limits
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries, entries_of
-from tenantry.model.kinds import Object
+from tenantry.model.kinds import Kind, Object
 from tenantry.model.ownership import handed_back
 from tenantry.model.plan import (
     Apply,
@@ -208,57 +208,32 @@ class Writer:
                 stored = await self._api.get(kind, key.name, key.namespace)
             if stored is None or not entries_of(stored, self._api.field_manager):
                 break
-            metadata = stored["metadata"]
             entries = handed_back(stored, self._api.field_manager, write.heir)
-            operations: list[Object] = [
-                {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
-                {"op": "replace", "path": "/metadata/managedFields", "value": entries},
-            ]
+            step = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
             try:
-                return await self._api.json_patch(kind, key.name, key.namespace, operations)
+                return await self._patch(kind, stored, ("resourceVersion",), step)
             except ConflictError:
                 stored = None
         return stored or live or write.body
 
     async def _remove_label(self, write: RemoveLabel) -> Object:
-        metadata = write.live["metadata"]
         path = pointer("metadata", "labels", write.label)
-        return await self._api.json_patch(
-            write.kind,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            [
-                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-                {"op": "test", "path": path, "value": metadata["labels"][write.label]},
-                {"op": "remove", "path": path},
-            ],
-        )
+        there = {"op": "test", "path": path, "value": write.live["metadata"]["labels"][write.label]}
+        return await self._patch(write.kind, write.live, ("uid",), there, {"op": "remove", "path": path})
 
     async def _remove_finalizers(self, write: RemoveFinalizers) -> Object:
-        metadata = write.live["metadata"]
-        found = metadata["finalizers"]
-        return await self._api.json_patch(
-            write.kind,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            [
-                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-                {"op": "test", "path": "/metadata/finalizers", "value": found},
-                {
-                    "op": "replace",
-                    "path": "/metadata/finalizers",
-                    "value": [name for name in found if name not in write.finalizers],
-                },
-            ],
-        )
+        left = [name for name in write.live["metadata"]["finalizers"] if name not in write.finalizers]
+        step = {"op": "replace", "path": "/metadata/finalizers", "value": left}
+        return await self._patch(write.kind, write.live, ("uid", "finalizers"), step)
 
     async def _edit(self, write: Edit) -> Object:
-        metadata = write.live["metadata"]
-        same: list[Object] = [
-            {"op": "test", "path": f"/metadata/{part}", "value": metadata[part]} for part in ("uid", "resourceVersion")
-        ]
-        operations = [*same, *(dict(step) for step in write.operations)]
-        return await self._api.json_patch(write.kind, metadata["name"], metadata.get("namespace", ""), operations)
+        return await self._patch(write.kind, write.live, ("uid", "resourceVersion"), *map(dict, write.operations))
+
+    async def _patch(self, kind: Kind, live: Object, same: Iterable[str], *operations: Object) -> Object:
+        """A JSON patch of an object whose metadata still have these values."""
+        metadata = live["metadata"]
+        tests: list[Object] = [{"op": "test", "path": f"/metadata/{part}", "value": metadata[part]} for part in same]
+        return await self._api.json_patch(kind, metadata["name"], metadata.get("namespace", ""), [*tests, *operations])
 
     async def _own_by_apply(self, write: Apply, live: Object) -> Object:
         """Turn our plain updates of an object that we created into an apply, so that fields can be given up.
@@ -269,20 +244,9 @@ class Writer:
         fresh = await self._api.get(write.kind, seen["name"], seen.get("namespace", ""))
         if fresh is None or fresh["metadata"]["uid"] != seen["uid"]:
             raise ConflictError(f"{write.key} is another object now")
-        live, metadata = fresh, fresh["metadata"]
-        return await self._api.json_patch(
-            write.kind,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            [
-                {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
-                {
-                    "op": "replace",
-                    "path": "/metadata/managedFields",
-                    "value": as_apply_entries(live, write.manager or self._api.field_manager),
-                },
-            ],
-        )
+        entries = as_apply_entries(fresh, write.manager or self._api.field_manager)
+        step = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
+        return await self._patch(write.kind, fresh, ("resourceVersion",), step)
 
     async def _announce(self, notice: Notice) -> None:
         """Record a notice; only a transient failure matters to the run, since trying again helps then."""

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from tenantry.api import Api, Keep
 from tenantry.api.errors import ApiError
 from tenantry.engine import Engine, Units, Verdict, telemetry
 from tenantry.engine.context import event_id
-from tenantry.engine.request import MalformedRequest, named_only
+from tenantry.engine.request import MalformedRequest, request_of
+from tenantry.engine.request import Request as Asked
 from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
@@ -153,11 +154,12 @@ class Function:
         verdict = Verdict(400, "bad event")
         kind = ""
         try:
-            # Keep only the names of the object while the event is handled: the object itself may be megabytes.
-            event = named_only(parse_event(request.headers.raw, await read_body(request, gate=self._gate)))
+            event = parse_event(request.headers.raw, await read_body(request, gate=self._gate))
             kind = event.type
             event_id.set(event.id)
-            verdict = await self._process(event, request)
+            asked = request_of(event, self.name)
+            event = replace(event, data=None)  # the object may be megabytes: it is not kept while the event is handled
+            verdict = await self._process(asked, event, request)
         except BadEvent as error:
             verdict = Verdict(error.status, error.reason)
         except MalformedRequest as error:
@@ -175,11 +177,11 @@ class Function:
             log.warning("%d %s", verdict.status, verdict.reason)
         return answer(verdict)
 
-    async def _process(self, event: Event, request: Request) -> Verdict:
+    async def _process(self, asked: Asked, event: Event, request: Request) -> Verdict:
         engine = self._engine or await self.start()
         span = start_event_span(self.name, request.headers, event.extensions)
         with trace.use_span(span, end_on_exit=True):
-            verdict = await engine.handle(event)
+            verdict = await engine.answer(asked)
             if span.is_recording():
                 span.set_attribute("cloudevents.event_id", event.id)
                 span.set_attribute("cloudevents.event_type", event.type)
