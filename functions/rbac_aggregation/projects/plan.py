@@ -26,6 +26,7 @@ from tenantry.model.kinds import (
     annotations_of,
     is_terminating,
     labels_of,
+    object_of,
 )
 from tenantry.model.names import (
     AGGREGATE_FROM,
@@ -38,7 +39,7 @@ from tenantry.model.names import (
     ROLES_BOUND_CONDITION,
     field_manager,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, chart_key, claimants
 from tenantry.model.standing import standing_condition
@@ -219,7 +220,7 @@ def plan_release(seen: ReleaseSeen, config: Config) -> Plan:
         if release_of(binding, config) == seen.release.name and (in_force or _is_abandoned(seen, binding, config)):
             note = f"Role {name} is not bound any more: {_why(seen, name, config)}"
             writes.append(Delete(ROLE_BINDING, binding, Notice(binding, "RoleUnbound", note, "Unbind")))
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*writes)
 
 
 def _in_force(seen: ReleaseSeen, config: Config) -> bool:
@@ -253,18 +254,14 @@ def _why(seen: ReleaseSeen, name: str, config: Config) -> str:
 
 def _bind(seen: ReleaseSeen, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
     assert seen.claim is not None
-    wanted: Object = {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": ROLE_BINDING.kind,
-        "metadata": {
-            "name": name,
-            "namespace": seen.release.namespace,
-            "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.release.name},
-            "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart))},
-        },
-        "roleRef": role_ref(name),
-        "subjects": [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people],
+    metadata = {
+        "name": name,
+        "namespace": seen.release.namespace,
+        "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.release.name},
+        "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart))},
     }
+    subjects = [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people]
+    wanted = object_of(ROLE_BINDING, metadata, roleRef=role_ref(name), subjects=subjects)
     if live is not None and not is_ours(live):
         return  # report_release reports it (hpo-67)
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
@@ -348,7 +345,7 @@ def report_release(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Confi
         holder = seen.claim is not None and chart_key(chart) == chart_key(seen.claim.chart)
         if not holder and configured_release(chart, config) in (None, seen.release):
             writes += _condition(chart, [])
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*writes)
 
 
 def _condition(chart: Object, problems: Sequence[Problem]) -> list[Apply]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from release_provisioning.objects import finalizers_of, name_of, object_of
 from release_provisioning.projects.seen import WITHOUT_TARGETS, Contender, Release, checked, is_cleaning_up, is_foreign
 from release_provisioning.projects.values import values_text
 from tenantry.model.config import Config
@@ -23,8 +22,11 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     Object,
     annotations_of,
+    finalizers_of,
     is_terminating,
     labels_of,
+    name_metadata,
+    object_of,
 )
 from tenantry.model.names import (
     ADOPT,
@@ -42,7 +44,7 @@ from tenantry.model.names import (
     RELEASE_MANAGED_BY,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write, plan_of
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
 from tenantry.model.releases import claimants, held_by, release_namespace
@@ -65,7 +67,7 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
     if problem is None:
         return _provision(holder, seen, targets, contents, config)
     if problem.reason == WITHOUT_TARGETS:
-        return Plan(((*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config)),))
+        return plan_of(*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config))
     return NOTHING
 
 
@@ -127,12 +129,12 @@ def _clean_up(holder: Contender, seen: Release, config: Config) -> Plan:
     # The label is from an earlier installation: begin again (hpo-50).
     note = "the system was deployed again: the release is made again"
     notice = Notice(holder.object, "CleanupOver", note, "Provision")
-    return Plan(((RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice),),))
+    return plan_of(RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice))
 
 
 def _held(holder: Contender, annotations: Mapping[str, str] | None = None) -> Apply:
     """Our finalizer on the ProjectHelmChart."""
-    metadata: Object = {**name_of(holder.object), "finalizers": [RELEASE_FINALIZER]}
+    metadata: Object = {**name_metadata(holder.object), "finalizers": [RELEASE_FINALIZER]}
     if annotations:
         metadata["annotations"] = dict(annotations)
     return Apply(PROJECT_HELM_CHART, object_of(PROJECT_HELM_CHART, metadata), holder.object)
@@ -148,7 +150,7 @@ def _provision(holder: Contender, seen: Release, targets: Sequence[str], content
     if config.dedicated:
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
-        return Plan((tuple(first),))  # it is being uninstalled: when that has ended is an event
+        return plan_of(*first)  # it is being uninstalled: when that has ended is an event
     hardened = config.dedicated and config.helm_project_operator.hardened_namespaces.enabled
     safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))

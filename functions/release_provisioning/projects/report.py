@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Literal
 
 from release_provisioning.descriptor import RELEASES
-from release_provisioning.objects import finalizers_of, name_of, object_of
 from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.seen import (
     WITHOUT_TARGETS,
@@ -29,7 +28,7 @@ from release_provisioning.projects.seen import (
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import difference
-from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
+from tenantry.model.kinds import PROJECT_HELM_CHART, Object, finalizers_of, is_terminating, name_metadata, object_of
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
 from tenantry.model.plan import Apply, Notice, Plan, Refusal
 from tenantry.model.projects import RELEASE_MANAGER
@@ -235,5 +234,5 @@ def _status(live: Object, verdict: Verdict) -> Apply:
     # An Event when a state begins, or when another obstacle takes the place of one.
     if verdict.state != "moving" and (before.get("status"), before.get("reason")) != ("True", verdict.reason):
         notice = Notice(live, verdict.reason, message, "Report", "Warning" if verdict.state == "stalled" else "Normal")
-    wanted = object_of(PROJECT_HELM_CHART, name_of(live), status=status)
+    wanted = object_of(PROJECT_HELM_CHART, name_metadata(live), status=status)
     return Apply(PROJECT_HELM_CHART, wanted, live, subresource="status", notice=notice)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from release_provisioning.objects import finalizers_of
 from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.values import values_problem
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.digest import Digest
-from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
+from tenantry.model.kinds import Object, annotations_of, finalizers_of, is_terminating, key_of, labels_of
 from tenantry.model.names import (
     ADOPT,
     CHART_MANAGED_BY,
@@ -225,7 +224,7 @@ def _obstacle(holder: Contender, seen: Release, config: Config) -> str:
     for live in (seen.helm_chart, seen.helm_release):
         if live is not None and is_foreign(live, config):
             return (
-                f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
+                f"{key_of(live)} exists and is somebody else's: choose another name "
                 f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
             )
     wanted, place = release_namespace(holder.key, seen.name, config), _installed_in(seen.helm_chart)

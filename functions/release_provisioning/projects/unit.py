@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from release_provisioning.kept import SweptCharts, digests_of
-from release_provisioning.objects import finalizers_of
 from release_provisioning.projects.dashboards import KeptDashboards
 from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import plan_release
@@ -39,6 +38,7 @@ from tenantry.model.kinds import (
     Key,
     Object,
     annotations_of,
+    finalizers_of,
     is_terminating,
     labels_of,
 )
@@ -67,6 +67,7 @@ from tenantry.model.releases import (
     header_of,
     held_by,
     is_release_name,
+    possible_names,
     release_name,
 )
 
@@ -140,7 +141,7 @@ class Releases(Unit):
         if chart is not None:
             names.append(release_name(key, chart))
         if found is None or is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers_of(found)):
-            names += [release_name(key, each) for each in self._config.helm_project_operator.charts]
+            names += possible_names(key, self._config)
         return names
 
     def _serves(self, namespace: str) -> bool:
