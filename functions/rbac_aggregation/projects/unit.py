@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rbac_aggregation.projects import observe, plan
 from rbac_aggregation.projects.claims import ReleaseKey, configured_release, may_be_home, possible_releases
-from rbac_aggregation.projects.plan import ReleaseSeen
+from rbac_aggregation.projects.plan import ObservedRights
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
@@ -33,7 +33,7 @@ class Releases(Unit):
     def __init__(self, config: Config) -> None:
         self._config = config
         self.handlers = {
-            RELEASE: Handler[ReleaseSeen](
+            RELEASE: Handler[ObservedRights](
                 observe=lambda owner, reader: observe.observe_release(ReleaseKey(owner.namespace, owner.name), config, reader),
                 plan=lambda release: plan.plan_release(release, config),
                 report=lambda release, refusals: plan.report_release(release, refusals, config),

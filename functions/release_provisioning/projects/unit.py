@@ -17,7 +17,7 @@ from release_provisioning.projects.dashboards import KeptDashboards
 from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
-from release_provisioning.projects.seen import Release, was_served
+from release_provisioning.projects.seen import ObservedRelease, was_served
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Reader
@@ -93,7 +93,7 @@ class Releases(Unit):
         self._dedicated = config.dedicated
         texts = Texts()
         self.handlers = {
-            RELEASE: Handler[Release](
+            RELEASE: Handler[ObservedRelease](
                 observe=lambda owner, reader: observe_release(owner.name, config, reader, texts),
                 plan=lambda release: plan_release(release, contents, config),
                 report=lambda release, refusals: report_release(release, refusals, config),
