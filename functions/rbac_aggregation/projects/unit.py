@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rbac_aggregation.projects import observe, plan
-from rbac_aggregation.projects.claims import ReleaseKey, configured_release, may_be_home, possible_releases
+from rbac_aggregation.projects.claims import ReleaseKey, configured_release, possible_releases
 from rbac_aggregation.projects.plan import ObservedRights
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -19,6 +19,7 @@ from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key
 from tenantry.model.names import ROLE_OF
+from tenantry.model.projects import may_be_home
 from tenantry.model.releases import claimants
 
 RELEASE = "release"

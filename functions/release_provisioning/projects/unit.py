@@ -54,6 +54,7 @@ from tenantry.model.names import (
 from tenantry.model.projects import (
     RELEASE_MANAGER,
     is_registration,
+    may_be_home,
     place_of,
     project_id_problem,
     project_of_registration_name,
@@ -133,7 +134,7 @@ class Releases(Unit):
 
         None where nobody serves it or ever did: who may have ProjectHelmCharts in some namespace could make thousands (a-19).
         """
-        if not self._serves(key.namespace) and (found is None or not was_served(found)):
+        if not may_be_home(key.namespace, self._config) and (found is None or not was_served(found)):
             return []
         chart = chart_for(found, self._config) if found is not None else None
         held = ((found or {}).get("status") or {}).get("releaseName")
@@ -143,10 +144,6 @@ class Releases(Unit):
         if found is None or is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers_of(found)):
             names += possible_names(key, self._config)
         return names
-
-    def _serves(self, namespace: str) -> bool:
-        """Whether a namespace of that name can be one whose ProjectHelmCharts become releases."""
-        return bool(project_of_registration_name(namespace)) if self._config.project_label else namespace == self._system
 
     async def _around(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[str]:
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""
