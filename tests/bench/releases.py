@@ -21,7 +21,7 @@ from tests.bench.wire import APPLY, Wire
 from release_provisioning.archives import chart_contents
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
-from release_provisioning.projects.seen import Contender, Release
+from release_provisioning.projects.seen import Contender, ObservedRelease
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.config import Config
 from tenantry.model.kinds import EVENT, HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, Object
@@ -197,7 +197,7 @@ async def _one(wire: Wire, project: str, contents: dict[str, str]) -> None:
     await wire.do("GET", f"{NAMESPACE.path()}?labelSelector=bench.cattle.io%2FprojectId%3D{project}")
     asking = {**stored, "apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
     member = objects.namespace(f"team-{project}", project)
-    seen = Release(release, (Contender(asking, CONFIG.helm_project_operator.charts[0], project),), members=(member,))
+    seen = ObservedRelease(release, (Contender(asking, CONFIG.helm_project_operator.charts[0], project),), members=(member,))
     for write in (*plan_release(seen, contents, CONFIG).writes(), *report_release(seen, (), CONFIG).writes()):
         assert isinstance(write, Apply)
         body = _timed(write.wanted)

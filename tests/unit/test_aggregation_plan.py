@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, possible_releases, winner
-from rbac_aggregation.projects.plan import MANAGER, ReleaseSeen, is_untouched, people_of, plan_release, report_release, role_ref
+from rbac_aggregation.projects.plan import (
+    MANAGER,
+    ObservedRights,
+    is_untouched,
+    people_of,
+    plan_release,
+    report_release,
+    role_ref,
+)
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
 from tenantry.model.names import (
@@ -80,10 +88,10 @@ def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo") -> Object:
 
 NAMESPACE = {"metadata": {"name": DUMMY.namespace, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
 ALICE = binding("alice", "ClusterRole", "admin", person("alice"))
-RELEASE = ReleaseSeen(DUMMY, ReleaseClaim(chart(), DUMMY, "p-a"), NAMESPACE, (role("r"),), (), (ALICE,), charts=(chart(),))
+RELEASE = ObservedRights(DUMMY, ReleaseClaim(chart(), DUMMY, "p-a"), NAMESPACE, (role("r"),), (), (ALICE,), charts=(chart(),))
 
 
-def shown(seen: ReleaseSeen, config: Config = CONFIG) -> list[str]:
+def shown(seen: ObservedRights, config: Config = CONFIG) -> list[str]:
     """The writes as text: verb, name and subjects."""
     lines = []
     for write in plan_release(seen, config).writes():
@@ -164,7 +172,7 @@ def test_untouched_is_what_only_we_wrote() -> None:
     assert not is_untouched(lost)
 
 
-def told(seen: ReleaseSeen, *refusals: Refusal) -> list[tuple[str, str]]:
+def told(seen: ObservedRights, *refusals: Refusal) -> list[tuple[str, str]]:
     """Reason and name of what is told; an empty reason takes it back."""
     found = []
     for write in report_release(seen, refusals, CONFIG).writes():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from release_provisioning.projects.dashboards import dashboards_of
-from release_provisioning.projects.seen import Contender, Release, targets_of
+from release_provisioning.projects.seen import Contender, ObservedRelease, targets_of
 from release_provisioning.projects.values import composed_values, values_problem
 from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object
@@ -99,7 +99,7 @@ def test_the_oldest_comes_first_and_then_the_name() -> None:
 
 def targets(found: list[Object], settings: Config, project: str = "p-a", **spec: Any) -> list[str]:
     """The targets of release ``r``."""
-    return list(targets_of(Contender(asked(**spec), PLAIN, project), Release("r", members=found), settings))
+    return list(targets_of(Contender(asked(**spec), PLAIN, project), ObservedRelease("r", members=found), settings))
 
 
 def test_targets_are_the_living_members_and_the_release_itself() -> None:

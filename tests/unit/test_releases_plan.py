@@ -9,7 +9,7 @@ import pytest
 from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import FIXES, report_release
-from release_provisioning.projects.seen import Contender, Release
+from release_provisioning.projects.seen import Contender, ObservedRelease
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Object
@@ -59,8 +59,8 @@ def made(kind: str, *, by: str = f"{HOME}/demo", owned: bool = True, status: Obj
     return {"apiVersion": version, "kind": kind, "metadata": whole, "spec": {}, "status": status or {}}
 
 
-def seen(*contenders: Contender, **found: Any) -> Release:
-    return Release(NAME, contenders or (contender(),), members=(member(),), **found)
+def seen(*contenders: Contender, **found: Any) -> ObservedRelease:
+    return ObservedRelease(NAME, contenders or (contender(),), members=(member(),), **found)
 
 
 def verbs(plan: Plan) -> list[str]:
@@ -138,7 +138,7 @@ def test_who_runs_helm_is_named(controller: Object, name: str, image: str | None
 )
 def test_who_is_not_served_any_more_keeps_its_release(holder: Contender) -> None:
     """Nothing is touched, and nobody else gets the name, while the one that it was made for is there."""
-    kept = Release(
+    kept = ObservedRelease(
         NAME,
         (holder, contender(asked("demo", "cattle-project-q"), project="q")),
         helm_chart=made("HelmChart", by=str(holder.key)),
@@ -157,7 +157,7 @@ def test_a_foreign_helm_chart_is_left_alone() -> None:
     for obj in (foreign, other):
         assert verbs(plan_release(seen(helm_chart=obj), CONTENTS, config())) == []
         assert stalled(report_release(seen(helm_chart=obj), (), config())) == "NotOurs"
-        without = Release(NAME, (contender(),), helm_chart=obj)
+        without = ObservedRelease(NAME, (contender(),), helm_chart=obj)
         assert "Delete HelmChart" not in verbs(plan_release(without, CONTENTS, config()))
 
 
@@ -170,7 +170,7 @@ def test_upstreams_marks_say_whose_it_was() -> None:
     }
 
     assert held_by(old) == f"{HOME}/demo"
-    assert verbs(plan_release(Release(NAME, (), old, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())) == [
+    assert verbs(plan_release(ObservedRelease(NAME, (), old, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())) == [
         "Delete HelmChart"
     ]
 
@@ -304,7 +304,7 @@ def test_what_a_release_left_says_whose_it_was(label: str) -> None:
     """The label of the project on the namespace of a release that is over is put back to what its own mark says."""
     labels = {"helm.cattle.io/projectId": label, "kubernetes.io/metadata.name": NAME}
     left = house("p-a", made_for=f"{HOME}/demo", labels=labels)
-    plan = plan_release(Release(NAME, (), namespace=left, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())
+    plan = plan_release(ObservedRelease(NAME, (), namespace=left, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())
     (write,) = plan.writes()
     assert isinstance(write, Apply)
     assert write.wanted["metadata"]["labels"]["helm.cattle.io/projectId"] == "p-a"
@@ -356,7 +356,7 @@ def test_no_release_is_called_like_a_registration_namespace(singleton: bool) -> 
     """A name that its author chose may not lead into a registration namespace; that of a singleton follows from its own."""
     settings = config(charts=[{"helmApiVersion": VERSION, "releaseName": "dummy", "singleton": singleton}])
     asking = Contender(asked(HOME), settings.helm_project_operator.charts[0], "p-a")
-    release = Release(f"{HOME}-dummy", (asking,), members=(member(),))
+    release = ObservedRelease(f"{HOME}-dummy", (asking,), members=(member(),))
 
     assert (stalled(report_release(release, (), settings)) == "InvalidReleaseName") is not singleton
     assert ("Apply HelmChart" in verbs(plan_release(release, CONTENTS, settings))) is singleton
@@ -385,7 +385,7 @@ WHERE = (f"release {NAME} in namespace {NAME}: ",)
             (*WHERE, f"namespace {NAME} is being deleted", "made again"),
         ),
         (
-            Release(NAME, (contender(),)),
+            ObservedRelease(NAME, (contender(),)),
             "NoTargetProjectNamespaces",
             ("no namespace to deploy this ProjectHelmChart for", "add one"),
         ),
@@ -407,7 +407,7 @@ WHERE = (f"release {NAME} in namespace {NAME}: ",)
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_message_says_what_upstreams_says(release: Release, status: str, facts: tuple[str, ...]) -> None:
+def test_the_message_says_what_upstreams_says(release: ObservedRelease, status: str, facts: tuple[str, ...]) -> None:
     """Which release it is about and where, what is lacking, what is waited for and what follows: as upstream."""
     given = told(report_release(release, (), config()))
 

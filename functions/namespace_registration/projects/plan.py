@@ -13,9 +13,9 @@ from namespace_registration.descriptor import PROJECTS
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.hardening import harden, restored
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating, labels_of
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating, labels_of, object_of
 from tenantry.model.names import NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, RemoveLabel, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, RemoveLabel, Write, plan_of
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
@@ -89,18 +89,8 @@ def _registration_namespace(seen: Project, config: Config) -> Apply:
         NAMESPACE_NAME: registration_name(seen.id),
         **({ORPHANED: "true"} if orphaned else {}),
     }
-    wanted: Object = {
-        "apiVersion": NAMESPACE.api_version,
-        "kind": NAMESPACE.kind,
-        "metadata": {
-            "name": registration_name(seen.id),
-            "labels": labels,
-            "annotations": {
-                **operator.namespace_annotations,
-                config.project_label: project_annotation(seen.id, config),
-            },
-        },
-    }
+    annotations = {**operator.namespace_annotations, config.project_label: project_annotation(seen.id, config)}
+    wanted = object_of(NAMESPACE, {"name": registration_name(seen.id), "labels": labels, "annotations": annotations})
     return Apply(NAMESPACE, wanted, live, create_only=True, notice=_registration_notice(seen, orphaned, wanted))
 
 
@@ -139,12 +129,8 @@ def _contents(seen: Project, charts: tuple[ChartFiles, ...], config: Config) -> 
 
 
 def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live: Object | None) -> Iterable[Write]:
-    wanted: Object = {
-        "apiVersion": CONFIG_MAP.api_version,
-        "kind": CONFIG_MAP.kind,
-        "metadata": {"name": chart.config_map_name, "namespace": namespace, "labels": labels},
-        "data": {"values.yaml": chart.values, "questions.yaml": chart.questions},
-    }
+    metadata = {"name": chart.config_map_name, "namespace": namespace, "labels": labels}
+    wanted = object_of(CONFIG_MAP, metadata, data={"values.yaml": chart.values, "questions.yaml": chart.questions})
     if live is not None and live.get("immutable"):
         if is_terminating(live):
             return  # its deletion is on its way, and asking again does not speed it up
@@ -164,7 +150,7 @@ def report_project(observed: Project, refusals: Sequence[Refusal]) -> Plan:
     if observed.ours and observed.registration is not None and not is_terminating(observed.registration):
         writes += _condition(observed.registration, itself or inside)
     elif inside is not None:
-        writes += _condition({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, inside)
+        writes += _condition(object_of(NAMESPACE, {"name": name}), inside)
     problem: tuple[str, str] | Refusal | None = None
     if observed.registration is not None and not observed.ours:
         note = (
@@ -178,7 +164,7 @@ def report_project(observed: Project, refusals: Sequence[Refusal]) -> Plan:
     for member in observed.members:
         if not _is_about_its_label(member):  # two runs that took turns in one condition would never end
             writes += _condition(member, problem)
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*writes)
 
 
 def _condition(namespace: Object, problem: tuple[str, str] | Refusal | None) -> list[Apply]:
@@ -201,14 +187,10 @@ def plan_member(namespace: Object | None, config: Config) -> Plan:
     if place.is_a in ("registration", "release") or name in config.system_namespaces:
         return NOTHING
     if place.is_a == "ordinary" and place.project and not project_id_problem(place.project):
-        wanted: Object = {
-            "apiVersion": NAMESPACE.api_version,
-            "kind": NAMESPACE.kind,
-            "metadata": {"name": name, "labels": {PROJECT_ID: place.project}},
-        }
-        return Plan(((Apply(NAMESPACE, wanted, namespace),),))
+        wanted = object_of(NAMESPACE, {"name": name, "labels": {PROJECT_ID: place.project}})
+        return plan_of(Apply(NAMESPACE, wanted, namespace))
     if PROJECT_ID in labels_of(namespace):
-        return Plan(((RemoveLabel(NAMESPACE, namespace, PROJECT_ID),),))
+        return plan_of(RemoveLabel(NAMESPACE, namespace, PROJECT_ID))
     return NOTHING
 
 
@@ -228,8 +210,7 @@ def report_member(namespace: Object | None, refusals: Sequence[Refusal], config:
             problem = (INVALID_PROJECT_ID, f"label {config.project_label}: {text}")
         elif not _is_about_its_label(namespace) and not message_of(namespace, REGISTERED_CONDITION, INVALID_PROJECT_ID):
             return NOTHING  # what else is reported here is for the project's own run to take back
-    writes = _condition(namespace, problem)
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*_condition(namespace, problem))
 
 
 def _is_about_its_label(member: Object) -> bool:
@@ -248,12 +229,11 @@ def plan_system(seen: SystemNamespace, charts: tuple[ChartFiles, ...]) -> Plan:
     writes: list[Write] = []
     for chart in charts:
         writes += _config_map(chart, name, {OPERATED: "true"}, seen.config_maps.get(chart.config_map_name))
-    return Plan((tuple(writes),))
+    return plan_of(*writes)
 
 
 def report_system(observed: SystemNamespace, refusals: Sequence[Refusal]) -> Plan:
     """The condition on the system namespace for a refusal."""
     if observed.namespace is None or is_terminating(observed.namespace):
         return NOTHING
-    writes = _condition(observed.namespace, first_of(refusals))
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*_condition(observed.namespace, first_of(refusals)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object, is_terminating, labels_of
 from tenantry.model.names import CLEANUP, OPERATED, PROJECT_ID
-from tenantry.model.projects import is_registration, project_of_registration_name
+from tenantry.model.projects import is_registration, may_be_home, project_of_registration_name
 from tenantry.model.releases import (
     ChartKey,
     by_age,
@@ -48,13 +48,6 @@ def is_home(namespace: Object | None, config: Config) -> bool:
     if namespace is None:
         return False
     return is_registration(namespace, config) if config.project_label else may_be_home(namespace["metadata"]["name"], config)
-
-
-def may_be_home(name: str, config: Config) -> bool:
-    """Whether a namespace of this name can be one whose ProjectHelmCharts count."""
-    if not config.project_label:
-        return name == config.helm_project_operator.system_namespace
-    return bool(project_of_registration_name(name))
 
 
 def release_for(key: ChartKey, chart: Chart, config: Config) -> ReleaseKey | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from rbac_aggregation.projects import plan
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, winner
-from rbac_aggregation.projects.plan import ReleaseSeen, intent, is_ours, level_roles, levels_in_use, owner_text
+from rbac_aggregation.projects.plan import ObservedRights, intent, is_ours, level_roles, levels_in_use, owner_text
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -29,7 +29,7 @@ from tenantry.model.names import ROLE_OF
 from tenantry.model.releases import chart_key, claimants
 
 
-async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -> ReleaseSeen:
+async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -> ObservedRights:
     """Read a release and everything that decides about its bindings, which is little where it has no Roles."""
     charts, roles, bindings = await asyncio.gather(
         _charts(release, config, reader),
@@ -37,14 +37,14 @@ async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -
         reader.list(ROLE_BINDING, release.namespace, keep=plan.kept_binding(config)),
     )
     if not roles and not any(map(is_ours, bindings)):
-        return ReleaseSeen(release, None, None, charts=charts)
+        return ObservedRights(release, None, None, charts=charts)
     claim, namespace = await _winner(release, charts, config, reader)
     sources, missing, given_up = await asyncio.gather(
         _sources(claim, roles, config, reader),
         _missing(roles, config, reader),
         _given_up(release, claim, bindings, config, reader),
     )
-    seen = ReleaseSeen(release, claim, namespace, tuple(roles), tuple(bindings), sources, missing, given_up, charts)
+    seen = ObservedRights(release, claim, namespace, tuple(roles), tuple(bindings), sources, missing, given_up, charts)
 
     async def again(fresh: Reader) -> Hashable:
         return intent(await _once_more(seen, config, fresh), config)
@@ -53,7 +53,7 @@ async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -
     return seen
 
 
-async def _once_more(seen: ReleaseSeen, config: Config, reader: Reader) -> ReleaseSeen:
+async def _once_more(seen: ObservedRights, config: Config, reader: Reader) -> ObservedRights:
     """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
     claim = seen.claim
     if claim is None:

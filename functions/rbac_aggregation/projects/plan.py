@@ -26,6 +26,7 @@ from tenantry.model.kinds import (
     annotations_of,
     is_terminating,
     labels_of,
+    object_of,
 )
 from tenantry.model.names import (
     AGGREGATE_FROM,
@@ -38,7 +39,7 @@ from tenantry.model.names import (
     ROLES_BOUND_CONDITION,
     field_manager,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, chart_key, claimants
 from tenantry.model.standing import standing_condition
@@ -52,7 +53,7 @@ Subjects = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseSeen:
+class ObservedRights:
     """One release in one namespace, as it is.
 
     ``claim`` is the ProjectHelmChart that has a release of that name, wherever it is installed; ``bindings`` are all
@@ -122,13 +123,13 @@ def kept_binding(config: Config) -> Callable[[Object], Object]:
     return kept
 
 
-def _people(seen: ReleaseSeen, config: Config) -> dict[str, Subjects]:
+def _people(seen: ObservedRights, config: Config) -> dict[str, Subjects]:
     """The people of each level in use."""
     named = level_roles(config)
     return {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
 
 
-def wanted_of(seen: ReleaseSeen, config: Config) -> dict[str, tuple[str, Subjects]]:
+def wanted_of(seen: ObservedRights, config: Config) -> dict[str, tuple[str, Subjects]]:
     """For each Role that is to be bound: its level and the people of the level."""
     if seen.claim is None or seen.claim.release != seen.release or _over(seen.claim.chart):
         return {}
@@ -150,7 +151,7 @@ def _over(chart: Object) -> str:
     return ""
 
 
-def intent(seen: ReleaseSeen, config: Config) -> Hashable:
+def intent(seen: ObservedRights, config: Config) -> Hashable:
     """Everything that decides who gets which right; while it is the same, the same is wanted."""
     chart = None if seen.claim is None else seen.claim.chart
     holder = chart and (chart_key(chart), chart["metadata"]["uid"], (chart.get("spec") or {}).get("helmApiVersion"))
@@ -203,7 +204,7 @@ def is_untouched(binding: Object) -> bool:
     )
 
 
-def plan_release(seen: ReleaseSeen, config: Config) -> Plan:
+def plan_release(seen: ObservedRights, config: Config) -> Plan:
     """One RoleBinding for each Role that has people; the rest of ours goes, where it is certain that it should."""
     if seen.namespace is None or is_terminating(seen.namespace):
         return NOTHING
@@ -219,16 +220,16 @@ def plan_release(seen: ReleaseSeen, config: Config) -> Plan:
         if release_of(binding, config) == seen.release.name and (in_force or _is_abandoned(seen, binding, config)):
             note = f"Role {name} is not bound any more: {_why(seen, name, config)}"
             writes.append(Delete(ROLE_BINDING, binding, Notice(binding, "RoleUnbound", note, "Unbind")))
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*writes)
 
 
-def _in_force(seen: ReleaseSeen, config: Config) -> bool:
+def _in_force(seen: ObservedRights, config: Config) -> bool:
     """Whether the set of bindings here is ours to decide: the release is here and the namespace is really its own."""
     claim = seen.claim
     return claim is not None and claim.release == seen.release and is_of(seen.namespace, claim, config)
 
 
-def _is_abandoned(seen: ReleaseSeen, binding: Object, config: Config) -> bool:
+def _is_abandoned(seen: ObservedRights, binding: Object, config: Config) -> bool:
     at_home = config.dedicated and seen.release.namespace == seen.release.name
     if not at_home and not is_made_by_us(binding):
         return False  # a copy of one of ours in another namespace is somebody's own
@@ -238,7 +239,7 @@ def _is_abandoned(seen: ReleaseSeen, binding: Object, config: Config) -> bool:
     return not seen.charts and bool(claimants(seen.release.name, config))
 
 
-def _why(seen: ReleaseSeen, name: str, config: Config) -> str:
+def _why(seen: ObservedRights, name: str, config: Config) -> str:
     if not _in_force(seen, config):
         return f"release {seen.release.name} is not here any more"
     assert seen.claim is not None
@@ -251,20 +252,16 @@ def _why(seen: ReleaseSeen, name: str, config: Config) -> str:
     return f"nobody has level {level}" if level in level_roles(config) else f"level {level!r} is off"
 
 
-def _bind(seen: ReleaseSeen, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
+def _bind(seen: ObservedRights, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
     assert seen.claim is not None
-    wanted: Object = {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": ROLE_BINDING.kind,
-        "metadata": {
-            "name": name,
-            "namespace": seen.release.namespace,
-            "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.release.name},
-            "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart))},
-        },
-        "roleRef": role_ref(name),
-        "subjects": [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people],
+    metadata = {
+        "name": name,
+        "namespace": seen.release.namespace,
+        "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.release.name},
+        "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart))},
     }
+    subjects = [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people]
+    wanted = object_of(ROLE_BINDING, metadata, roleRef=role_ref(name), subjects=subjects)
     if live is not None and not is_ours(live):
         return  # report_release reports it (hpo-67)
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
@@ -296,7 +293,7 @@ _FIXES = fixes(
 )
 
 
-def problems_of(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
+def problems_of(seen: ObservedRights, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
     """Everything that keeps a Role of the release from its people, in a fixed order."""
     found: list[Problem] = []
     live = {binding["metadata"]["name"]: binding for binding in seen.bindings}
@@ -338,7 +335,7 @@ def problems_of(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Config) 
     return sorted(set(found))
 
 
-def report_release(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Config) -> Plan:
+def report_release(seen: ObservedRights, refusals: Sequence[Refusal], config: Config) -> Plan:
     """The condition on the ProjectHelmChart that has the release; one of ours on any that has not is taken off."""
     writes: list[Write] = []
     if seen.claim is not None and seen.claim.release == seen.release:
@@ -348,7 +345,7 @@ def report_release(seen: ReleaseSeen, refusals: Sequence[Refusal], config: Confi
         holder = seen.claim is not None and chart_key(chart) == chart_key(seen.claim.chart)
         if not holder and configured_release(chart, config) in (None, seen.release):
             writes += _condition(chart, [])
-    return Plan((tuple(writes),)) if writes else NOTHING
+    return plan_of(*writes)
 
 
 def _condition(chart: Object, problems: Sequence[Problem]) -> list[Apply]:

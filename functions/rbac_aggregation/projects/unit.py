@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rbac_aggregation.projects import observe, plan
-from rbac_aggregation.projects.claims import ReleaseKey, configured_release, may_be_home, possible_releases
-from rbac_aggregation.projects.plan import ReleaseSeen
+from rbac_aggregation.projects.claims import ReleaseKey, configured_release, possible_releases
+from rbac_aggregation.projects.plan import ObservedRights
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
@@ -19,6 +19,7 @@ from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key
 from tenantry.model.names import ROLE_OF
+from tenantry.model.projects import may_be_home
 from tenantry.model.releases import claimants
 
 RELEASE = "release"
@@ -33,7 +34,7 @@ class Releases(Unit):
     def __init__(self, config: Config) -> None:
         self._config = config
         self.handlers = {
-            RELEASE: Handler[ReleaseSeen](
+            RELEASE: Handler[ObservedRights](
                 observe=lambda owner, reader: observe.observe_release(ReleaseKey(owner.namespace, owner.name), config, reader),
                 plan=lambda release: plan.plan_release(release, config),
                 report=lambda release, refusals: plan.report_release(release, refusals, config),

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from release_provisioning.objects import object_of
 from tenantry import __version__
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -29,6 +28,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     annotations_of,
+    object_of,
 )
 from tenantry.model.names import CHART_LABEL, CLUSTER_ADMIN, CONFIG_HASH
 

@@ -21,7 +21,6 @@ from release_provisioning.jobs.seen import (
     is_of_chart,
     outcome_of,
 )
-from release_provisioning.objects import finalizers_of, name_of, object_of
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
@@ -36,13 +35,16 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     annotations_of,
+    finalizers_of,
     is_terminating,
     key_of,
     labels_of,
+    name_metadata,
+    object_of,
 )
 from tenantry.model.manifests import NotReadable, load_yaml
 from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write, plan_of
 
 CLAIM_MANAGER = f"{MANAGER}-jobs"
 """Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
@@ -125,7 +127,7 @@ def plan_chart(seen: ObservedHelmChart, config: Config) -> Plan:
     claim = _claim(chart, config)
     assert seen.wanted is not None
     if seen.problem is not None:
-        return Plan(((*claim, *rights.withdrawn(seen, idle=True)),))
+        return plan_of(*claim, *rights.withdrawn(seen, idle=True))
     stages: list[tuple[Write, ...]] = [(*claim, *rights.withdrawn(seen, idle=seen.homeless)), tuple(_inputs(seen))]
     job = tuple(_install(seen, seen.wanted)) if not seen.homeless or seen.jobs else ()
     # Not while a Job that ended is replaced: its binding goes, and the next comes with the next Job.
@@ -141,7 +143,7 @@ def _hand_over(chart: Object, config: Config) -> Plan:
     in_system = chart["metadata"]["namespace"] == config.helm_project_operator.system_namespace
     if not in_system or HELM_CHART_FINALIZER not in finalizers_of(chart):
         return NOTHING
-    return Plan(((RemoveFinalizers(HELM_CHART, chart, (HELM_CHART_FINALIZER,)),),))
+    return plan_of(RemoveFinalizers(HELM_CHART, chart, (HELM_CHART_FINALIZER,)))
 
 
 def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
@@ -160,7 +162,7 @@ def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
         return (Edit(HELM_CHART, chart, steps, Notice(chart, "Claimed", f"{name} runs Helm for this HelmChart", "Claim")),)
     if UPSTREAM_HELM_CHART_FINALIZER in finalizers_of(chart) and HELM_CHART_FINALIZER in finalizers_of(chart):
         return (RemoveFinalizers(HELM_CHART, chart, (UPSTREAM_HELM_CHART_FINALIZER,)),)
-    wanted = object_of(HELM_CHART, {**name_of(chart), "finalizers": [HELM_CHART_FINALIZER]})
+    wanted = object_of(HELM_CHART, {**name_metadata(chart), "finalizers": [HELM_CHART_FINALIZER]})
     return (Apply(HELM_CHART, wanted, chart, manager=CLAIM_MANAGER),)
 
 
@@ -220,10 +222,10 @@ def _uninstall(seen: ObservedHelmChart, config: Config) -> Plan:
         # or a run that was cut short would come to another one.
         return Plan((account, bindings, (released,), jobs))
     if taken_by(seen):
-        return Plan((rights.withdrawn(seen, idle=True),))  # reported, and waited for until `_stuck`
+        return plan_of(*rights.withdrawn(seen, idle=True))  # reported, and waited for until `_stuck`
     if seen.install is not None:
         away = () if is_terminating(seen.install) else (Delete(JOB, seen.install, propagation="Foreground"),)
-        return Plan(((*rights.withdrawn(seen), *away),))
+        return plan_of(*rights.withdrawn(seen), *away)
     if seen.delete is not None:
         return Plan(tuple(rights.given(seen, config)))
     notice = Notice(chart, "RemoveJob", f"Helm uninstalls with {seen.delete_job}", "RemoveJob")
@@ -323,7 +325,7 @@ def _left_behind(seen: ObservedHelmChart) -> Plan:
     account, jobs, bindings = _parts(seen)
     if seen.binding is None:
         found = (each for each in (*account, *jobs, *bindings) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL))
-        return Plan((tuple(found),))
+        return plan_of(*found)
     return Plan(((*account, *jobs), bindings)) if labels_of(seen.binding).get(CHART_LABEL) == seen.name else NOTHING
 
 

@@ -15,13 +15,22 @@ from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, is_outdated, last_word, taken_by
 from release_provisioning.jobs.seen import ObservedHelmChart, Problem, is_managed, outcome_of
-from release_provisioning.objects import finalizers_of, name_of, object_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, ROLE_BINDING, Object, annotations_of, is_terminating
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    HELM_CHART,
+    ROLE_BINDING,
+    Object,
+    annotations_of,
+    finalizers_of,
+    is_terminating,
+    name_metadata,
+    object_of,
+)
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
+from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
 
 FIXES = fixes(HELM_JOBS, invalid="correct the HelmChart")
@@ -55,9 +64,9 @@ def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: C
         status["jobName"] = job_name
     if not seen.plain:
         status["observedGeneration"] = int(chart["metadata"].get("generation", 0))
-    wanted = object_of(HELM_CHART, name_of(chart), status=status)
+    wanted = object_of(HELM_CHART, name_metadata(chart), status=status)
     notice = _notice(chart, failed)
-    return Plan(((Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain),),))
+    return plan_of(Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain))
 
 
 def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:

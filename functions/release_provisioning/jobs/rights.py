@@ -17,7 +17,7 @@ from tenantry.model.difference import owns
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write, plan_of
 
 
 def is_of_project(chart: Object) -> bool:
@@ -111,4 +111,4 @@ def plan_stray(stray: StrayBinding, config: Config) -> Plan:
     working = (job for job in stray.jobs if outcome_of(job) == "running")
     if stray.chart is not None and any(stray.namespace in ("", manifest.target_of(job)) for job in working):
         return NOTHING
-    return Plan(((Delete(ROLE_BINDING if stray.namespace else CLUSTER_ROLE_BINDING, live),),))
+    return plan_of(Delete(ROLE_BINDING if stray.namespace else CLUSTER_ROLE_BINDING, live))

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from release_provisioning.jobs import manifest
-from release_provisioning.objects import finalizers_of
 from tenantry.model.config import Config
-from tenantry.model.kinds import HELM_CHART, Object, annotations_of, labels_of
+from tenantry.model.kinds import HELM_CHART, Object, annotations_of, finalizers_of, labels_of
 from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER, field_manager
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from release_provisioning.projects.dashboards import Dashboards, KeptDashboards, dashboards_of
-from release_provisioning.projects.seen import Contender, Release
+from release_provisioning.projects.seen import Contender, ObservedRelease
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
 from tenantry.engine.notices import now_micro
@@ -35,7 +35,7 @@ from tenantry.model.releases import ChartKey, by_age, chart_for, chart_key, clai
 T = TypeVar("T")
 
 
-async def observe_release(name: str, config: Config, reader: Reader, texts: Texts) -> Release:
+async def observe_release(name: str, config: Config, reader: Reader, texts: Texts) -> ObservedRelease:
     """Read everything that decides about one release name.
 
     Raises:
@@ -57,7 +57,7 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
     claimed = _fingerprint(found)
     gone = frozenset(await _named(found, (helm_chart, helm_release, namespace), reader))
     contenders = await _contenders(by_age(found.values()), config, reader)
-    seen = Release(name, contenders, helm_chart, helm_release, namespace, gone=gone)
+    seen = ObservedRelease(name, contenders, helm_chart, helm_release, namespace, gone=gone)
     holder = seen.holder
     if holder is None:
         return seen

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from release_provisioning.objects import finalizers_of, name_of, object_of
-from release_provisioning.projects.seen import WITHOUT_TARGETS, Contender, Release, checked, is_cleaning_up, is_foreign
+from release_provisioning.projects.seen import WITHOUT_TARGETS, Contender, ObservedRelease, checked, is_cleaning_up, is_foreign
 from release_provisioning.projects.values import values_text
 from tenantry.model.config import Config
 from tenantry.model.difference import difference, is_sole_owner, owns
@@ -23,8 +22,11 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     Object,
     annotations_of,
+    finalizers_of,
     is_terminating,
     labels_of,
+    name_metadata,
+    object_of,
 )
 from tenantry.model.names import (
     ADOPT,
@@ -42,13 +44,13 @@ from tenantry.model.names import (
     RELEASE_MANAGED_BY,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write, plan_of
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
 from tenantry.model.releases import claimants, held_by, release_namespace
 
 
-def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> Plan:
+def plan_release(seen: ObservedRelease, contents: Mapping[str, str], config: Config) -> Plan:
     """Delete what nobody asks for any more, then make what is wanted.
 
     ``contents`` has the archive of every embedded chart by its helmApiVersion, in base64.
@@ -65,11 +67,11 @@ def plan_release(seen: Release, contents: Mapping[str, str], config: Config) -> 
     if problem is None:
         return _provision(holder, seen, targets, contents, config)
     if problem.reason == WITHOUT_TARGETS:
-        return Plan(((*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config)),))
+        return plan_of(*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config))
     return NOTHING
 
 
-def _over(seen: Release, config: Config) -> Iterable[Write]:
+def _over(seen: ObservedRelease, config: Config) -> Iterable[Write]:
     """What was made for a ProjectHelmChart that is deleted or being deleted (hpo-47)."""
     left = seen.gone | {str(each.key) for each in seen.contenders if is_terminating(each.object)}
     marked = {held_by(seen.helm_chart), held_by(seen.helm_release)} - {""}
@@ -79,13 +81,13 @@ def _over(seen: Release, config: Config) -> Iterable[Write]:
         yield from _orphaned(seen, config)
 
 
-def _is_left_over(seen: Release, config: Config) -> bool:
+def _is_left_over(seen: ObservedRelease, config: Config) -> bool:
     """Whether our objects lost their mark, and each ProjectHelmChart that can have asked for them is deleted or being deleted."""
     made = any(live is not None and owns(live, RELEASE_MANAGER, "spec") for live in (seen.helm_chart, seen.helm_release))
     return made and bool(claimants(seen.name, config)) and all(is_terminating(each.object) for each in seen.contenders)
 
 
-def _released(seen: Release) -> Iterable[Write]:
+def _released(seen: ObservedRelease) -> Iterable[Write]:
     """Take our finalizers off ProjectHelmCharts that are being deleted, after the deletion of what was made for them.
 
     It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
@@ -98,7 +100,7 @@ def _released(seen: Release) -> Iterable[Write]:
             yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, tuple(finalizers))
 
 
-def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
+def _taken_away(seen: ObservedRelease, config: Config, why: str) -> Iterable[Write]:
     for kind, live in ((HELM_CHART, seen.helm_chart), (HELM_RELEASE, seen.helm_release)):
         if live is None or is_terminating(live) or is_foreign(live, config):
             continue
@@ -107,7 +109,7 @@ def _taken_away(seen: Release, config: Config, why: str) -> Iterable[Write]:
             yield Delete(kind, live, notice if kind is HELM_CHART else None)
 
 
-def _orphaned(seen: Release, config: Config) -> Iterable[Write]:
+def _orphaned(seen: ObservedRelease, config: Config) -> Iterable[Write]:
     """The orphan label on the release's namespace, everything else as it is (hpo-46, hpo-47)."""
     live = seen.namespace
     if live is None or is_terminating(live) or not config.dedicated or not is_made_for_release(live):
@@ -120,25 +122,27 @@ def _orphaned(seen: Release, config: Config) -> Iterable[Write]:
     yield Apply(NAMESPACE, wanted, live, notice=Notice(live, "ReleaseOrphaned", note, "MarkOrphaned"))
 
 
-def _clean_up(holder: Contender, seen: Release, config: Config) -> Plan:
+def _clean_up(holder: Contender, seen: ObservedRelease, config: Config) -> Plan:
     if is_cleaning_up(holder, seen):
         away = _taken_away(seen, config, "the system is being uninstalled")
         return Plan(((_held(holder, {CLEANED_UP_BY: seen.installation}),), (*away, *_orphaned(seen, config))))
     # The label is from an earlier installation: begin again (hpo-50).
     note = "the system was deployed again: the release is made again"
     notice = Notice(holder.object, "CleanupOver", note, "Provision")
-    return Plan(((RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice),),))
+    return plan_of(RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice))
 
 
 def _held(holder: Contender, annotations: Mapping[str, str] | None = None) -> Apply:
     """Our finalizer on the ProjectHelmChart."""
-    metadata: Object = {**name_of(holder.object), "finalizers": [RELEASE_FINALIZER]}
+    metadata: Object = {**name_metadata(holder.object), "finalizers": [RELEASE_FINALIZER]}
     if annotations:
         metadata["annotations"] = dict(annotations)
     return Apply(PROJECT_HELM_CHART, object_of(PROJECT_HELM_CHART, metadata), holder.object)
 
 
-def _provision(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Plan:
+def _provision(
+    holder: Contender, seen: ObservedRelease, targets: Sequence[str], contents: Mapping[str, str], config: Config
+) -> Plan:
     if config.dedicated and (seen.namespace is None or is_terminating(seen.namespace)):
         # Whatever Helm knew of the release went with its namespace: begin again (hpo-48).
         away = tuple(_taken_away(seen, config, "its namespace was deleted, and it is made again"))
@@ -148,7 +152,7 @@ def _provision(holder: Contender, seen: Release, targets: Sequence[str], content
     if config.dedicated:
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
-        return Plan((tuple(first),))  # it is being uninstalled: when that has ended is an event
+        return plan_of(*first)  # it is being uninstalled: when that has ended is an event
     hardened = config.dedicated and config.helm_project_operator.hardened_namespaces.enabled
     safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
@@ -162,7 +166,7 @@ def _taken_over(holder: Contender) -> Iterable[Write]:
         yield RemoveFinalizers(PROJECT_HELM_CHART, holder.object, (UPSTREAM_PROJECT_CHART_FINALIZER,))
 
 
-def _home(holder: Contender, seen: Release, config: Config) -> Iterable[Write]:
+def _home(holder: Contender, seen: ObservedRelease, config: Config) -> Iterable[Write]:
     """The release's namespace with its labels (hpo-28); once it has them, the annotation that handed it over is taken off.
 
     The annotation would hand it on to the next project, too (a-32).
@@ -202,7 +206,7 @@ def _namespace(name: str, project: str, made_for: str, config: Config, *, orphan
     return object_of(NAMESPACE, {"name": name, "labels": labels, "annotations": annotations})
 
 
-def _metadata(holder: Contender, seen: Release, config: Config, annotations: Mapping[str, str]) -> Object:
+def _metadata(holder: Contender, seen: ObservedRelease, config: Config, annotations: Mapping[str, str]) -> Object:
     assert holder.chart is not None
     return {
         "name": seen.name,
@@ -212,7 +216,9 @@ def _metadata(holder: Contender, seen: Release, config: Config, annotations: Map
     }
 
 
-def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], contents: Mapping[str, str], config: Config) -> Apply:
+def _helm_chart(
+    holder: Contender, seen: ObservedRelease, targets: Sequence[str], contents: Mapping[str, str], config: Config
+) -> Apply:
     """What Helm is to install (hpo-29, hpo-30, hpo-54)."""
     chart, operator = holder.chart, config.helm_project_operator
     assert chart is not None
@@ -237,7 +243,7 @@ def _helm_chart(holder: Contender, seen: Release, targets: Sequence[str], conten
     return Apply(HELM_CHART, object_of(HELM_CHART, _metadata(holder, seen, config, annotations), spec=spec), live, notice=notice)
 
 
-def _helm_release(holder: Contender, seen: Release, config: Config) -> Apply:
+def _helm_release(holder: Contender, seen: ObservedRelease, config: Config) -> Apply:
     """What is to be locked (hpo-27)."""
     metadata = _metadata(holder, seen, config, {RELEASE_MANAGED_BY: config.helm_project_operator.controller_name})
     release = {"name": seen.name, "namespace": release_namespace(holder.key, seen.name, config)}

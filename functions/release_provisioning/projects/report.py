@@ -15,12 +15,11 @@ from itertools import islice
 from typing import Literal
 
 from release_provisioning.descriptor import RELEASES
-from release_provisioning.objects import finalizers_of, name_of, object_of
 from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.seen import (
     WITHOUT_TARGETS,
     Contender,
-    Release,
+    ObservedRelease,
     checked,
     is_cleaning_up,
     place_text,
@@ -29,7 +28,7 @@ from release_provisioning.projects.seen import (
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import difference
-from tenantry.model.kinds import PROJECT_HELM_CHART, Object, is_terminating
+from tenantry.model.kinds import PROJECT_HELM_CHART, Object, finalizers_of, is_terminating, name_metadata, object_of
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
 from tenantry.model.plan import Apply, Notice, Plan, Refusal
 from tenantry.model.projects import RELEASE_MANAGER
@@ -73,7 +72,7 @@ class Verdict:
     fields: Object = field(default_factory=dict)
 
 
-def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -> Plan:
+def report_release(seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Plan:
     """The status of every ProjectHelmChart that asks for the release or has it."""
     writes: list[Apply] = []
     holder = seen.holder
@@ -91,7 +90,7 @@ def report_release(seen: Release, refusals: Sequence[Refusal], config: Config) -
     return Plan(tuple(tuple(writes[at : at + WRITTEN_AT_ONCE]) for at in range(0, len(writes), WRITTEN_AT_ONCE)))
 
 
-def _judge_leaving(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Verdict | None:
+def _judge_leaving(contender: Contender, seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Verdict | None:
     """Why a ProjectHelmChart that is being deleted stays: nothing else but a refusal can hold it (hpo-47)."""
     if not refusals or RELEASE_FINALIZER not in finalizers_of(contender.object):
         return None
@@ -99,7 +98,9 @@ def _judge_leaving(contender: Contender, seen: Release, refusals: Sequence[Refus
     return _refused(contender, seen, config, refusals, {cause: f"{fix}{further}" for cause, fix in FIXES.items()})
 
 
-def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequence[Refusal], known: Fixes = FIXES) -> Verdict:
+def _refused(
+    contender: Contender, seen: ObservedRelease, config: Config, refusals: Sequence[Refusal], known: Fixes = FIXES
+) -> Verdict:
     first = first_of(refusals)
     assert first is not None
     reason = REASONS[first.cause]
@@ -107,7 +108,7 @@ def _refused(contender: Contender, seen: Release, config: Config, refusals: Sequ
     return Verdict(UNABLE, text_of(first, known, standing, place=place_text(contender, seen, config)), reason)
 
 
-def _judge(contender: Contender, seen: Release, refusals: Sequence[Refusal], config: Config) -> Verdict | None:
+def _judge(contender: Contender, seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Verdict | None:
     if contender.denied and contender.chart is not None:
         message = (
             f"project {contender.project} is denied by the configuration (otherSystemProjectLabelValues): its release is left as "
@@ -148,7 +149,7 @@ def _not_managed(contender: Contender) -> Verdict | None:
     return Verdict(UNABLE, message, NOT_MANAGED)
 
 
-def _judge_holder(holder: Contender, seen: Release, config: Config) -> Verdict:
+def _judge_holder(holder: Contender, seen: ObservedRelease, config: Config) -> Verdict:
     if is_cleaning_up(holder, seen):
         version = holder.chart.helm_api_version if holder.chart is not None else "it"
         message = (
@@ -186,7 +187,7 @@ def _about_dashboards(name: str, dashboards: Dashboards) -> str:
     return f"{message}; left out: {left_out}" if left_out else message
 
 
-def _helm(seen: Release) -> tuple[str, State, str]:
+def _helm(seen: ObservedRelease) -> tuple[str, State, str]:
     """Reason, state and message of the conditions, by Helm's Job and the lock of the release."""
     lock = (seen.helm_release or {}).get("status") or {}
     locked = f"; its lock says {lock['state']}" if lock.get("state") else ""
@@ -235,5 +236,5 @@ def _status(live: Object, verdict: Verdict) -> Apply:
     # An Event when a state begins, or when another obstacle takes the place of one.
     if verdict.state != "moving" and (before.get("status"), before.get("reason")) != ("True", verdict.reason):
         notice = Notice(live, verdict.reason, message, "Report", "Warning" if verdict.state == "stalled" else "Normal")
-    wanted = object_of(PROJECT_HELM_CHART, name_of(live), status=status)
+    wanted = object_of(PROJECT_HELM_CHART, name_metadata(live), status=status)
     return Apply(PROJECT_HELM_CHART, wanted, live, subresource="status", notice=notice)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from release_provisioning.objects import finalizers_of
 from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.values import values_problem
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.digest import Digest
-from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
+from tenantry.model.kinds import Object, annotations_of, finalizers_of, is_terminating, key_of, labels_of
 from tenantry.model.names import (
     ADOPT,
     CHART_MANAGED_BY,
@@ -93,7 +92,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Release:
+class ObservedRelease:
     """One release name as it is: who may want it (oldest first), and what there is of it.
 
     ``members`` are the namespaces with the project's label (all of them in single-namespace mode); ``gone`` are the
@@ -142,7 +141,7 @@ class Problem:
     message: str
 
 
-def checked(holder: Contender, seen: Release, config: Config) -> tuple[Sequence[str], Problem | None]:
+def checked(holder: Contender, seen: ObservedRelease, config: Config) -> tuple[Sequence[str], Problem | None]:
     """The namespaces that the release is for, and what is in the way of it."""
     where = place_text(holder, seen, config)
     if problem := _name_problem(holder, seen.name, config):
@@ -161,12 +160,12 @@ def checked(holder: Contender, seen: Release, config: Config) -> tuple[Sequence[
     return targets, None
 
 
-def place_text(contender: Contender, seen: Release, config: Config) -> str:
+def place_text(contender: Contender, seen: ObservedRelease, config: Config) -> str:
     """The release and its namespace, for messages."""
     return f"release {seen.name} in namespace {release_namespace(contender.key, seen.name, config)}"
 
 
-def targets_of(holder: Contender, seen: Release, config: Config) -> Sequence[str]:
+def targets_of(holder: Contender, seen: ObservedRelease, config: Config) -> Sequence[str]:
     """The living namespaces of the project, sorted, then the release's own; none when the project has none (hpo-46).
 
     In single-namespace mode those that the selector matches; without one, none (hpo-56).
@@ -187,7 +186,7 @@ def targets_of(holder: Contender, seen: Release, config: Config) -> Sequence[str
     return sorted(name for name in found if name not in config.system_namespaces)
 
 
-def is_cleaning_up(holder: Contender, seen: Release) -> bool:
+def is_cleaning_up(holder: Contender, seen: ObservedRelease) -> bool:
     """Whether the cleanup label holds: this very installation has seen it first (hpo-49, hpo-50)."""
     if CLEANUP not in labels_of(holder.object):
         return False
@@ -208,7 +207,7 @@ def _name_problem(holder: Contender, name: str, config: Config) -> str:
     return ""
 
 
-def _obstacle(holder: Contender, seen: Release, config: Config) -> str:
+def _obstacle(holder: Contender, seen: ObservedRelease, config: Config) -> str:
     """What is in the way and not ours to touch, with the fix; empty when nothing is (hpo-53)."""
     if config.dedicated and seen.namespace is not None:
         if not _is_ours(seen.namespace, holder.project):
@@ -225,7 +224,7 @@ def _obstacle(holder: Contender, seen: Release, config: Config) -> str:
     for live in (seen.helm_chart, seen.helm_release):
         if live is not None and is_foreign(live, config):
             return (
-                f"{live['kind']} {live['metadata']['namespace']}/{seen.name} exists and is somebody else's: choose another name "
+                f"{key_of(live)} exists and is somebody else's: choose another name "
                 f"for the ProjectHelmChart; an administrator may delete it or hand it over with the annotation {ADOPT}=true"
             )
     wanted, place = release_namespace(holder.key, seen.name, config), _installed_in(seen.helm_chart)
@@ -255,7 +254,7 @@ def _is_ours(namespace: Object, project: str) -> bool:
     return OPERATED in labels and labels.get(PROJECT_ID) == project and not entries_of(namespace, REGISTRATION_MANAGER)
 
 
-def _is_left_by_another_project(seen: Release, project: str) -> bool:
+def _is_left_by_another_project(seen: ObservedRelease, project: str) -> bool:
     """Whether the namespace still has what a release of another project left: Secrets and claims are not handed on (a-32).
 
     Of whose release it is the HelmChart says first, which nobody but administrators can write beside us; the namespace's own

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from release_provisioning.kept import are_small
-from release_provisioning.projects.seen import Contender, Release, checked
+from release_provisioning.projects.seen import Contender, ObservedRelease, checked
 from release_provisioning.projects.values import values_text
 from tenantry.engine.reader import Reader
 from tenantry.engine.unit import OutdatedError
@@ -27,7 +27,7 @@ class Texts:
         self._made: dict[bytes, Digest] = {}
         self._one_at_a_time = asyncio.Semaphore(1)
 
-    async def of(self, seen: Release, config: Config, reader: Reader) -> str | Digest | None:
+    async def of(self, seen: ObservedRelease, config: Config, reader: Reader) -> str | Digest | None:
         """The text of the holder's values, where they are large; None where the plan makes it, or makes none.
 
         Raises:

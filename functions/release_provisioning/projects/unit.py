@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from release_provisioning.kept import SweptCharts, digests_of
-from release_provisioning.objects import finalizers_of
 from release_provisioning.projects.dashboards import KeptDashboards
 from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
-from release_provisioning.projects.seen import Release, was_served
+from release_provisioning.projects.seen import ObservedRelease, was_served
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.reader import Reader
@@ -39,6 +38,7 @@ from tenantry.model.kinds import (
     Key,
     Object,
     annotations_of,
+    finalizers_of,
     is_terminating,
     labels_of,
 )
@@ -54,6 +54,7 @@ from tenantry.model.names import (
 from tenantry.model.projects import (
     RELEASE_MANAGER,
     is_registration,
+    may_be_home,
     place_of,
     project_id_problem,
     project_of_registration_name,
@@ -67,6 +68,7 @@ from tenantry.model.releases import (
     header_of,
     held_by,
     is_release_name,
+    possible_names,
     release_name,
 )
 
@@ -92,7 +94,7 @@ class Releases(Unit):
         self._dedicated = config.dedicated
         texts = Texts()
         self.handlers = {
-            RELEASE: Handler[Release](
+            RELEASE: Handler[ObservedRelease](
                 observe=lambda owner, reader: observe_release(owner.name, config, reader, texts),
                 plan=lambda release: plan_release(release, contents, config),
                 report=lambda release, refusals: report_release(release, refusals, config),
@@ -132,7 +134,7 @@ class Releases(Unit):
 
         None where nobody serves it or ever did: who may have ProjectHelmCharts in some namespace could make thousands (a-19).
         """
-        if not self._serves(key.namespace) and (found is None or not was_served(found)):
+        if not may_be_home(key.namespace, self._config) and (found is None or not was_served(found)):
             return []
         chart = chart_for(found, self._config) if found is not None else None
         held = ((found or {}).get("status") or {}).get("releaseName")
@@ -140,12 +142,8 @@ class Releases(Unit):
         if chart is not None:
             names.append(release_name(key, chart))
         if found is None or is_terminating(found) or (chart is None and RELEASE_FINALIZER in finalizers_of(found)):
-            names += [release_name(key, each) for each in self._config.helm_project_operator.charts]
+            names += possible_names(key, self._config)
         return names
-
-    def _serves(self, namespace: str) -> bool:
-        """Whether a namespace of that name can be one whose ProjectHelmCharts become releases."""
-        return bool(project_of_registration_name(namespace)) if self._config.project_label else namespace == self._system
 
     async def _around(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[str]:
         """The releases of a namespace: one that lives in it, and those of the projects that it is or was in."""

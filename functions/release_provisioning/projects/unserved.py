@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tenantry.model.config import Config
 from tenantry.model.difference import difference
 from tenantry.model.kinds import Object, is_terminating
-from tenantry.model.plan import NOTHING, Plan
+from tenantry.model.plan import NOTHING, Plan, plan_of
 from tenantry.model.projects import RELEASE_FUNCTION, RELEASE_MANAGER
 from tenantry.model.releases import chart_for
 from tenantry.model.standing import warning, warning_name
@@ -53,7 +53,7 @@ def report_unserved(seen: Asked, config: Config) -> Plan:
     )
     note = f"{asked}: see whether the system that serves it is running, or set it to one of these: {known}"
     event = warning(seen.chart, name_of(seen.chart), REASON, note, seen.event, seen.now, by=BY)
-    return Plan(((event,),)) if difference(event.wanted, event.live, manager=RELEASE_MANAGER) is not None else NOTHING
+    return plan_of(event) if difference(event.wanted, event.live, manager=RELEASE_MANAGER) is not None else NOTHING
 
 
 def _wanted(chart: Object) -> object:

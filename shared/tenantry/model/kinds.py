@@ -6,7 +6,7 @@ kinds that we know).  A `Key` names one object.  Keys are all that an event may 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -115,6 +115,16 @@ def key_of(obj: Mapping[str, Any]) -> Key:
     return Key(obj["apiVersion"], obj["kind"], metadata.get("namespace") or "", metadata["name"])
 
 
+def object_of(kind: Kind, metadata: Mapping[str, Any], **parts: Any) -> Object:
+    """An object of a kind."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": dict(metadata), **parts}
+
+
+def name_metadata(obj: Mapping[str, Any]) -> Object:
+    """The metadata that names an object: its name, and its namespace if it has one."""
+    return {part: obj["metadata"][part] for part in ("name", "namespace") if part in obj["metadata"]}
+
+
 def labels_of(obj: Mapping[str, Any] | None) -> Mapping[str, str]:
     """The labels of an object; empty when there are none or no object."""
     return ((obj or {}).get("metadata") or {}).get("labels") or {}
@@ -123,6 +133,11 @@ def labels_of(obj: Mapping[str, Any] | None) -> Mapping[str, str]:
 def annotations_of(obj: Mapping[str, Any] | None) -> Mapping[str, str]:
     """The annotations of an object; empty when there are none or no object."""
     return ((obj or {}).get("metadata") or {}).get("annotations") or {}
+
+
+def finalizers_of(obj: Mapping[str, Any] | None) -> Sequence[str]:
+    """The finalizers of an object; empty when there are none or no object."""
+    return ((obj or {}).get("metadata") or {}).get("finalizers") or ()
 
 
 def is_terminating(obj: Mapping[str, Any] | None) -> bool:

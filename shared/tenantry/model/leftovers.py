@@ -1,6 +1,6 @@
-"""What stands although whoever declared it is gone: its deletion was refused, and no condition is left to say so.
+"""What stands although its declaration was deleted: its deletion was refused, and no condition is left to report it.
 
-It is told where it stands, by a Warning ``CleanUpFailed`` that is there once for each object.
+It is reported on the object itself, by a Warning ``CleanUpFailed`` that is there once for each object.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tenantry.model.descriptor import Service
 from tenantry.model.kinds import Key, Object, key_of
 from tenantry.model.limits import REFUSAL_CHARACTERS
-from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
+from tenantry.model.plan import Apply, Plan, Refusal, plan_of
 from tenantry.model.standing import warning, warning_name
 
 REASON = "CleanUpFailed"
@@ -32,8 +32,7 @@ class Leftovers:
 
 def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Plan:
     """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it."""
-    made = tuple(_warnings(left, refusals, service, unit))
-    return Plan((made,)) if made else NOTHING
+    return plan_of(*_warnings(left, refusals, service, unit))
 
 
 def _warnings(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Iterator[Apply]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tenantry.model.difference import Difference, difference, entries_of
-from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
+from tenantry.model.kinds import Key, Kind, Object, finalizers_of, key_of, labels_of
 from tenantry.model.ownership import Heir
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -135,7 +135,7 @@ class RemoveFinalizers(_OfLive):
     def change(self, manager: str) -> Change | None:
         """An update, where one of them is there."""
         del manager
-        found = [name for name in self.live["metadata"].get("finalizers") or () if name in self.finalizers]
+        found = [name for name in finalizers_of(self.live) if name in self.finalizers]
         lost = tuple(f"metadata.finalizers[{name}]" for name in found)
         return Change("update", self, Difference(given_up=lost)) if lost else None
 
@@ -252,3 +252,8 @@ class Plan:
 
 
 NOTHING = Plan()
+
+
+def plan_of(*writes: Write | Plan) -> Plan:
+    """The plan of one stage; without writes it wants nothing."""
+    return Plan((writes,)) if writes else NOTHING

@@ -108,6 +108,13 @@ def is_member(namespace: Object | None, project: str, config: Config) -> bool:
     return namespace is not None and not is_terminating(namespace) and place_of(namespace, config) == Place("ordinary", project)
 
 
+def may_be_home(name: str, config: Config) -> bool:
+    """Whether a namespace of this name can be one whose ProjectHelmCharts become releases."""
+    if not config.project_label:
+        return name == config.helm_project_operator.system_namespace
+    return bool(project_of_registration_name(name))
+
+
 def project_annotation(project: str, config: Config) -> str:
     """The value of the project annotation: ``<clusterId>:<id>``, or the id alone (hpo-1, hpo-6)."""
     cluster_id = config.global_.cattle.cluster_id

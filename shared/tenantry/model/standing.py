@@ -10,7 +10,7 @@ from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.difference import entries_of
 from tenantry.model.identifiers import digest
-from tenantry.model.kinds import EVENT, Kind, Object, key_of
+from tenantry.model.kinds import EVENT, Kind, Object, key_of, name_metadata, object_of
 from tenantry.model.names import field_manager
 from tenantry.model.plan import Apply, Notice
 
@@ -28,8 +28,7 @@ def standing_condition(
         manager: the field manager that owns the condition.
         over: reason and message of the Event.
     """
-    metadata = {name: on["metadata"][name] for name in ("name", "namespace") if name in on["metadata"]}
-    body: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    body = object_of(kind, name_metadata(on))
     if problem is None:
         if find_condition(on, type_) is None or not entries_of(on, manager, "status"):
             return []
@@ -39,9 +38,9 @@ def standing_condition(
     return [Apply(kind, body, live, subresource="status", notice=Notice(on, *problem, "Report", "Warning"))]
 
 
-def warning_name(about: Object, reason: str, said: str) -> str:
+def warning_name(about: Object, reason: str, same: str) -> str:
     """The name of the Event: of one object, one reason, and what makes it the same warning."""
-    return f"{about['metadata']['name'][:200]}.{digest(about['metadata']['uid'], reason, said, length=16)}"
+    return f"{about['metadata']['name'][:200]}.{digest(about['metadata']['uid'], reason, same, length=16)}"
 
 
 def event_namespace(about: Object) -> str:
@@ -62,19 +61,16 @@ def warning(
     """
     function, unit, action = by
     key = key_of(about)
-    where = {"namespace": key.namespace} if key.namespace else {}
-    reference = {"apiVersion": key.api_version, "kind": key.kind, **where, "name": key.name}
-    body: Object = {
-        "apiVersion": EVENT.api_version,
-        "kind": EVENT.kind,
-        "metadata": {"name": name, "namespace": event_namespace(about)},
+    regarding = {"apiVersion": key.api_version, "kind": key.kind, **name_metadata(about), "uid": about["metadata"]["uid"]}
+    parts = {
         "eventTime": now if live is None else live.get("eventTime"),
         "reportingController": f"tenantry.dev/{function}",
         "reportingInstance": unit,
         "action": action,
         "reason": reason,
-        "regarding": {**reference, "uid": about["metadata"]["uid"]},
+        "regarding": regarding,
         "note": note.encode()[: limits.NOTE_BYTES].decode(errors="ignore") if live is None else live.get("note"),
         "type": "Warning",
     }
+    body = object_of(EVENT, {"name": name, "namespace": event_namespace(about)}, **parts)
     return Apply(EVENT, body, live, create_only=True, manager=field_manager(function))
