@@ -1,4 +1,4 @@
-"""What a NamespaceScope declares, typed, with what is wrong in it said in words instead of raised."""
+"""What a NamespaceScope declares, typed; mistakes in it are kept as texts for its status, and nothing raises."""
 
 from __future__ import annotations
 
@@ -70,11 +70,6 @@ class Scope:
         return str(self.live["metadata"]["uid"])
 
     @property
-    def age(self) -> tuple[str, str]:
-        """The order of precedence: the older first."""
-        return str(self.live["metadata"].get("creationTimestamp") or ""), self.name
-
-    @property
     def by_helm(self) -> bool:
         """Whether it must not carry our finalizer."""
         return labels_of(self.live).get(HELM_LABEL) == "true"
@@ -86,18 +81,23 @@ class Scope:
 
     @property
     def injected(self) -> bool:
-        """Whether it said at the last look that it injects: then there may be something to put back."""
+        """Whether its status says that it injects: then there may be something to put back."""
         return "managedCSVList" in mapping(self.live.get("status"))
 
     def waits_in(self, member: str) -> bool:
-        """Whether it said at the last look that a Role in a member could not be written: any binding there may be the reason."""
-        told = _strings(mapping(self.live.get("status")).get("unprojectedRoles"))
-        return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in told)
+        """Whether its status says that a Role in a member could not be written: any binding there may be the reason."""
+        notes = _strings(mapping(self.live.get("status")).get("unprojectedRoles"))
+        return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in notes)
 
     @property
     def served_config_map(self) -> str:
         """The name of its ConfigMap; empty when no ConfigMap can have the declared one."""
         return self.config_map if is_dns_subdomain(self.config_map) else ""
+
+
+def age_of(live: Object) -> tuple[str, str]:
+    """The order of precedence of NamespaceScopes: the older first."""
+    return str(live["metadata"].get("creationTimestamp") or ""), str(live["metadata"]["name"])
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def _strings(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
 
 
-def declared(live: Object, default: Projection, *, home_leaves: bool = False) -> Scope:
-    """What a NamespaceScope says; ``default`` is the configured projection."""
+def declared(live: Object, default: Projection) -> Scope:
+    """Read the spec of a NamespaceScope; ``default`` is the configured projection."""
     spec = mapping(live.get("spec"))
     problems: list[str] = []
     accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
@@ -138,7 +138,7 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
     remarks = [f"spec.{field} is not a known field and has no effect" for field in sorted(set(spec) - _KNOWN)]
     return Scope(
         live=live,
-        leaving=home_leaves or is_terminating(live),
+        leaving=is_terminating(live),
         members=_strings(spec.get("namespaceMembers")),
         accounts=accounts[: limits.ACCOUNTS_OF_HOME],
         config_map=config_map,

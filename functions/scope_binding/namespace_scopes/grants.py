@@ -10,8 +10,8 @@ from scope_binding.namespace_scopes.names import ACCOUNT_LABEL, label_value, own
 from scope_binding.namespace_scopes.rules import Given
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Kind, Object
 
-Place = tuple[str, str]
-"""Namespace and name."""
+RolePlace = tuple[str, str]
+"""Namespace and name of a Role, and of the RoleBinding to it."""
 
 Flavour = Literal["managed", "own", "runtime"]
 
@@ -32,7 +32,7 @@ class Grant:
     source: str = ""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RolePlace:
         """Member and name."""
         return self.member, self.name
 
@@ -64,7 +64,7 @@ class Grant:
 class ProjectedRights:
     """All grants by place, and by NamespaceScope (its uid) what could not be given."""
 
-    grants: dict[Place, Grant] = field(default_factory=dict)
+    grants: dict[RolePlace, Grant] = field(default_factory=dict)
     unauthorized: dict[str, list[str]] = field(default_factory=dict)
     """Members without consent."""
     outdated: dict[str, list[str]] = field(default_factory=dict)
@@ -73,5 +73,5 @@ class ProjectedRights:
     """What ``status.unprojectedRoles`` says."""
     untouched: set[str] = field(default_factory=set)
     """Members whose consent is over a limit: nothing is given there, and what is there stays as it is."""
-    unsummed: set[Place] = field(default_factory=set)
+    unsummed: set[RolePlace] = field(default_factory=set)
     """Where the sum of what was given would be over a limit."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 
-from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGED_PREFIX, MANAGER, OWNERSHIP_LABEL, RUNTIME_PREFIX, label_value
 from scope_binding.namespace_scopes.others import is_held, kept_rules, rules_of, strangers
 from scope_binding.namespace_scopes.seen import ObservedHome
@@ -24,7 +24,7 @@ def stale(seen: ObservedHome) -> Iterator[Object]:
     wanted = seen.projected
     kept = wanted.untouched | {member for scope in seen.live if scope.manual for member in scope.members}
 
-    def unwanted(found: Mapping[Place, Object], places: Collection[Place]) -> Iterator[Object]:
+    def unwanted(found: Mapping[RolePlace, Object], places: Collection[RolePlace]) -> Iterator[Object]:
         for place, obj in sorted(found.items()):
             if place not in places and place[0] not in kept and seen.is_ours(obj):
                 yield obj
@@ -33,7 +33,7 @@ def stale(seen: ObservedHome) -> Iterator[Object]:
     yield from unwanted(seen.roles, wanted.grants.keys() | wanted.unsummed)
 
 
-def foreign(seen: ObservedHome) -> dict[Place, Grant]:
+def foreign(seen: ObservedHome) -> dict[RolePlace, Grant]:
     """Grants whose place is taken by a Role or RoleBinding that is not ours: that is left as it is, and reported."""
     return {place: grant for place, grant in seen.projected.grants.items() if _is_taken(grant, seen)}
 
@@ -71,7 +71,9 @@ def rights_plans(seen: ObservedHome) -> Iterator[Plan]:
         yield _member_plan(member, grants.get(member, []), taken, leftovers.get(member, []), seen)
 
 
-def _member_plan(member: str, grants: list[Grant], taken: Container[Place], leftovers: list[Object], seen: ObservedHome) -> Plan:
+def _member_plan(
+    member: str, grants: list[Grant], taken: Container[RolePlace], leftovers: list[Object], seen: ObservedHome
+) -> Plan:
     grants = sorted(grants, key=lambda grant: grant.place in taken)
     granting = [(_blocked_plan if grant.place in taken else _grant_plan)(grant, seen) for grant in grants]
     flavours = {grant.flavour for grant in grants if grant.place not in taken}
@@ -147,7 +149,7 @@ def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:
     return Plan(tuple(tuple(carry(item) for item in stage) for stage in plan.stages))
 
 
-def _notice(member: str, grants: list[Grant], taken: Container[Place], seen: ObservedHome) -> Notice | None:
+def _notice(member: str, grants: list[Grant], taken: Container[RolePlace], seen: ObservedHome) -> Notice | None:
     """One Event for what changes in a member."""
     scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
     if not scopes:

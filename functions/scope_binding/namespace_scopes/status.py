@@ -10,7 +10,7 @@ from scope_binding.descriptor import NAMESPACE_SCOPES
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import WORKLOADS, unnamed
 from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import LIST_LABEL
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.seen import ObservedHome
@@ -145,7 +145,7 @@ def _findings(
     scope: Scope,
     seen: ObservedHome,
     refusals: Sequence[Refusal],
-    taken: Mapping[Place, Grant],
+    taken: Mapping[RolePlace, Grant],
     members: frozenset[str],
 ) -> Iterator[Finding]:
     yield from (Finding("InvalidSpec", text) for text in scope.problems)
@@ -196,7 +196,7 @@ def _missing(name: str, seen: ObservedHome) -> str:
     return f"{name} ({'is being deleted' if seen.namespaces.get(name) else 'does not exist'})"
 
 
-def _incomplete(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal], taken: Mapping[Place, Grant]) -> Iterator[str]:
+def _incomplete(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal], taken: Mapping[RolePlace, Grant]) -> Iterator[str]:
     notes = {note for note in seen.projected.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
     if notes := notes.union(_refused_rights(scope, seen, refusals)):
         yield f"not projected: {_some(sorted(notes))}"
@@ -219,7 +219,7 @@ def _held(scope: Scope, seen: ObservedHome) -> list[Grant]:
     return [seen.projected.grants[place] for place in sorted(seen.others) if seen.projected.grants[place].scope.uid == scope.uid]
 
 
-def _failed(place: Place, verb: str, seen: ObservedHome) -> str:
+def _failed(place: RolePlace, verb: str, seen: ObservedHome) -> str:
     """A right that could not be written, in the IBM operator's words."""
     grant = seen.projected.grants.get(place)
     source = grant.source if grant is not None else ""

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
 from scope_binding.namespace_scopes.config_map import shortened
-from scope_binding.namespace_scopes.grants import Place
+from scope_binding.namespace_scopes.grants import RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
-from scope_binding.namespace_scopes.register import Register, Registers
+from scope_binding.namespace_scopes.register import Register, RegisterCache
 from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
@@ -66,10 +66,10 @@ class NamespaceScopes(Unit):
 
     def __init__(self, config: Config) -> None:
         self._settings = config.scope_binding.namespace_scope
-        self._registers = Registers(self._settings.projection)
-        self._clashes: dict[str, frozenset[Place]] = {}
+        self._registers = RegisterCache(self._settings.projection)
+        self._clashes: dict[str, frozenset[tuple[str, str]]] = {}
         """By home, which names its last run knew to be shared."""
-        self._filled: dict[str, dict[Place, Rules]] = {}
+        self._filled: dict[str, dict[RolePlace, Rules]] = {}
         """By home, what the Roles had that its last run filled: see `others`."""
         self.handlers = {
             HOME: Handler[ObservedHome](
@@ -109,7 +109,7 @@ class NamespaceScopes(Unit):
             live = await reader.get(kind, key.name)
             return _homes([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
         register = await self._registers.read(reader)
-        homes = register.homes
+        homes = register.served
         if key.kind == NAMESPACE_SCOPE.kind:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
             # Who knows already that he shares it, or that he does not, need not look again: nobody waits for others' homes.
@@ -151,7 +151,7 @@ class NamespaceScopes(Unit):
 
 def _by_right(key: Key, register: Register) -> list[str]:
     """The homes that a Role or RoleBinding concerns: a consent by its name, what may be ours in a member, a right at home."""
-    homes = register.homes
+    homes = register.served
     if key.name.startswith(CONSENT_PREFIX) and key.name.removeprefix(CONSENT_PREFIX) in homes:
         return [key.name.removeprefix(CONSENT_PREFIX)]
     found = []
