@@ -10,6 +10,7 @@ import click
 import yaml
 
 from scope_binding.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects, given_to
+from scope_binding.objects import KINDS
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.errors import ApiError, RefusedError
@@ -17,7 +18,7 @@ from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import NAMESPACE, ROLE, ROLE_BINDING, Object, is_terminating, key_of
+from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, Object, is_terminating, key_of
 
 MANAGER = "tenantry-cli"
 
@@ -156,8 +157,7 @@ async def _write(
 
 
 async def _apply(api: Api, body: Object, *, dry_run: bool) -> str:
-    kind = ROLE if body["kind"] == ROLE.kind else ROLE_BINDING
-    key = key_of(body)
+    kind, key = KINDS[body["kind"]], key_of(body)
     live = await api.get(kind, key.name, key.namespace)
     if difference(body, live, manager=api.field_manager) is None:
         return "unchanged"
@@ -167,8 +167,7 @@ async def _apply(api: Api, body: Object, *, dry_run: bool) -> str:
 
 
 async def _delete(api: Api, body: Object, *, dry_run: bool) -> str:
-    kind = ROLE if body["kind"] == ROLE.kind else ROLE_BINDING
-    key = key_of(body)
+    kind, key = KINDS[body["kind"]], key_of(body)
     live = await api.get(kind, key.name, key.namespace)
     if live is None:
         return "absent"

@@ -13,6 +13,7 @@ for one namespace and not for its name, see `is_given_to`.
 
 from __future__ import annotations
 
+from scope_binding.objects import account_subject, binding_of, object_of
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, annotations_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 
@@ -50,17 +51,9 @@ def consent_objects(
     member: str, from_namespace: str, rules: tuple[Object, ...] = FULL_CONSENT, subject: tuple[str, str] | None = None
 ) -> tuple[Object, Object]:
     """The Role and the RoleBinding of a consent; ``subject`` is (namespace, name) of a ServiceAccount, by default nobody's."""
-    namespace, account = subject or NOBODY
     metadata = {"name": consent_name(from_namespace), "namespace": member}
-    role = {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": dict(metadata), "rules": list(rules)}
-    binding = {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": ROLE_BINDING.kind,
-        "metadata": dict(metadata),
-        "roleRef": {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": metadata["name"]},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-    }
-    return role, binding
+    role = object_of(ROLE, metadata, rules=list(rules))
+    return role, binding_of(ROLE_BINDING, metadata, (ROLE, metadata["name"]), [account_subject(*(subject or NOBODY))])
 
 
 def given_to(binding: Object, uid: str) -> Object:

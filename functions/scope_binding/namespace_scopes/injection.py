@@ -26,11 +26,10 @@ from scope_binding.namespace_scopes.names import (
     ORIGINAL,
 )
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import KINDS
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     DEPLOYMENT,
-    MUTATING_WEBHOOKS,
-    VALIDATING_WEBHOOKS,
     Object,
     annotations_of,
     is_terminating,
@@ -321,8 +320,7 @@ def _webhook_edit(found: Object, narrow: tuple[str, ...] | None) -> Edit:
         if wanted != live:
             operations.append({"op": "add", "path": f"/webhooks/{number}/namespaceSelector", "value": wanted})
     operations += _keeping(found, kept)
-    kind = VALIDATING_WEBHOOKS if found["kind"] == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
-    return Edit(kind, found, tuple(operations))
+    return Edit(KINDS[found["kind"]], found, tuple(operations))
 
 
 def _selector(namespaces: tuple[str, ...]) -> Object:

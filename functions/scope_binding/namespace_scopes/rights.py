@@ -14,6 +14,7 @@ from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGED_PREFIX, MANAGER, OWNERSHIP_LABEL, RUNTIME_PREFIX, label_value
 from scope_binding.namespace_scopes.others import is_held, kept_rules, rules_of, strangers
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import KINDS
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, labels_of
 from tenantry.model.plan import Apply, Delete, Notice, Plan, Write
@@ -77,8 +78,10 @@ def _member_plan(
     grants = sorted(grants, key=lambda grant: grant.place in taken)
     granting = [(_blocked_plan if grant.place in taken else _grant_plan)(grant, seen) for grant in grants]
     flavours = {grant.flavour for grant in grants if grant.place not in taken}
-    replaced = [_deletion(obj) for obj in leftovers if _is_replaced(obj, flavours)]
-    unwanted = [_deletion(obj) for obj in leftovers if not _is_replaced(obj, flavours)]
+    replaced: list[Delete] = []
+    unwanted: list[Delete] = []
+    for obj in leftovers:
+        (replaced if _is_replaced(obj, flavours) else unwanted).append(Delete(KINDS[obj["kind"]], obj))
     plan = Plan(((*granting, *unwanted), tuple(replaced)))
     changed = next((write for write in plan.writes() if write.change(MANAGER) is not None), None)
     return Plan() if changed is None else _with_notice(plan, changed, _notice(member, grants, taken, seen))
@@ -132,10 +135,6 @@ def _without_strangers(grant: Grant, live: Object) -> Apply:
     there = live.get("subjects") or ()
     fewer = [subject for subject in grant.subjects() if subject in there]
     return Apply(ROLE_BINDING, {**grant.binding(), "subjects": fewer}, live)
-
-
-def _deletion(obj: Object) -> Delete:
-    return Delete(ROLE if obj["kind"] == ROLE.kind else ROLE_BINDING, obj)
 
 
 def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:

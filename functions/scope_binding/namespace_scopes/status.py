@@ -14,6 +14,7 @@ from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import LIST_LABEL
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import object_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.identifiers import is_dns_label
@@ -101,13 +102,12 @@ def failed_cleanups(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator
 def _status(live: Object, ready: Object, fields: Object | None = None, event: tuple[str, str] | None = None) -> Apply:
     """A status with its one condition, and the Event (reason, note) when the condition says something new."""
     metadata = {"name": live["metadata"]["name"], "namespace": live["metadata"]["namespace"]}
-    wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
     notice = None
     if not _stands(live, ready):
         reason, note = event or (ready["reason"], ready["message"])
         notice = Notice(live, reason, note, "Report", "Normal" if ready["status"] == "True" else "Warning")
-    status = {**(fields or {}), "conditions": [ready]}
-    return Apply(NAMESPACE_SCOPE, {**wanted, "status": status}, live, subresource="status", notice=notice)
+    wanted = object_of(NAMESPACE_SCOPE, metadata, status={**(fields or {}), "conditions": [ready]})
+    return Apply(NAMESPACE_SCOPE, wanted, live, subresource="status", notice=notice)
 
 
 def _stands(live: Object, ready: Object) -> bool:

@@ -17,6 +17,7 @@ from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, may_be_
 from scope_binding.namespace_scopes.others import Rules, filled
 from scope_binding.namespace_scopes.register import Register, RegisterCache
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import KINDS
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage, taken_away
@@ -105,8 +106,7 @@ class NamespaceScopes(Unit):
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The namespaces whose NamespaceScopes a key concerns."""
         if key.kind in (VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind):
-            kind = VALIDATING_WEBHOOKS if key.kind == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
-            live = await reader.get(kind, key.name)
+            live = await reader.get(KINDS[key.kind], key.name)
             return _homes([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
         register = await self._registers.read(reader)
         homes = register.served

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from scope_binding.descriptor import OLM
+from scope_binding.objects import account_subject, object_of
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers, report_leftovers
@@ -164,19 +165,14 @@ def _roles(part: Part, seen: CsvSeen, permissions: Sequence[Object], more: Seque
         name = f"{f'{seen.name}-{account}'[:PREFIX_LIMIT]}-{unique}"
         if name not in made:
             made.add(name)
-            subject = {"kind": "ServiceAccount", "name": account, "namespace": seen.namespace}
-            yield {"generateName": name, "rules": rules, "subjects": [subject]}
+            yield {"generateName": name, "rules": rules, "subjects": [account_subject(seen.namespace, account)]}
 
 
 def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tuple[Object, Object]:
     metadata = {"name": pair_name(part, seen.namespace, seen.name), "labels": owner_labels(seen.namespace, seen.name)}
-
-    def body(kind: str, **spec: Any) -> Object:
-        return {"apiVersion": SCOPE_TEMPLATE.api_version, "kind": kind, "metadata": metadata, "spec": spec}
-
     return (
-        body(SCOPE_TEMPLATE.kind, clusterRoles=roles),
-        body(SCOPE_INSTANCE.kind, scopeTemplateName=metadata["name"], **where),
+        object_of(SCOPE_TEMPLATE, metadata, spec={"clusterRoles": roles}),
+        object_of(SCOPE_INSTANCE, metadata, spec={"scopeTemplateName": metadata["name"], **where}),
     )
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from scope_binding.objects import KINDS, binding_of
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -37,7 +38,7 @@ from scope_binding.scopes.seen import (
     unbound_namespaces,
     wanted_cluster_role,
 )
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, is_terminating, key_of
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Object, is_terminating, key_of
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan
 
 Write = Apply | Delete
@@ -72,7 +73,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
     instance, template = alive(observed.instance), alive(observed.template)
     lasting = [binding for binding in observed.bindings if not is_terminating(binding)]
     if instance is None or template is None:
-        return _with_event(instance, [Delete(_kind_of(binding), binding) for binding in lasting], [])
+        return _with_event(instance, [Delete(KINDS[binding["kind"]], binding) for binding in lasting], [])
     reach = reach_of(instance)
     if reach.problem:
         return NOTHING  # what is bound stays bound until it is clear what is meant
@@ -91,7 +92,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
     for binding in lasting:
         if key_of(binding) not in wanted and not _is_kept(binding, observed, template, reach, served):
             waits = _waits(binding, observed, reach, standing)
-            (then if waits else first).append(Delete(_kind_of(binding), binding))
+            (then if waits else first).append(Delete(KINDS[binding["kind"]], binding))
     return _with_event(instance, first, then)
 
 
@@ -142,18 +143,12 @@ def wanted_binding(family: Family, role: Role, namespace: str, instance: Object,
     }
     if namespace:
         metadata["namespace"] = namespace
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": metadata,
-        "roleRef": {"apiGroup": CLUSTER_ROLE.group, "kind": CLUSTER_ROLE.kind, "name": role.name},
-        "subjects": list(role.subjects),
-    }
+    return binding_of(kind, metadata, (CLUSTER_ROLE, role.name), role.subjects)
 
 
 def _bind(wanted: Object, live: Object | None) -> tuple[list[Write], bool]:
     """The write that makes a binding as wanted, and whether it stands already, giving the right."""
-    kind = _kind_of(wanted)
+    kind = KINDS[wanted["kind"]]
     if live is None:
         return [Apply(kind, wanted, None, create_only=True)], False
     if is_terminating(live):
@@ -196,10 +191,6 @@ def _waits(binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[
     if namespace:
         return namespace in seen.namespaces and not all(standing.get(namespace, []))
     return not all(all(stands) for place, stands in standing.items() if place not in seen.refusing)
-
-
-def _kind_of(binding: Object) -> Kind:
-    return ROLE_BINDING if binding["kind"] == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
 
 
 def _with_event(regarding: Object | None, first: Sequence[Write], then: Sequence[Write]) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scope_binding.descriptor import SCOPES
+from scope_binding.objects import object_of
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import SCOPED, TEMPLATED
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_pending, role_problem, template_problem
@@ -90,10 +91,6 @@ def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, unb
     notice = None
     if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
         notice = Notice(live, reason, message, "Report", "Normal" if good else "Warning")
-    wanted: Object = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": live["metadata"]["name"]},
-        "status": {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})},
-    }
+    status = {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})}
+    wanted = object_of(kind, {"name": live["metadata"]["name"]}, status=status)
     return Plan(((Apply(kind, wanted, live, subresource="status", notice=notice),),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scope_binding.objects import object_of
 from scope_binding.scopes.declared import Role, roles_of
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -109,21 +110,14 @@ def wanted_cluster_role(family: Family, role: Role, template: Object, live: Obje
     rules: list[Object] | None = list(role.rules)
     if not rules and live is not None and not live.get("rules"):
         rules = live.get("rules")  # the API server stores an empty list in either form
-    return {
-        "apiVersion": CLUSTER_ROLE.api_version,
-        "kind": CLUSTER_ROLE.kind,
-        "metadata": {
-            "name": role.name,
-            "labels": {
-                TEMPLATE_UID: template["metadata"]["uid"],
-                TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
-                GENERATE_NAME: as_label(role.generate_name),
-                family.template_label: as_label(template["metadata"]["name"]),
-            },
-            "ownerReferences": [owner_reference(template)],
-        },
-        "rules": rules,
+    labels = {
+        TEMPLATE_UID: template["metadata"]["uid"],
+        TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
+        GENERATE_NAME: as_label(role.generate_name),
+        family.template_label: as_label(template["metadata"]["name"]),
     }
+    metadata = {"name": role.name, "labels": labels, "ownerReferences": [owner_reference(template)]}
+    return object_of(CLUSTER_ROLE, metadata, rules=rules)
 
 
 def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:

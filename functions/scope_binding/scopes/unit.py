@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from scope_binding.objects import KINDS
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import (
     DECLARATIONS,
@@ -229,8 +230,7 @@ class Scopes(Unit):
             name = hint.get(family.instance_label, "")
             if running.has(name, uid):
                 return [[_owner(family.instance, name)]]
-        kind = ROLE_BINDING if key.kind == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
-        live = await reader.get(kind, key.name, key.namespace)
+        live = await reader.get(KINDS[key.kind], key.name, key.namespace)
         labels = hint if live is None else {**hint, **labels_of(live)}
         reference = reference_to(live, SCOPE_INSTANCE.kind) if live is not None else None
         owners: list[Owner] = []
