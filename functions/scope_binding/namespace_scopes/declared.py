@@ -34,12 +34,15 @@ _KNOWN = frozenset(
 class Scope:
     """One NamespaceScope.
 
-    ``members`` are the names as declared, each once; ``leaving`` says that it is being deleted, or its
-    namespace is; ``packages`` limits the injection to these, None to none in particular.
+    ``namespace`` is the from namespace, its home.  ``members`` are the names as declared, each once.  ``leaving`` says that it
+    is being deleted, or its namespace is.  ``packages`` limits the injection to these, None to none in particular.
     ``problems`` are mistakes that keep a part from being served; ``remarks`` keep nothing from being served.
     """
 
     live: Object
+    name: str
+    namespace: str
+    uid: str
     leaving: bool
     members: tuple[str, ...]
     accounts: tuple[str, ...]
@@ -53,21 +56,6 @@ class Scope:
     licensed: bool
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.live["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        """The from namespace."""
-        return str(self.live["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        """Its uid."""
-        return str(self.live["metadata"]["uid"])
 
     @property
     def by_helm(self) -> bool:
@@ -86,7 +74,7 @@ class Scope:
 
     def waits_in(self, member: str) -> bool:
         """Whether its status says that a Role in a member could not be written: any binding there may be the reason."""
-        notes = _strings(mapping(self.live.get("status")).get("unprojectedRoles"))
+        notes = strings(mapping(self.live.get("status")).get("unprojectedRoles"))
         return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in notes)
 
     @property
@@ -105,7 +93,8 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _strings(value: Any) -> tuple[str, ...]:
+def strings(value: Any) -> tuple[str, ...]:
+    """The texts in a list, each once; none where it is no list."""
     entries = value if isinstance(value, list) else []
     return tuple(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
 
@@ -114,7 +103,7 @@ def declared(live: Object, default: Projection) -> Scope:
     """Read the spec of a NamespaceScope; ``default`` is the configured projection."""
     spec = mapping(live.get("spec"))
     problems: list[str] = []
-    accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
+    accounts = tuple(name for name in strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
     if len(accounts) > limits.ACCOUNTS_OF_HOME:
         problems.append(
             f"spec.serviceAccountMembers has {len(accounts)} names, at most {limits.ACCOUNTS_OF_HOME} are looked at: "
@@ -136,10 +125,14 @@ def declared(live: Object, default: Projection) -> Scope:
     injector = spec.get("csvInjector")
     packages = mapping(injector).get("managedOperators")
     remarks = [f"spec.{field} is not a known field and has no effect" for field in sorted(set(spec) - _KNOWN)]
+    metadata = live["metadata"]
     return Scope(
         live=live,
+        name=str(metadata["name"]),
+        namespace=str(metadata["namespace"]),
+        uid=str(metadata["uid"]),
         leaving=is_terminating(live),
-        members=_strings(spec.get("namespaceMembers")),
+        members=strings(spec.get("namespaceMembers")),
         accounts=accounts[: limits.ACCOUNTS_OF_HOME],
         config_map=config_map,
         restart_labels=labels or DEFAULT_RESTART_LABELS,
@@ -147,7 +140,7 @@ def declared(live: Object, default: Projection) -> Scope:
         manual=spec.get("manualManagement") is True,
         subset=spec.get("allowSubsetProjection") is True,
         injects=isinstance(injector, dict) and injector.get("enable", True) is True,
-        packages=None if packages is None else frozenset(_strings(packages)),
+        packages=None if packages is None else frozenset(strings(packages)),
         licensed=mapping(spec.get("license")).get("accept") is True,
         problems=tuple(problems),
         remarks=tuple(remarks),

@@ -25,7 +25,7 @@ from scope_binding.namespace_scopes.projection import agreed_accounts, projected
 from scope_binding.namespace_scopes.register import RegisterCache
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import single_rights, size_of
-from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.namespace_scopes.seen import Consents, ObservedHome
 from scope_binding.namespace_scopes.status import unreported
 from tenantry.api import Keep
 from tenantry.api.errors import KindNotServed
@@ -189,15 +189,13 @@ async def _inside(seen: ObservedHome, settings: NamespaceScopeSettings, reader: 
     return replace(seen, denied=await _denied(seen, reader))
 
 
-async def _consents(
-    seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader
-) -> Mapping[str, tuple[Object | None, Object | None]]:
+async def _consents(seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader) -> Consents:
     members = {member for scope in seen.live if not scope.manual for member in seen.served(scope)}
     if not members:
         return {}
     agreed = agreed_accounts(seen.name, settings)
 
-    async def read(fresh: Reader) -> dict[str, tuple[Object | None, Object | None]]:
+    async def read(fresh: Reader) -> Consents:
         name = consent_name(seen.name)
         roles, bindings = await asyncio.gather(
             _named(ROLE, name, fresh, kept.consents_of(members)),
@@ -214,7 +212,7 @@ async def _consents(
     return found
 
 
-def _versions(consents: Mapping[str, tuple[Object | None, Object | None]], home: Object | None) -> Hashable:
+def _versions(consents: Consents, home: Object | None) -> Hashable:
     versions = frozenset(
         (member, tuple(found and found["metadata"]["resourceVersion"] for found in pair)) for member, pair in consents.items()
     )

@@ -16,7 +16,7 @@ from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.status import failed_cleanups, refusals_of_surplus, statuses
 from scope_binding.objects import object_of
 from tenantry.model.kinds import NAMESPACE_SCOPE, is_terminating
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
+from tenantry.model.plan import Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
 
 
 def plan(seen: ObservedHome) -> Plan:
@@ -28,13 +28,12 @@ def plan(seen: ObservedHome) -> Plan:
         *rights_plans(seen),
         *injection.writes(seen),
     ]
-    return Plan((tuple(parts),)) if parts else NOTHING
+    return Plan((tuple(parts),))
 
 
 def report(seen: ObservedHome, refusals: Sequence[Refusal]) -> Plan:
     """The status of each NamespaceScope."""
-    writes = (*statuses(seen, refusals), *refusals_of_surplus(seen), *failed_cleanups(seen, refusals))
-    return Plan((writes,)) if writes else NOTHING
+    return Plan(((*statuses(seen, refusals), *refusals_of_surplus(seen), *failed_cleanups(seen, refusals)),))
 
 
 def _finalizers(seen: ObservedHome) -> Iterator[Write]:

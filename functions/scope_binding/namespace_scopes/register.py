@@ -48,7 +48,7 @@ class Register:
             served, self.surplus[home] = _divided(of_home)
             scopes = []
             for found in served:
-                uid = found["metadata"].get("uid", "")
+                uid = found["metadata"]["uid"]
                 scope = known.get(uid)
                 if scope is None or (scope.live is not found and scope.live != found):
                     scope = declared(found, projection)
@@ -114,7 +114,7 @@ class RegisterCache:
             made = self._last[1]
         else:
             made = Register(every, self._projection, self._known)
-            self._kept = {each["metadata"]["uid"]: each for each in every if "uid" in each["metadata"]}
+            self._kept = {each["metadata"]["uid"]: each for each in every}
         if isinstance(reader, Snapshot):
             self._snapshots[reader] = made
         else:

@@ -116,15 +116,14 @@ def _held_plan(grant: Grant, seen: ObservedHome) -> Plan:
     if (binding := seen.bindings.get(grant.place)) is not None and grant.accounts:
         same = binding.get("roleRef") == grant.binding()["roleRef"]
         writes.append(_without_strangers(grant, binding) if same else Delete(ROLE_BINDING, binding))
-    writes += _less(grant, seen.roles.get(grant.place), seen)
-    return Plan((tuple(writes),)) if writes else Plan()
+    return Plan(((*writes, *_less(grant, seen.roles.get(grant.place), seen)),))
 
 
 def _blocked_plan(grant: Grant, seen: ObservedHome) -> Plan:
     """Beside a RoleBinding of somebody else that has our name: our Role only becomes less; his is left alone, like his Role."""
     role = seen.roles.get(grant.place)
     writes = _less(grant, role, seen) if role is not None and _may_write(role, grant, seen) else ()
-    return Plan((tuple(writes),)) if writes else Plan()
+    return Plan((tuple(writes),))
 
 
 def _less(grant: Grant, role: Object | None, seen: ObservedHome) -> list[Apply]:

@@ -11,12 +11,15 @@ from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, OWNERSHIP_
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Object, is_terminating, labels_of
 
+Consents = Mapping[str, tuple[Object | None, Object | None]]
+"""The Role and the RoleBinding of a consent, by member."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedHome:
     """The namespace ``name`` with its NamespaceScopes, their members, and what we keep for them.
 
-    ``consents`` holds (Role, RoleBinding) by member.  ``roles`` and ``bindings`` are those in members that carry our
+    ``roles`` and ``bindings`` are those in members that carry our
     label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
     NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
     ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
@@ -29,7 +32,7 @@ class ObservedHome:
     name: str
     scopes: tuple[Scope, ...] = ()
     namespaces: Mapping[str, Object | None] = field(default_factory=dict)
-    consents: Mapping[str, tuple[Object | None, Object | None]] = field(default_factory=dict)
+    consents: Consents = field(default_factory=dict)
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     pods: tuple[Object, ...] = ()
     workloads: tuple[Object, ...] = ()

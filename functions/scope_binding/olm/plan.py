@@ -23,7 +23,6 @@ from tenantry.model.standing import warning, warning_name
 MANAGER = field_manager("scope-binding")
 OPT_IN = "scope-binding/olm-compat"
 """Label ``true`` on an OperatorGroup that takes part (C-1)."""
-GENERATED = SCOPE_GENERATED
 OWNER, OWNER_KIND, OWNER_NAMESPACE = "olm.owner", "olm.owner.kind", "olm.owner.namespace"
 COPIED_FROM = "olm.copiedFrom"
 LABEL_LIMIT, NAME_LIMIT, PREFIX_LIMIT = 63, 253, 54
@@ -82,7 +81,7 @@ def owner_labels(namespace: str, csv: str) -> dict[str, str]:
         OWNER: as_label(csv),
         OWNER_KIND: CLUSTER_SERVICE_VERSION.kind,
         OWNER_NAMESPACE: namespace,
-        GENERATED: "true",
+        SCOPE_GENERATED: "true",
     }
 
 
@@ -181,7 +180,7 @@ def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tupl
 
 def is_generated(obj: Object | None) -> bool:
     """Whether we made an object: it has our mark.  Its name says for which ClusterServiceVersion; owner labels may drift."""
-    return obj is not None and labels_of(obj).get(GENERATED) == "true"
+    return obj is not None and labels_of(obj).get(SCOPE_GENERATED) == "true"
 
 
 def plan_csv(observed: CsvSeen) -> Plan:

@@ -9,7 +9,7 @@ ClusterRole that is not the template's, as it wants it (O-10).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from scope_binding.objects import KINDS, binding_of
@@ -38,7 +38,7 @@ from scope_binding.scopes.seen import (
     unbound_namespaces,
     wanted_cluster_role,
 )
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Object, is_terminating, key_of
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Key, Object, is_terminating, key_of
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan
 
 Write = Apply | Delete
@@ -81,7 +81,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
         return NOTHING  # the whole of the instance decides
     live = {key_of(binding): binding for binding in observed.bindings}
     served = servable_roles(template, observed.cluster_roles, cluster=reach.cluster)
-    wanted = {key_of(body): body for body in _wanted_bindings(observed, instance, template, served)}
+    wanted = _wanted_bindings(observed, instance, template, served)
     first: list[Write] = []
     standing: dict[str, list[bool]] = {}
     for key, body in wanted.items():
@@ -115,15 +115,14 @@ def refusable(seen: InstanceSeen) -> list[Object]:
         return []
     there, unbound = set(map(key_of, seen.bindings)), unbound_namespaces(instance)
     served = servable_roles(template, seen.cluster_roles, cluster=False)
-    wanted = {key_of(body): body for body in _wanted_bindings(seen, instance, template, served)}
+    wanted = _wanted_bindings(seen, instance, template, served)
     return [body for key, body in wanted.items() if key.namespace in unbound and key not in there]
 
 
-def _wanted_bindings(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> Iterator[Object]:
+def _wanted_bindings(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> dict[Key, Object]:
     namespaces = [""] if reach_of(instance).cluster else sorted(seen.namespaces)
-    for role in served:
-        for namespace in namespaces:
-            yield wanted_binding(seen.family, role, namespace, instance, template)
+    bodies = (wanted_binding(seen.family, role, place, instance, template) for role in served for place in namespaces)
+    return {key_of(body): body for body in bodies}
 
 
 def wanted_binding(family: Family, role: Role, namespace: str, instance: Object, template: Object) -> Object:
