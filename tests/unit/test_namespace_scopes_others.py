@@ -15,7 +15,7 @@ from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels, runtime_role_name
-from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, naming
+from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, other_bindings
 from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
 from scope_binding.namespace_scopes.seen import ObservedHome
@@ -140,8 +140,8 @@ def test_whose_bindings_are_others() -> None:
     """All that name the Role but the one of its name; where none is made, as for the summary, that one too."""
     found = [binding(NAME, NAME, OP), binding("x", NAME), binding("y", "another"), binding("z", NAME)]
     found.append({**binding("cluster", NAME), "roleRef": {"kind": "ClusterRole", "name": NAME}})
-    assert naming(found, grant([], "op")) == ("x", "z")
-    assert naming(found, grant([])) == (NAME, "x", "z")
+    assert other_bindings(found, grant([], "op")) == ("x", "z")
+    assert other_bindings(found, grant([])) == (NAME, "x", "z")
 
 
 # -- what is planned ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, ch
 from scope_binding.namespace_scopes.grants import RolePlace
 from scope_binding.namespace_scopes.lists import observe_config_maps
 from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
-from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, naming
+from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, other_bindings
 from scope_binding.namespace_scopes.projection import agreed_accounts, projected
 from scope_binding.namespace_scopes.register import RegisterCache
 from scope_binding.namespace_scopes.rights import foreign
@@ -344,12 +344,12 @@ async def _bound_by_others(seen: ObservedHome, before: Mapping[RolePlace, tuple[
     grows = await _worked_out(partial(growing, grants, seen.roles), seen)
     asked = {place: grants[place] for place in grows | (before.keys() & grants.keys())}
     members = sorted({member for member, _ in asked})
-    named = kept.naming(frozenset(name for _, name in asked))
+    named = kept.naming_roles(frozenset(name for _, name in asked))
 
     async def read(fresh: Reader) -> dict[RolePlace, tuple[str, ...]]:
         lists = await asyncio.gather(*(fresh.list(ROLE_BINDING, member, keep=named) for member in members))
         bindings = dict(zip(members, lists, strict=True))
-        found = {place: naming(bindings[place[0]], grant) for place, grant in asked.items()}
+        found = {place: other_bindings(bindings[place[0]], grant) for place, grant in asked.items()}
         return {place: names for place, names in found.items() if names}
 
     async def names(fresh: Reader) -> Hashable:

@@ -46,7 +46,7 @@ def rules_of(role: Object | None) -> Rules:
     return tuple((role or {}).get("rules") or ())
 
 
-def naming(bindings: Iterable[Object], grant: Grant) -> tuple[str, ...]:
+def other_bindings(bindings: Iterable[Object], grant: Grant) -> tuple[str, ...]:
     """Which RoleBindings of a member, by name, name a grant's Role and are not the grant's own."""
     return tuple(
         sorted(

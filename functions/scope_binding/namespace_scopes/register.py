@@ -50,7 +50,7 @@ class Register:
             for found in served:
                 uid = found["metadata"]["uid"]
                 scope = known.get(uid)
-                if scope is None or (scope.live is not found and scope.live != found):
+                if scope is None or scope.live is not found:
                     scope = declared(found, projection)
                 typed[uid] = scope
                 scopes.append(scope)

@@ -75,16 +75,6 @@ def as_label(text: str) -> str:
     return text if len(text) <= LABEL_LIMIT else f"{text[:PREFIX_LIMIT].rstrip('.-_')}-{digest(text)}"
 
 
-def owner_labels(namespace: str, csv: str) -> dict[str, str]:
-    """The labels of what is generated for a ClusterServiceVersion (C-5)."""
-    return {
-        OWNER: as_label(csv),
-        OWNER_KIND: CLUSTER_SERVICE_VERSION.kind,
-        OWNER_NAMESPACE: namespace,
-        SCOPE_GENERATED: "true",
-    }
-
-
 # -- what is wanted ----------------------------------------------------------------------------------------
 
 
@@ -168,7 +158,13 @@ def _roles(part: Part, seen: CsvSeen, permissions: Sequence[Object], more: Seque
 
 
 def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tuple[Object, Object]:
-    metadata = {"name": pair_name(part, seen.namespace, seen.name), "labels": owner_labels(seen.namespace, seen.name)}
+    labels = {
+        OWNER: as_label(seen.name),
+        OWNER_KIND: CLUSTER_SERVICE_VERSION.kind,
+        OWNER_NAMESPACE: seen.namespace,
+        SCOPE_GENERATED: "true",
+    }  # C-5
+    metadata = {"name": pair_name(part, seen.namespace, seen.name), "labels": labels}
     return (
         object_of(SCOPE_TEMPLATE, metadata, spec={"clusterRoles": roles}),
         object_of(SCOPE_INSTANCE, metadata, spec={"scopeTemplateName": metadata["name"], **where}),

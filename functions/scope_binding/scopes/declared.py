@@ -1,7 +1,7 @@
 """What templates and instances declare, read from their specs: roles, subjects, namespaces; and what is wrong in them.
 
 The schema refuses most mistakes when they are made.  What was stored without it, and what a schema cannot
-say, is found here and told by condition: nothing raises.
+express, is found here and becomes a status condition: nothing raises.
 """
 
 from __future__ import annotations
