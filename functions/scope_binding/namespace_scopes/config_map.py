@@ -89,7 +89,6 @@ def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: ObservedHome) ->
 
 
 def _value_of(live: Object | None) -> str | None:
-    """The list that a ConfigMap has now."""
     return ((live or {}).get("data") or {}).get(LIST_KEY)
 
 

@@ -91,7 +91,7 @@ def summary(scope: Scope, seen: ObservedHome) -> Object:
 
 
 def problems(scope: Scope, seen: ObservedHome) -> Iterator[str]:
-    """What a NamespaceScope has to be told about its injection."""
+    """What keeps a NamespaceScope from injecting, for its status."""
     for csv, scopes in _claims(seen):
         if scope not in scopes:
             continue
@@ -188,7 +188,6 @@ def _containers(deployment: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
 
 
 def _malformed(csv: Object) -> Iterator[str]:
-    """What in a ClusterServiceVersion cannot be injected into."""
     for deployment in _deployments(csv):
         name = mapping(deployment).get("name")
         listed = _inside(deployment, "spec", "template", "spec").get("containers")
@@ -201,7 +200,6 @@ def _malformed(csv: Object) -> Iterator[str]:
 
 
 def _reference(scope: Scope) -> Object:
-    """The env entry that reads the list of a NamespaceScope."""
     reference = {"name": scope.config_map, "key": LIST_KEY, "optional": True}
     return {"name": VARIABLE, "valueFrom": {"configMapKeyRef": reference}}
 

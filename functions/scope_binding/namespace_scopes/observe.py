@@ -225,7 +225,6 @@ async def _named(kind: Kind, name: str, reader: Reader, keep: Keep) -> dict[str,
 
 
 async def _sources(seen: ObservedHome, reader: Reader) -> ObservedHome:
-    """The roles that the accounts have at home."""
     accounts = following_accounts(seen)
     bindings = await reader.list(ROLE_BINDING, seen.name, keep=kept.bound_to(frozenset(accounts), seen.name))
     bindings = [binding for binding in bindings if binding.get("subjects")]

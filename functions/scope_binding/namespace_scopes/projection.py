@@ -38,8 +38,6 @@ def projected(seen: ObservedHome, settings: NamespaceScopeSettings) -> Projected
 
 
 class _Projection:
-    """The rights that are wanted, as they are collected."""
-
     def __init__(self, seen: ObservedHome, settings: NamespaceScopeSettings) -> None:
         self.made = ProjectedRights()
         self._seen = seen
@@ -102,7 +100,6 @@ class _Projection:
         return any(account_of(subject, member) in self._agreed for subject in binding.get("subjects") or ())
 
     def _over_limits(self, accounts: Sequence[str]) -> set[str]:
-        """What of the roles at home is over a limit."""
         home, notes = self._seen.name, set()
         for account in accounts:
             notes |= {f"{home}/{each.name}: {each.excess}" for each in self._roles.copied.get(account, ()) if each.excess}

@@ -137,7 +137,6 @@ def _without_strangers(grant: Grant, live: Object) -> Apply:
 
 
 def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:
-    """The plan with the Event on one of its writes."""
 
     def carry(item: Write | Plan) -> Write | Plan:
         if isinstance(item, Plan):
@@ -148,7 +147,6 @@ def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:
 
 
 def _notice(member: str, grants: list[Grant], taken: Container[RolePlace], seen: ObservedHome) -> Notice | None:
-    """One Event for what changes in a member."""
     scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
     if not scopes:
         return None

@@ -68,7 +68,6 @@ def statuses(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[Write]
 
 
 def _surplus(home: str) -> Object:
-    """The condition of a NamespaceScope of which its home has too many."""
     return condition(
         READY,
         "False",
@@ -125,7 +124,6 @@ def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
 
 
 def _event(scope: Scope, ready: Object, seen: ObservedHome) -> tuple[str, str]:
-    """Reason and note of the Event that goes with a condition."""
     if ready["reason"] != "NotAuthorized":
         return ready["reason"], ready["message"]
     unauthorized = seen.projected.unauthorized.get(scope.uid, ())
@@ -227,7 +225,6 @@ def _failed(place: RolePlace, verb: str, seen: ObservedHome) -> str:
 
 
 def _refused_rights(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[str]:
-    """Refused Roles and RoleBindings."""
     for refusal in refusals:
         if refusal.key.kind in _RIGHTS and refusal.key.namespace in scope.members:
             place = (refusal.key.namespace, refusal.key.name)

@@ -32,9 +32,9 @@ from scope_binding.scopes.seen import (
     TemplateSeen,
     alive,
     is_as_wanted,
-    is_pending,
     is_predecessor,
     role_problem,
+    template_problem,
     unbound_namespaces,
     wanted_cluster_role,
 )
@@ -168,7 +168,7 @@ def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach
     if namespace in seen.terminating or namespace in seen.missing:
         return True  # it is deleted with the namespace; or the namespace exists, and was read too early
     roles = roles_of(template)
-    if not namespace and not reach.cluster and is_pending(seen, template):
+    if not namespace and not reach.cluster and template_problem(seen, template) is None:
         return True  # what takes its place can be made as soon as the run of the template is done
     if len(served) == len(roles) or role in {each.name for each in served}:
         return False

@@ -127,21 +127,16 @@ def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:
     return list(live.get("rules") or []) == list(role.rules) and not live.get("aggregationRule")
 
 
-def unserved_roles(seen: InstanceSeen, template: Object) -> list[Role]:
-    """The roles whose ClusterRole is not as the template wants it."""
-    return [role for role in roles_of(template) if not is_as_wanted(role, template, seen.cluster_roles.get(role.name))]
+def template_problem(seen: InstanceSeen, template: Object) -> str | None:
+    """Why the template is not served, as its status says or will say; empty when it is.
 
-
-def is_pending(seen: InstanceSeen, template: Object) -> bool:
-    """Whether the run of the template is not done yet: it makes what is missing, or says why not."""
-    return bool(unserved_roles(seen, template)) and not template_problem(seen, template)
-
-
-def template_problem(seen: InstanceSeen, template: Object) -> str:
-    """Why the template is not served, as its status says or will say; empty when it is, or when nobody knows yet."""
-    unserved = unserved_roles(seen, template)
-    own = [text for role in unserved if (text := role_problem(role, template, seen.cluster_roles.get(role.name)))]
+    None while the run of the template is not done: it makes what is missing, or reports why not.
+    """
+    live = seen.cluster_roles
+    unserved = [role for role in roles_of(template) if not is_as_wanted(role, template, live.get(role.name))]
+    if not unserved:
+        return ""
+    if own := [text for role in unserved if (text := role_problem(role, template, live.get(role.name)))]:
+        return "; ".join(own)
     reported = _current(template, TEMPLATED)
-    if unserved and not own and reported.get("status") == "False":
-        return str(reported.get("message", ""))
-    return "; ".join(own)
+    return str(reported.get("message", "")) or None if reported.get("status") == "False" else None

@@ -277,7 +277,6 @@ def _type(kind: Kind) -> str:
 
 
 def _owner(kind: Kind, name: str) -> Owner:
-    """A template, or a whole instance."""
     return Owner(_type(kind), name)
 
 
