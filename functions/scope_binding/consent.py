@@ -64,11 +64,11 @@ def given_to(binding: Object, uid: str) -> Object:
 def is_given_to(binding: Object, from_namespace: Object) -> bool:
     """Whether the RoleBinding of a consent is for this very namespace, and not for an earlier one of its name (a-37).
 
-    It says so by the namespace's uid.  Without one it counts if it is not older than the namespace, to the second, which is as
-    fine as Kubernetes tells: what was there before cannot have been meant for it.  Both times are the API server's own.
+    It names the namespace by uid.  Without one it counts if it is not older than the namespace, to the second, as fine as the
+    API server's timestamps are: what was there before cannot have been meant for it.
     """
-    said = annotations_of(binding).get(FROM_UID)
-    if said is not None:
-        return said == str(from_namespace["metadata"].get("uid"))
+    uid = annotations_of(binding).get(FROM_UID)
+    if uid is not None:
+        return uid == str(from_namespace["metadata"].get("uid"))
     made, begun = (str(each["metadata"].get("creationTimestamp") or "") for each in (binding, from_namespace))
     return made >= begun

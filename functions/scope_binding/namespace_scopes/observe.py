@@ -142,9 +142,8 @@ async def _namespaces(seen: ObservedHome, reader: Reader) -> Mapping[str, Object
     if len(names) <= LIST_ABOVE:
         found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names))
         return dict(zip(names, found, strict=True))
-    wanted = set(names)
     every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept.header)}
-    return {name: every.get(name) for name in wanted}
+    return {name: every.get(name) for name in names}
 
 
 async def _injected(seen: ObservedHome, reader: Reader) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
@@ -355,7 +354,7 @@ async def _bound_by_others(seen: ObservedHome, before: Mapping[RolePlace, tuple[
         return frozenset((await read(fresh)).items())
 
     others = await read(reader)
-    if others:  # events of these lead here by the status, so an end of one before the status is written is looked for
+    if others:  # their events lead here by the status: one that is deleted before the status is written is found by this
         reader.depends_on(names, frozenset(others.items()))
     lost = {place: rules for place, rules in before.items() if place in others or place in taken}
     seen = replace(seen, growing=grows, others=others, before=lost)

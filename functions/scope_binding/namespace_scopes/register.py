@@ -6,7 +6,7 @@ may go through all NamespaceScopes (a-19).  Of one home the oldest `limits.SCOPE
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 from scope_binding.namespace_scopes import kept
@@ -29,10 +29,10 @@ def _divided(of_home: list[Object]) -> tuple[list[Object], list[Object]]:
 class Register:
     """The index of one list.  By home ``served`` has the NamespaceScopes that are served, ``surplus`` the others.
 
-    ``known`` are those that were typed before, by uid; those of this list replace them.
+    ``known`` has by uid those that were typed before, ``typed`` those of this list.
     """
 
-    def __init__(self, every: Iterable[Object], projection: Projection, known: dict[str, Scope]) -> None:
+    def __init__(self, every: Iterable[Object], projection: Projection, known: Mapping[str, Scope]) -> None:
         self.served: dict[str, tuple[Scope, ...]] = {}
         self.surplus: dict[str, list[Object]] = {}
         self._by_member: dict[str, set[str]] = {}
@@ -43,7 +43,7 @@ class Register:
         by_home: dict[str, list[Object]] = {}
         for found in every:
             by_home.setdefault(found["metadata"]["namespace"], []).append(found)
-        typed: dict[str, Scope] = {}
+        self.typed: dict[str, Scope] = {}
         for home, of_home in by_home.items():
             served, self.surplus[home] = _divided(of_home)
             scopes = []
@@ -52,7 +52,7 @@ class Register:
                 scope = known.get(uid)
                 if scope is None or scope.live is not found:
                     scope = declared(found, projection)
-                typed[uid] = scope
+                self.typed[uid] = scope
                 scopes.append(scope)
                 self._by_name.setdefault(scope.name, set()).add(home)
                 for member in scope.members:
@@ -61,8 +61,6 @@ class Register:
                     if len(meant) < 2:
                         meant.add(home)
             self.served[home] = tuple(scopes)
-        known.clear()
-        known.update(typed)
 
     def with_member(self, name: str) -> list[str]:
         """The homes with a NamespaceScope that names this member, sorted."""
@@ -114,6 +112,7 @@ class RegisterCache:
             made = self._last[1]
         else:
             made = Register(every, self._projection, self._known)
+            self._known = made.typed
             self._kept = {each["metadata"]["uid"]: each for each in every}
         if isinstance(reader, Snapshot):
             self._snapshots[reader] = made

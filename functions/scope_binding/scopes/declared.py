@@ -57,14 +57,13 @@ def roles_of(template: Object) -> tuple[Role, ...]:
     found: list[Role] = []
     for entry in spec.get("clusterRoles") or []:
         written = str(entry.get("generateName") or "")
-        problem = _name_problem(written, [role.generate_name for role in found])
         found.append(
             Role(
                 written,
                 cluster_role_name(written, uid) if written else "",
                 tuple(_rule(rule) for rule in entry.get("rules") or []),
                 tuple(_subject(subject) for subject in entry.get("subjects") or shared),
-                problem,
+                _name_problem(written, [role.generate_name for role in found]),
             )
         )
     return tuple(found)
