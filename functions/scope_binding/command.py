@@ -10,6 +10,7 @@ import click
 import yaml
 
 from scope_binding.consent import DEFAULT_FROM, FULL_CONSENT, consent_name, consent_objects, given_to
+from scope_binding.objects import KINDS
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.errors import ApiError, RefusedError
@@ -17,7 +18,7 @@ from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.model.difference import difference
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import NAMESPACE, ROLE, ROLE_BINDING, Object, is_terminating, key_of
+from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, Kind, Object, is_terminating
 
 MANAGER = "tenantry-cli"
 
@@ -144,8 +145,10 @@ async def _write(
         done: list[dict[str, str]] = []
         refusals: list[RefusedError] = []
         for body in (role, binding):
+            kind = KINDS[body["kind"]]
             try:
-                result = await (_delete if delete else _apply)(api, body, dry_run=dry_run)
+                live = await api.get(kind, consent_name(to), target)
+                result = await (_delete(api, kind, live, dry_run) if delete else _apply(api, kind, body, live, dry_run))
             except RefusedError as refusal:
                 if not delete:
                     raise
@@ -155,10 +158,7 @@ async def _write(
         return done, refusals
 
 
-async def _apply(api: Api, body: Object, *, dry_run: bool) -> str:
-    kind = ROLE if body["kind"] == ROLE.kind else ROLE_BINDING
-    key = key_of(body)
-    live = await api.get(kind, key.name, key.namespace)
+async def _apply(api: Api, kind: Kind, body: Object, live: Object | None, dry_run: bool) -> str:
     if difference(body, live, manager=api.field_manager) is None:
         return "unchanged"
     if not (dry_run and kind is ROLE_BINDING):  # its Role is not there in a dry run, and the API server looks for it
@@ -166,13 +166,11 @@ async def _apply(api: Api, body: Object, *, dry_run: bool) -> str:
     return ("created" if live is None else "updated") + (" (dry run)" if dry_run else "")
 
 
-async def _delete(api: Api, body: Object, *, dry_run: bool) -> str:
-    kind = ROLE if body["kind"] == ROLE.kind else ROLE_BINDING
-    key = key_of(body)
-    live = await api.get(kind, key.name, key.namespace)
+async def _delete(api: Api, kind: Kind, live: Object | None, dry_run: bool) -> str:
     if live is None:
         return "absent"
     if dry_run:
         return "deleted (dry run)"
-    await api.delete(kind, key.name, key.namespace, uid=live["metadata"]["uid"])
+    metadata = live["metadata"]
+    await api.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
     return "deleted"

@@ -13,6 +13,7 @@ for one namespace and not for its name, see `is_given_to`.
 
 from __future__ import annotations
 
+from scope_binding.objects import account_subject, binding_of, object_of
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, annotations_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 
@@ -50,17 +51,9 @@ def consent_objects(
     member: str, from_namespace: str, rules: tuple[Object, ...] = FULL_CONSENT, subject: tuple[str, str] | None = None
 ) -> tuple[Object, Object]:
     """The Role and the RoleBinding of a consent; ``subject`` is (namespace, name) of a ServiceAccount, by default nobody's."""
-    namespace, account = subject or NOBODY
     metadata = {"name": consent_name(from_namespace), "namespace": member}
-    role = {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": dict(metadata), "rules": list(rules)}
-    binding = {
-        "apiVersion": ROLE_BINDING.api_version,
-        "kind": ROLE_BINDING.kind,
-        "metadata": dict(metadata),
-        "roleRef": {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": metadata["name"]},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-    }
-    return role, binding
+    role = object_of(ROLE, metadata, rules=list(rules))
+    return role, binding_of(ROLE_BINDING, metadata, (ROLE, metadata["name"]), [account_subject(*(subject or NOBODY))])
 
 
 def given_to(binding: Object, uid: str) -> Object:
@@ -71,11 +64,11 @@ def given_to(binding: Object, uid: str) -> Object:
 def is_given_to(binding: Object, from_namespace: Object) -> bool:
     """Whether the RoleBinding of a consent is for this very namespace, and not for an earlier one of its name (a-37).
 
-    It says so by the namespace's uid.  Without one it counts if it is not older than the namespace, to the second, which is as
-    fine as Kubernetes tells: what was there before cannot have been meant for it.  Both times are the API server's own.
+    It names the namespace by uid.  Without one it counts if it is not older than the namespace, to the second, as fine as the
+    API server's timestamps are: what was there before cannot have been meant for it.
     """
-    said = annotations_of(binding).get(FROM_UID)
-    if said is not None:
-        return said == str(from_namespace["metadata"].get("uid"))
+    uid = annotations_of(binding).get(FROM_UID)
+    if uid is not None:
+        return uid == str(from_namespace["metadata"].get("uid"))
     made, begun = (str(each["metadata"].get("creationTimestamp") or "") for each in (binding, from_namespace))
     return made >= begun

@@ -21,6 +21,7 @@ from tenantry.model.kinds import (
     SCOPE_TEMPLATE_FRAMEWORK,
     SERVICE_ACCOUNT,
     VALIDATING_WEBHOOKS,
+    Kind,
 )
 from tenantry.model.names import (
     GIVEN_FROM,
@@ -38,6 +39,11 @@ _FROM_OLM = f"{NAME}-olm"
 _FAMILIES = (SCOPE_TEMPLATE, SCOPE_INSTANCE, SCOPE_TEMPLATE_FRAMEWORK, SCOPE_INSTANCE_FRAMEWORK)
 _WEBHOOKS = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 
+
+def _trigger(name: str, *kinds: Kind) -> Trigger:
+    return Trigger(name, tuple(Heard(kind, NAME) for kind in kinds))
+
+
 SCOPES = Service(
     NAME,
     NAME,
@@ -46,20 +52,14 @@ SCOPES = Service(
     sources=(
         Source(
             f"{NAME}-cluster",
-            (
-                *(Watch(kind) for kind in (*_FAMILIES, NAMESPACE, CLUSTER_ROLE)),
-                Watch(CLUSTER_ROLE_BINDING, SCOPE_INSTANCE_UID),
-            ),
+            (*map(Watch, (*_FAMILIES, NAMESPACE, CLUSTER_ROLE)), Watch(CLUSTER_ROLE_BINDING, SCOPE_INSTANCE_UID)),
             whole=True,
         ),
         Source(f"{NAME}-owned", (Watch(ROLE_BINDING, SCOPE_INSTANCE_UID),), whole=True),
     ),
     triggers=(
-        Trigger(
-            f"{NAME}-cluster",
-            tuple(Heard(kind, NAME) for kind in (*_FAMILIES, NAMESPACE, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)),
-        ),
-        Trigger(f"{NAME}-owned", (Heard(ROLE_BINDING, NAME),)),
+        _trigger(f"{NAME}-cluster", *_FAMILIES, NAMESPACE, CLUSTER_ROLE, CLUSTER_ROLE_BINDING),
+        _trigger(f"{NAME}-owned", ROLE_BINDING),
     ),
     memory_mib=256,
 )
@@ -83,16 +83,11 @@ NAMESPACE_SCOPES = Service(
         Source(f"{NAME}-webhooks", tuple(Watch(kind, OLM_OWNER_NAMESPACE) for kind in _WEBHOOKS)),
     ),
     triggers=(
-        Trigger(
+        _trigger(
             _FROM_NAMESPACES,
-            tuple(
-                Heard(kind, NAME)
-                for kind in (
-                    *(NAMESPACE_SCOPE, CONFIG_MAP, SERVICE_ACCOUNT, POD, ROLE),
-                    *_WEBHOOKS,
-                    *(ROLE_BINDING, NAMESPACE, CLUSTER_SERVICE_VERSION),
-                )
-            ),
+            *(NAMESPACE_SCOPE, CONFIG_MAP, SERVICE_ACCOUNT, POD, ROLE),
+            *_WEBHOOKS,
+            *(ROLE_BINDING, NAMESPACE, CLUSTER_SERVICE_VERSION),
         ),
     ),
     finalizers=(Finalizer(NAMESPACE_SCOPE, NAMESPACE_SCOPE_FINALIZER, shared=True),),
@@ -104,12 +99,7 @@ OLM = Service(
     "olm",
     "olm",
     sources=(Source(_FROM_OLM, (Watch(CLUSTER_SERVICE_VERSION), Watch(OPERATOR_GROUP)), whole=True),),
-    triggers=(
-        Trigger(
-            _FROM_OLM,
-            tuple(Heard(kind, NAME) for kind in (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_TEMPLATE, SCOPE_INSTANCE)),
-        ),
-    ),
+    triggers=(_trigger(_FROM_OLM, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_TEMPLATE, SCOPE_INSTANCE),),
     rights_folder="olm",
 )
 descriptor = Descriptor(

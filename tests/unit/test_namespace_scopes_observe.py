@@ -10,6 +10,7 @@ import pytest
 from scope_binding.consent import consent_objects
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels
 from scope_binding.namespace_scopes.observe import observe
+from scope_binding.namespace_scopes.register import RegisterCache
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed
@@ -124,9 +125,10 @@ class WithoutOlm(Server):
 
 async def test_operators_are_gone_when_discovery_says_so() -> None:
     """One answer that OLM's kind is not served ends no injection: the run fails and is tried again."""
+    settings, registers = NamespaceScopeSettings(), RegisterCache("managed")
     with pytest.raises(KindNotServed):
-        await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, WithoutOlm(known=True))))
-    found = await observe("ops", NamespaceScopeSettings(), Reader(cast(Api, WithoutOlm(known=False))))
+        await observe("ops", settings, Reader(cast(Api, WithoutOlm(known=True))), {}, registers)
+    found = await observe("ops", settings, Reader(cast(Api, WithoutOlm(known=False))), {}, registers)
     assert found.csvs == ()
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scope_binding.consent import FROM_UID, consent_objects, given_to, is_given_to
 from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
-from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels, runtime_role_name
-from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, naming
+from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, other_bindings
 from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
 from scope_binding.namespace_scopes.seen import ObservedHome
@@ -28,7 +28,7 @@ from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING,
 from tenantry.model.plan import Apply, Plan
 
 NAME, SUMMARY = managed_role_name("s", "ops", shared=False), runtime_role_name("ops")
-PLACE: Place = ("t1", NAME)
+PLACE: RolePlace = ("t1", NAME)
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
 EVE: Object = {"kind": "User", "name": "eve"}
 OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
@@ -140,8 +140,8 @@ def test_whose_bindings_are_others() -> None:
     """All that name the Role but the one of its name; where none is made, as for the summary, that one too."""
     found = [binding(NAME, NAME, OP), binding("x", NAME), binding("y", "another"), binding("z", NAME)]
     found.append({**binding("cluster", NAME), "roleRef": {"kind": "ClusterRole", "name": NAME}})
-    assert naming(found, grant([], "op")) == ("x", "z")
-    assert naming(found, grant([])) == (NAME, "x", "z")
+    assert other_bindings(found, grant([], "op")) == ("x", "z")
+    assert other_bindings(found, grant([])) == (NAME, "x", "z")
 
 
 # -- what is planned ---------------------------------------------------------------------------------------------
@@ -260,10 +260,10 @@ async def test_a_filling_is_looked_at_again() -> None:
         found: ObservedHome = await owning.observe(unit, "namespace/ops", reader or Reader(api))
         return found
 
-    def known() -> dict[Place, Any]:
+    def known() -> dict[RolePlace, Any]:
         return unit._filled.get("ops", {})
 
-    summary: Place = ("t1", SUMMARY)
+    summary: RolePlace = ("t1", SUMMARY)
     first = await looked()
     assert first.growing == {PLACE, summary}
     assert known() == {PLACE: (), summary: ()}

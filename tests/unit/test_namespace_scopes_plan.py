@@ -195,7 +195,7 @@ def test_overdue_is_ten_minutes() -> None:
 
 def test_nothing_is_made_in_a_namespace_that_goes() -> None:
     """While the from namespace is deleted nothing is created or restarted; what is in members goes."""
-    leaving = declared(scope(finalizers=[FINALIZER]), "managed", home_leaves=True)
+    leaving = replace(declared(scope(finalizers=[FINALIZER]), "managed"), leaving=True)
     found = replace(seen(), scopes=(leaving,), roles={("t1", "x"): ours("Role", "x")})
     assert changes(found) == ["delete Role t1/x"]
 

@@ -28,6 +28,7 @@ from scope_binding.namespace_scopes.names import (
     value_hash,
 )
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import object_of
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -88,7 +89,6 @@ def config_map_plan(name: str, scopes: tuple[Scope, ...], seen: ObservedHome) ->
 
 
 def _value_of(live: Object | None) -> str | None:
-    """The list that a ConfigMap has now."""
     return ((live or {}).get("data") or {}).get(LIST_KEY)
 
 
@@ -106,18 +106,14 @@ def _apply(name: str, scopes: tuple[Scope, ...], value: str, live: Object | None
         {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "name": scope.name, "uid": scope.uid}
         for scope in sorted(scopes, key=lambda scope: scope.uid)
     ]
-    wanted: Object = {
-        "apiVersion": CONFIG_MAP.api_version,
-        "kind": CONFIG_MAP.kind,
-        "metadata": {
-            "name": name,
-            "namespace": scopes[0].namespace,
-            "labels": {LIST_LABEL: "true"},
-            "annotations": {HASH: digest, **({PENDING: digest} if pending else {})},
-            "ownerReferences": owners,
-        },
-        "data": {LIST_KEY: value},
+    metadata = {
+        "name": name,
+        "namespace": scopes[0].namespace,
+        "labels": {LIST_LABEL: "true"},
+        "annotations": {HASH: digest, **({PENDING: digest} if pending else {})},
+        "ownerReferences": owners,
     }
+    wanted = object_of(CONFIG_MAP, metadata, data={LIST_KEY: value})
     notice = Notice(scopes[0].live, "NamespacesChanged", f"ConfigMap {name} lists {value}", "WriteConfigMap")
     return Apply(CONFIG_MAP, wanted, live, create_only=True, notice=notice if _value_of(live) != value else None)
 
@@ -141,8 +137,7 @@ def abandoned(seen: ObservedHome) -> Iterator[Write]:
         if ours_alone and set(live.get("data") or ()) == {LIST_KEY} and not live.get("binaryData"):
             yield Delete(CONFIG_MAP, live)
         else:
-            identity = {"name": name, "namespace": seen.name}
-            yield Apply(CONFIG_MAP, {"apiVersion": "v1", "kind": CONFIG_MAP.kind, "metadata": identity}, live)
+            yield Apply(CONFIG_MAP, object_of(CONFIG_MAP, {"name": name, "namespace": seen.name}), live)
 
 
 # -- restarts ------------------------------------------------------------------------------------------------------------
@@ -171,14 +166,10 @@ def _restarts(config_map: str, scopes: Sequence[Scope], digest: str, changed_at:
     for workload in seen.workloads:
         template = template_of(workload)
         if concerned(template) and OLM_GROUP not in annotations_of(template) and not is_terminating(workload):
+            kind = WORKLOADS[workload["kind"]]
             metadata = {part: workload["metadata"][part] for part in ("name", "namespace")}
-            wanted: Object = {
-                "apiVersion": workload["apiVersion"],
-                "kind": workload["kind"],
-                "metadata": metadata,
-                "spec": {"template": {"metadata": {"annotations": {TEMPLATE_HASH: digest}}}},
-            }
-            yield Apply(WORKLOADS[workload["kind"]], wanted, workload, notice=_restarted(workload, config_map, scopes[0]))
+            wanted = object_of(kind, metadata, spec={"template": {"metadata": {"annotations": {TEMPLATE_HASH: digest}}}})
+            yield Apply(kind, wanted, workload, notice=_restarted(workload, config_map, scopes[0]))
     for pod in seen.pods:
         known_already = str(pod["metadata"].get("creationTimestamp") or "") > changed_at
         if concerned(pod) and OLM_GROUP in annotations_of(pod) and not is_terminating(pod) and not known_already:

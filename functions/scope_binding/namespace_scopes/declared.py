@@ -1,4 +1,4 @@
-"""What a NamespaceScope declares, typed, with what is wrong in it said in words instead of raised."""
+"""What a NamespaceScope declares, typed; mistakes in it are kept as texts for its status, and nothing raises."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ _KNOWN = frozenset(
 class Scope:
     """One NamespaceScope.
 
-    ``members`` are the names as declared, each once; ``leaving`` says that it is being deleted, or its
-    namespace is; ``packages`` limits the injection to these, None to none in particular.
+    ``namespace`` is the from namespace, its home.  ``members`` are the names as declared, each once.  ``leaving`` says that it
+    is being deleted, or its namespace is.  ``packages`` limits the injection to these, None to none in particular.
     ``problems`` are mistakes that keep a part from being served; ``remarks`` keep nothing from being served.
     """
 
     live: Object
+    name: str
+    namespace: str
+    uid: str
     leaving: bool
     members: tuple[str, ...]
     accounts: tuple[str, ...]
@@ -55,26 +58,6 @@ class Scope:
     remarks: tuple[str, ...]
 
     @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.live["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        """The from namespace."""
-        return str(self.live["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        """Its uid."""
-        return str(self.live["metadata"]["uid"])
-
-    @property
-    def age(self) -> tuple[str, str]:
-        """The order of precedence: the older first."""
-        return str(self.live["metadata"].get("creationTimestamp") or ""), self.name
-
-    @property
     def by_helm(self) -> bool:
         """Whether it must not carry our finalizer."""
         return labels_of(self.live).get(HELM_LABEL) == "true"
@@ -86,13 +69,13 @@ class Scope:
 
     @property
     def injected(self) -> bool:
-        """Whether it said at the last look that it injects: then there may be something to put back."""
+        """Whether its status says that it injects: then there may be something to put back."""
         return "managedCSVList" in mapping(self.live.get("status"))
 
     def waits_in(self, member: str) -> bool:
-        """Whether it said at the last look that a Role in a member could not be written: any binding there may be the reason."""
-        told = _strings(mapping(self.live.get("status")).get("unprojectedRoles"))
-        return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in told)
+        """Whether its status says that a Role in a member could not be written: any binding there may be the reason."""
+        notes = strings(mapping(self.live.get("status")).get("unprojectedRoles"))
+        return any(note.startswith(f"{member}/") and note.endswith(f" from namespace {self.namespace}") for note in notes)
 
     @property
     def served_config_map(self) -> str:
@@ -100,21 +83,27 @@ class Scope:
         return self.config_map if is_dns_subdomain(self.config_map) else ""
 
 
+def age_of(live: Object) -> tuple[str, str]:
+    """The order of precedence of NamespaceScopes: the older first."""
+    return str(live["metadata"].get("creationTimestamp") or ""), str(live["metadata"]["name"])
+
+
 def mapping(value: Any) -> dict[str, Any]:
     """A value as a map; an empty one where it is none."""
     return value if isinstance(value, dict) else {}
 
 
-def _strings(value: Any) -> tuple[str, ...]:
+def strings(value: Any) -> tuple[str, ...]:
+    """The texts in a list, each once; none where it is no list."""
     entries = value if isinstance(value, list) else []
     return tuple(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
 
 
-def declared(live: Object, default: Projection, *, home_leaves: bool = False) -> Scope:
-    """What a NamespaceScope says; ``default`` is the configured projection."""
+def declared(live: Object, default: Projection) -> Scope:
+    """Read the spec of a NamespaceScope; ``default`` is the configured projection."""
     spec = mapping(live.get("spec"))
     problems: list[str] = []
-    accounts = tuple(name for name in _strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
+    accounts = tuple(name for name in strings(spec.get("serviceAccountMembers")) if is_dns_subdomain(name))
     if len(accounts) > limits.ACCOUNTS_OF_HOME:
         problems.append(
             f"spec.serviceAccountMembers has {len(accounts)} names, at most {limits.ACCOUNTS_OF_HOME} are looked at: "
@@ -136,10 +125,14 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
     injector = spec.get("csvInjector")
     packages = mapping(injector).get("managedOperators")
     remarks = [f"spec.{field} is not a known field and has no effect" for field in sorted(set(spec) - _KNOWN)]
+    metadata = live["metadata"]
     return Scope(
         live=live,
-        leaving=home_leaves or is_terminating(live),
-        members=_strings(spec.get("namespaceMembers")),
+        name=str(metadata["name"]),
+        namespace=str(metadata["namespace"]),
+        uid=str(metadata["uid"]),
+        leaving=is_terminating(live),
+        members=strings(spec.get("namespaceMembers")),
         accounts=accounts[: limits.ACCOUNTS_OF_HOME],
         config_map=config_map,
         restart_labels=labels or DEFAULT_RESTART_LABELS,
@@ -147,7 +140,7 @@ def declared(live: Object, default: Projection, *, home_leaves: bool = False) ->
         manual=spec.get("manualManagement") is True,
         subset=spec.get("allowSubsetProjection") is True,
         injects=isinstance(injector, dict) and injector.get("enable", True) is True,
-        packages=None if packages is None else frozenset(_strings(packages)),
+        packages=None if packages is None else frozenset(strings(packages)),
         licensed=mapping(spec.get("license")).get("accept") is True,
         problems=tuple(problems),
         remarks=tuple(remarks),

@@ -8,10 +8,11 @@ from typing import Literal
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.names import ACCOUNT_LABEL, label_value, ownership_labels
 from scope_binding.namespace_scopes.rules import Given
-from tenantry.model.kinds import ROLE, ROLE_BINDING, Kind, Object
+from scope_binding.objects import account_subject, binding_of, object_of
+from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
 
-Place = tuple[str, str]
-"""Namespace and name."""
+RolePlace = tuple[str, str]
+"""Namespace and name of a Role, and of the RoleBinding to it."""
 
 Flavour = Literal["managed", "own", "runtime"]
 
@@ -32,7 +33,7 @@ class Grant:
     source: str = ""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RolePlace:
         """Member and name."""
         return self.member, self.name
 
@@ -44,27 +45,26 @@ class Grant:
 
     def role(self) -> Object:
         """The Role."""
-        return {**self._header(ROLE), "rules": list(self.given.rules)}
+        return object_of(ROLE, self._metadata, rules=list(self.given.rules))
 
     def binding(self) -> Object:
         """The RoleBinding."""
-        role = {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": self.name}
-        return {**self._header(ROLE_BINDING), "roleRef": role, "subjects": self.subjects()}
+        return binding_of(ROLE_BINDING, self._metadata, (ROLE, self.name), self.subjects())
 
-    def _header(self, kind: Kind) -> Object:
-        metadata = {"name": self.name, "namespace": self.member, "labels": self.labels}
-        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    @property
+    def _metadata(self) -> Object:
+        return {"name": self.name, "namespace": self.member, "labels": self.labels}
 
     def subjects(self) -> list[Object]:
         """Who is bound to the Role."""
-        return [{"kind": "ServiceAccount", "name": account, "namespace": self.scope.namespace} for account in self.accounts]
+        return [account_subject(self.scope.namespace, account) for account in self.accounts]
 
 
 @dataclass(slots=True)
 class ProjectedRights:
     """All grants by place, and by NamespaceScope (its uid) what could not be given."""
 
-    grants: dict[Place, Grant] = field(default_factory=dict)
+    grants: dict[RolePlace, Grant] = field(default_factory=dict)
     unauthorized: dict[str, list[str]] = field(default_factory=dict)
     """Members without consent."""
     outdated: dict[str, list[str]] = field(default_factory=dict)
@@ -73,5 +73,5 @@ class ProjectedRights:
     """What ``status.unprojectedRoles`` says."""
     untouched: set[str] = field(default_factory=set)
     """Members whose consent is over a limit: nothing is given there, and what is there stays as it is."""
-    unsummed: set[Place] = field(default_factory=set)
+    unsummed: set[RolePlace] = field(default_factory=set)
     """Where the sum of what was given would be over a limit."""

@@ -26,11 +26,10 @@ from scope_binding.namespace_scopes.names import (
     ORIGINAL,
 )
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import KINDS
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     DEPLOYMENT,
-    MUTATING_WEBHOOKS,
-    VALIDATING_WEBHOOKS,
     Object,
     annotations_of,
     is_terminating,
@@ -92,7 +91,7 @@ def summary(scope: Scope, seen: ObservedHome) -> Object:
 
 
 def problems(scope: Scope, seen: ObservedHome) -> Iterator[str]:
-    """What a NamespaceScope has to be told about its injection."""
+    """What keeps a NamespaceScope from injecting, for its status."""
     for csv, scopes in _claims(seen):
         if scope not in scopes:
             continue
@@ -189,7 +188,6 @@ def _containers(deployment: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
 
 
 def _malformed(csv: Object) -> Iterator[str]:
-    """What in a ClusterServiceVersion cannot be injected into."""
     for deployment in _deployments(csv):
         name = mapping(deployment).get("name")
         listed = _inside(deployment, "spec", "template", "spec").get("containers")
@@ -202,7 +200,6 @@ def _malformed(csv: Object) -> Iterator[str]:
 
 
 def _reference(scope: Scope) -> Object:
-    """The env entry that reads the list of a NamespaceScope."""
     reference = {"name": scope.config_map, "key": LIST_KEY, "optional": True}
     return {"name": VARIABLE, "valueFrom": {"configMapKeyRef": reference}}
 
@@ -321,8 +318,7 @@ def _webhook_edit(found: Object, narrow: tuple[str, ...] | None) -> Edit:
         if wanted != live:
             operations.append({"op": "add", "path": f"/webhooks/{number}/namespaceSelector", "value": wanted})
     operations += _keeping(found, kept)
-    kind = VALIDATING_WEBHOOKS if found["kind"] == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
-    return Edit(kind, found, tuple(operations))
+    return Edit(KINDS[found["kind"]], found, tuple(operations))
 
 
 def _selector(namespaces: tuple[str, ...]) -> Object:

@@ -1,7 +1,7 @@
 """What is kept in memory of objects that tenants write: the fields that something follows from, and no more than a budget.
 
 Anybody may put megabytes beside them (a-15), or rules without end (a-17).  Each function here takes an object as it was read and
-returns the part of it that is kept; what was taken from lists and what was read alone looks the same to the plans.
+returns the part of it that is kept.  Plans get the same part, whether it was listed or read alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tenantry.model.digest import digest_of
 from tenantry.model.kinds import NAMESPACE_SCOPE, Object, annotations_of, labels_of
 
 TOO_LARGE = "tooLarge"
-"""In a kept Role: why its rules are not there, in words with the limit and the fix."""
+"""In a kept Role: why its rules are not there, as a text with the limit and the fix."""
 DIGEST = "rulesDigest"
 """In a kept Role: the digest of rules that are long."""
 FOREIGN = "foreign"
@@ -44,12 +44,12 @@ _ANNOTATIONS = frozenset({HASH, PENDING, PROJECTION, FROM_UID})
 
 @lru_cache(maxsize=512)
 def _one(text: str) -> Any:
-    """The value of a JSON text, the same object for all who have the same: not to be changed."""
+    """The value of a JSON text: one shared object for equal texts, not to be changed."""
     return json.loads(text)
 
 
 def header(item: Object) -> Object:
-    """The metadata that somebody here asks for; of labels that nobody asks for one stands for all."""
+    """The metadata that this unit reads.  Of labels that it does not read one stays, to show that there are others."""
     found = item["metadata"]
     kept: Object = {part: found[part] for part in _IDENTITY if part in found}
     labels = labels_of(item)
@@ -71,14 +71,14 @@ def header(item: Object) -> Object:
 
 
 def text(value: Any) -> Any:
-    """A value as it is kept: a long text by its digest, which no list of namespaces can look like."""
+    """A value, or the digest of a long text: no list of namespaces can equal one."""
     if not isinstance(value, str) or len(value) <= limits.TEXT_KEPT:
         return value
     return f"sha256:{digest_of(value).hex()}"
 
 
 def is_written(config_map: Object) -> bool:
-    """Whether we wrote a list into a ConfigMap.  What came back from a backup has lost its owners: there our annotation tells."""
+    """Whether we wrote a list into a ConfigMap: by its field owners, or, as a backup has none, by our annotation."""
     return owns(config_map, MANAGER, "data", LIST_KEY) or HASH in annotations_of(config_map)
 
 
@@ -236,7 +236,7 @@ def bound_to(accounts: Collection[str], namespace: str) -> Callable[[Object], Ob
     return kept
 
 
-def naming(roles: Collection[str]) -> Callable[[Object], Object]:
+def naming_roles(roles: Collection[str]) -> Callable[[Object], Object]:
     """What is kept of RoleBindings in members: which of these Roles they name."""
 
     def kept(item: Object) -> Object:

@@ -34,20 +34,19 @@ async def observe_config_maps(seen: ObservedHome, reader: Reader) -> Mapping[str
         found = {each["metadata"]["name"]: each for each in labelled}
         missing = sorted(named | {name for name, each in found.items() if kept.FOREIGN not in each})
     gate = asyncio.Semaphore(LARGE_AT_ONCE)
-    read = await asyncio.gather(*(_read_one(name, seen.name, reader, gate) for name in missing))
-    for name, live in zip(missing, read, strict=True):
+
+    async def read(name: str) -> Object | None:
+        async with gate:
+            live = await reader.fetch(CONFIG_MAP, name, seen.name)
+            return None if live is None else kept.named_config_map(live)
+
+    for name, live in zip(missing, await asyncio.gather(*map(read, missing)), strict=True):
         found.pop(name, None)
         if live is not None:
             found[name] = live
     for name in named:
         reader.depends_on(partial(_pending, name, seen.name), annotations_of(found.get(name)).get(PENDING))
     return found
-
-
-async def _read_one(name: str, namespace: str, reader: Reader, gate: asyncio.Semaphore) -> Object | None:
-    async with gate:
-        live = await reader.fetch(CONFIG_MAP, name, namespace)
-        return None if live is None else kept.named_config_map(live)
 
 
 async def _pending(name: str, namespace: str, fresh: Reader) -> Hashable:

@@ -40,7 +40,6 @@ ORIGINAL = INJECTION_ORIGINAL
 OLM_OWNER, OLM_OWNER_KIND = "olm.owner", "olm.owner.kind"
 
 LABEL_LIMIT = 63
-_HASH_DIGITS = 14
 
 
 def label_value(text: str) -> str:
@@ -49,14 +48,13 @@ def label_value(text: str) -> str:
 
 
 def value_hash(value: str) -> str:
-    """The hash of a ConfigMap's value, as it is written on pod templates (3.8)."""
-    return hashlib.sha256(value.encode()).hexdigest()[:_HASH_DIGITS]
+    """The hash of a text in 14 digits: of a ConfigMap's value it is written on pod templates (3.8)."""
+    return hashlib.sha256(value.encode()).hexdigest()[:14]
 
 
 def own_role_name(role: str, account: str, from_namespace: str) -> str:
     """The name of the copy of an account's Role in a member (3.4)."""
-    digest = hashlib.sha256(f"{role}{account}{from_namespace}".encode()).hexdigest()[:_HASH_DIGITS]
-    return f"{role.partition('.')[0]}-{digest}"
+    return f"{role.partition('.')[0]}-{value_hash(f'{role}{account}{from_namespace}')}"
 
 
 def managed_role_name(scope: str, from_namespace: str, *, shared: bool) -> str:

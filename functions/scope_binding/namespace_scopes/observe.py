@@ -17,16 +17,15 @@ from typing import TypeVar
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, following_accounts, home_roles
-from scope_binding.namespace_scopes.declared import declared
-from scope_binding.namespace_scopes.grants import Place
+from scope_binding.namespace_scopes.grants import RolePlace
 from scope_binding.namespace_scopes.lists import observe_config_maps
 from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
-from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, naming
+from scope_binding.namespace_scopes.others import growing, is_held, kept_rules, other_bindings
 from scope_binding.namespace_scopes.projection import agreed_accounts, projected
-from scope_binding.namespace_scopes.register import Registers
+from scope_binding.namespace_scopes.register import RegisterCache
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import single_rights, size_of
-from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.namespace_scopes.seen import Consents, ObservedHome
 from scope_binding.namespace_scopes.status import unreported
 from tenantry.api import Keep
 from tenantry.api.errors import KindNotServed
@@ -68,22 +67,20 @@ async def observe(
     name: str,
     settings: NamespaceScopeSettings,
     reader: Reader,
-    before: Mapping[Place, tuple[Object, ...]] | None = None,
-    registers: Registers | None = None,
+    before: Mapping[RolePlace, tuple[Object, ...]],
+    registers: RegisterCache,
 ) -> ObservedHome:
     """Read all that the plan for a namespace needs.
 
     ``before`` holds the rules that Roles had before the last run filled them: whether others were bound to them by then is read.
     """
-    registers = registers or Registers(settings.projection)
     register, home = await asyncio.gather(registers.read(reader), reader.get(NAMESPACE, name))
-    home_leaves = home is None or is_terminating(home)
-    own = register.served(name)
-    scopes = tuple(declared(found, settings.projection, home_leaves=home_leaves) for found in own)
-    surplus = () if home_leaves else tuple(unreported(register.surplus(name), name))[: limits.SCOPES_TOLD_AT_ONCE]
-    seen = ObservedHome(
-        name, scopes, home=home, clashes=register.clashes(name), overdue=_overdue(own, datetime.now(UTC)), surplus=surplus
-    )
+    scopes = register.served.get(name, ())
+    surplus = tuple(unreported(register.surplus.get(name, ()), name))[: limits.SCOPES_TOLD_AT_ONCE]
+    if home is None or is_terminating(home):
+        scopes, surplus = tuple(replace(scope, leaving=True) for scope in scopes), ()
+    overdue = _overdue((scope.live for scope in scopes), datetime.now(UTC))
+    seen = ObservedHome(name, scopes, home=home, clashes=register.clashes(name), overdue=overdue, surplus=surplus)
     seen = await _around(seen, reader)
     if not seen.live:
         return seen
@@ -92,7 +89,7 @@ async def observe(
     seen = replace(seen, projected=await _worked_out(partial(projected, seen, settings), seen))
     seen = await _taken_places(seen, reader)
     seen = await _with_rules(seen, reader)
-    return await _bound_by_others(seen, before or {}, reader)
+    return await _bound_by_others(seen, before, reader)
 
 
 _WORKING = asyncio.Semaphore(1)
@@ -136,7 +133,7 @@ async def _around(seen: ObservedHome, reader: Reader) -> ObservedHome:
     )
 
 
-def _by_place(objects: Iterable[Object]) -> dict[Place, Object]:
+def _by_place(objects: Iterable[Object]) -> dict[RolePlace, Object]:
     return {(found["metadata"]["namespace"], found["metadata"]["name"]): found for found in objects}
 
 
@@ -145,9 +142,8 @@ async def _namespaces(seen: ObservedHome, reader: Reader) -> Mapping[str, Object
     if len(names) <= LIST_ABOVE:
         found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names))
         return dict(zip(names, found, strict=True))
-    wanted = set(names)
     every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept.header)}
-    return {name: every.get(name) for name in wanted}
+    return {name: every.get(name) for name in names}
 
 
 async def _injected(seen: ObservedHome, reader: Reader) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
@@ -192,15 +188,13 @@ async def _inside(seen: ObservedHome, settings: NamespaceScopeSettings, reader: 
     return replace(seen, denied=await _denied(seen, reader))
 
 
-async def _consents(
-    seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader
-) -> Mapping[str, tuple[Object | None, Object | None]]:
+async def _consents(seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader) -> Consents:
     members = {member for scope in seen.live if not scope.manual for member in seen.served(scope)}
     if not members:
         return {}
     agreed = agreed_accounts(seen.name, settings)
 
-    async def read(fresh: Reader) -> dict[str, tuple[Object | None, Object | None]]:
+    async def read(fresh: Reader) -> Consents:
         name = consent_name(seen.name)
         roles, bindings = await asyncio.gather(
             _named(ROLE, name, fresh, kept.consents_of(members)),
@@ -217,7 +211,7 @@ async def _consents(
     return found
 
 
-def _versions(consents: Mapping[str, tuple[Object | None, Object | None]], home: Object | None) -> Hashable:
+def _versions(consents: Consents, home: Object | None) -> Hashable:
     versions = frozenset(
         (member, tuple(found and found["metadata"]["resourceVersion"] for found in pair)) for member, pair in consents.items()
     )
@@ -230,7 +224,6 @@ async def _named(kind: Kind, name: str, reader: Reader, keep: Keep) -> dict[str,
 
 
 async def _sources(seen: ObservedHome, reader: Reader) -> ObservedHome:
-    """The roles that the accounts have at home."""
     accounts = following_accounts(seen)
     bindings = await reader.list(ROLE_BINDING, seen.name, keep=kept.bound_to(frozenset(accounts), seen.name))
     bindings = [binding for binding in bindings if binding.get("subjects")]
@@ -260,7 +253,7 @@ async def _whole_copies(seen: ObservedHome, reader: Reader) -> ObservedHome:
     return await _read_again([place for place in seen.roles if place[1] in names], seen, reader)
 
 
-async def _read_again(places: Iterable[Place], seen: ObservedHome, reader: Reader) -> ObservedHome:
+async def _read_again(places: Iterable[RolePlace], seen: ObservedHome, reader: Reader) -> ObservedHome:
     """Roles of which only a digest is kept, with their rules: some, read live, and the others without any.
 
     A sweep needs none: one that has another digest is due.
@@ -290,7 +283,7 @@ async def _with_rules(seen: ObservedHome, reader: Reader) -> ObservedHome:
     return await _read_again(grants.keys() & roles.keys(), replace(seen, roles=roles), reader)
 
 
-async def _denied(seen: ObservedHome, reader: Reader) -> Mapping[Place, tuple[str, ...]]:
+async def _denied(seen: ObservedHome, reader: Reader) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """What accounts may not do in members whose rights are made by hand, of what they may do at home (N-17).
 
     At most `limits.ACCESS_REVIEWS` questions are asked, in a fixed order.
@@ -309,7 +302,7 @@ async def _denied(seen: ObservedHome, reader: Reader) -> Mapping[Place, tuple[st
     answers = await asyncio.gather(
         *(reader.allows(seen.name, account, {**right, "namespace": member}) for member, account, right in asked)
     )
-    found: dict[Place, tuple[str, ...]] = {}
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
     for (member, account, right), allowed in zip(asked, answers, strict=True):
         if not allowed:
             what = f"{right['verb']} {right['resource']}{'/' if right['subresource'] else ''}{right['subresource']}"
@@ -325,7 +318,9 @@ async def _taken_places(seen: ObservedHome, reader: Reader) -> ObservedHome:
         async with gate:
             return await reader.list(kind, name=name, keep=keep)
 
-    async def completed(kind: Kind, wanted: Set[Place], labelled: Mapping[Place, Object], keep: Keep) -> dict[Place, Object]:
+    async def completed(
+        kind: Kind, wanted: Set[RolePlace], labelled: Mapping[RolePlace, Object], keep: Keep
+    ) -> dict[RolePlace, Object]:
         names = sorted({name for _, name in wanted - labelled.keys()})
         lists = await asyncio.gather(*(named(kind, name, keep) for name in names))
         found = _by_place(obj for each in lists for obj in each)
@@ -340,26 +335,26 @@ async def _taken_places(seen: ObservedHome, reader: Reader) -> ObservedHome:
     return replace(seen, roles=roles, bindings=bindings)
 
 
-async def _bound_by_others(seen: ObservedHome, before: Mapping[Place, tuple[Object, ...]], reader: Reader) -> ObservedHome:
+async def _bound_by_others(seen: ObservedHome, before: Mapping[RolePlace, tuple[Object, ...]], reader: Reader) -> ObservedHome:
     """Who else is bound to Roles that are to get more, or that just got more (a-38)."""
     taken = foreign(seen)
     grants = {place: grant for place, grant in seen.projected.grants.items() if place not in taken}
     grows = await _worked_out(partial(growing, grants, seen.roles), seen)
     asked = {place: grants[place] for place in grows | (before.keys() & grants.keys())}
     members = sorted({member for member, _ in asked})
-    named = kept.naming(frozenset(name for _, name in asked))
+    named = kept.naming_roles(frozenset(name for _, name in asked))
 
-    async def read(fresh: Reader) -> dict[Place, tuple[str, ...]]:
+    async def read(fresh: Reader) -> dict[RolePlace, tuple[str, ...]]:
         lists = await asyncio.gather(*(fresh.list(ROLE_BINDING, member, keep=named) for member in members))
         bindings = dict(zip(members, lists, strict=True))
-        found = {place: naming(bindings[place[0]], grant) for place, grant in asked.items()}
+        found = {place: other_bindings(bindings[place[0]], grant) for place, grant in asked.items()}
         return {place: names for place, names in found.items() if names}
 
     async def names(fresh: Reader) -> Hashable:
         return frozenset((await read(fresh)).items())
 
     others = await read(reader)
-    if others:  # events of these lead here by the status, so an end of one before the status is written is looked for
+    if others:  # their events lead here by the status: one that is deleted before the status is written is found by this
         reader.depends_on(names, frozenset(others.items()))
     lost = {place: rules for place, rules in before.items() if place in others or place in taken}
     seen = replace(seen, growing=grows, others=others, before=lost)

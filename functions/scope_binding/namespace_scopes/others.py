@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.rules import TooMuch, lacking, parse, within
 from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.model.kinds import ROLE, Object
@@ -21,7 +21,7 @@ from tenantry.model.kinds import ROLE, Object
 Rules = tuple[Object, ...]
 
 
-def growing(grants: Mapping[Place, Grant], roles: Mapping[Place, Object]) -> frozenset[Place]:
+def growing(grants: Mapping[RolePlace, Grant], roles: Mapping[RolePlace, Object]) -> frozenset[RolePlace]:
     """The places whose Role would get more than it has, or is not there yet."""
     known: dict[tuple[int, str], bool] = {}  # members mostly want the same in place of the same
 
@@ -46,7 +46,7 @@ def rules_of(role: Object | None) -> Rules:
     return tuple((role or {}).get("rules") or ())
 
 
-def naming(bindings: Iterable[Object], grant: Grant) -> tuple[str, ...]:
+def other_bindings(bindings: Iterable[Object], grant: Grant) -> tuple[str, ...]:
     """Which RoleBindings of a member, by name, name a grant's Role and are not the grant's own."""
     return tuple(
         sorted(
@@ -64,7 +64,7 @@ def strangers(grant: Grant, seen: ObservedHome) -> list[Object]:
     return [subject for subject in live.get("subjects") or () if subject not in grant.subjects()]
 
 
-def filled(seen: ObservedHome, remembered: Mapping[Place, Rules]) -> dict[Place, Rules]:
+def filled(seen: ObservedHome, remembered: Mapping[RolePlace, Rules]) -> dict[RolePlace, Rules]:
     """What Roles that a run fills had before it; and what those had that somebody got into, until he is out of them.
 
     Who is in our own binding is taken out of it, and may have bound the Role once more meanwhile: so it stays remembered.
@@ -78,7 +78,7 @@ def filled(seen: ObservedHome, remembered: Mapping[Place, Rules]) -> dict[Place,
     return {place: rules_of(seen.roles.get(place)) for place in seen.growing - seen.others.keys()} | still
 
 
-def is_held(place: Place, seen: ObservedHome) -> bool:
+def is_held(place: RolePlace, seen: ObservedHome) -> bool:
     """Whether what is there may only become less."""
     return place in seen.others or place in seen.before
 

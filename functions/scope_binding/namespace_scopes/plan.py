@@ -14,8 +14,9 @@ from scope_binding.namespace_scopes.names import FINALIZER
 from scope_binding.namespace_scopes.rights import rights_plans, stale
 from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.status import failed_cleanups, refusals_of_surplus, statuses
+from scope_binding.objects import object_of
 from tenantry.model.kinds import NAMESPACE_SCOPE, is_terminating
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
+from tenantry.model.plan import Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
 
 
 def plan(seen: ObservedHome) -> Plan:
@@ -27,13 +28,12 @@ def plan(seen: ObservedHome) -> Plan:
         *rights_plans(seen),
         *injection.writes(seen),
     ]
-    return Plan((tuple(parts),)) if parts else NOTHING
+    return Plan((tuple(parts),))
 
 
 def report(seen: ObservedHome, refusals: Sequence[Refusal]) -> Plan:
     """The status of each NamespaceScope."""
-    writes = (*statuses(seen, refusals), *refusals_of_surplus(seen), *failed_cleanups(seen, refusals))
-    return Plan((writes,)) if writes else NOTHING
+    return Plan(((*statuses(seen, refusals), *refusals_of_surplus(seen), *failed_cleanups(seen, refusals)),))
 
 
 def _finalizers(seen: ObservedHome) -> Iterator[Write]:
@@ -43,8 +43,7 @@ def _finalizers(seen: ObservedHome) -> Iterator[Write]:
         has = FINALIZER in (scope.live["metadata"].get("finalizers") or ())
         if not scope.leaving and not scope.by_helm:
             metadata = {"name": scope.name, "namespace": scope.namespace, "finalizers": [FINALIZER]}
-            wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
-            yield Apply(NAMESPACE_SCOPE, wanted, scope.live)
+            yield Apply(NAMESPACE_SCOPE, object_of(NAMESPACE_SCOPE, metadata), scope.live)
         elif not scope.leaving and has:
             yield RemoveFinalizers(NAMESPACE_SCOPE, scope.live, (FINALIZER,))
         elif has and is_terminating(scope.live) and (not leftovers or scope.name in seen.overdue):

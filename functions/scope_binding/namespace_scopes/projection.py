@@ -38,8 +38,6 @@ def projected(seen: ObservedHome, settings: NamespaceScopeSettings) -> Projected
 
 
 class _Projection:
-    """The rights that are wanted, as they are collected."""
-
     def __init__(self, seen: ObservedHome, settings: NamespaceScopeSettings) -> None:
         self.made = ProjectedRights()
         self._seen = seen
@@ -102,7 +100,6 @@ class _Projection:
         return any(account_of(subject, member) in self._agreed for subject in binding.get("subjects") or ())
 
     def _over_limits(self, accounts: Sequence[str]) -> set[str]:
-        """What of the roles at home is over a limit."""
         home, notes = self._seen.name, set()
         for account in accounts:
             notes |= {f"{home}/{each.name}: {each.excess}" for each in self._roles.copied.get(account, ()) if each.excess}
@@ -123,7 +120,7 @@ class _Projection:
             self.made.unprojected[scope.uid].add(note)
         elif accounts:
             name = managed_role_name(scope.name, self._seen.name, shared=(scope.name, member) in self._seen.clashes)
-            self._add(Grant(member, name, "managed", given, accounts, scope))
+            self.made.grants.setdefault((member, name), Grant(member, name, "managed", given, accounts, scope))
 
     def _add_copies(self, scope: Scope, member: str, accounts: Sequence[str], consent: ParsedRules) -> None:
         """The copies of the roles of accounts in one member; of what is over a limit those that are there already."""
@@ -164,7 +161,4 @@ class _Projection:
     def _add_copy(self, scope: Scope, member: str, account: str, source: str, given: Given) -> None:
         if given.rules:
             name = own_role_name(source, account, self._seen.name)
-            self._add(Grant(member, name, "own", given, (account,), scope, source))
-
-    def _add(self, grant: Grant) -> None:
-        self.made.grants.setdefault(grant.place, grant)
+            self.made.grants.setdefault((member, name), Grant(member, name, "own", given, (account,), scope, source))

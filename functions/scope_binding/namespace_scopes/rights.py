@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 
-from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGED_PREFIX, MANAGER, OWNERSHIP_LABEL, RUNTIME_PREFIX, label_value
 from scope_binding.namespace_scopes.others import is_held, kept_rules, rules_of, strangers
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import KINDS
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, labels_of
 from tenantry.model.plan import Apply, Delete, Notice, Plan, Write
@@ -24,7 +25,7 @@ def stale(seen: ObservedHome) -> Iterator[Object]:
     wanted = seen.projected
     kept = wanted.untouched | {member for scope in seen.live if scope.manual for member in scope.members}
 
-    def unwanted(found: Mapping[Place, Object], places: Collection[Place]) -> Iterator[Object]:
+    def unwanted(found: Mapping[RolePlace, Object], places: Collection[RolePlace]) -> Iterator[Object]:
         for place, obj in sorted(found.items()):
             if place not in places and place[0] not in kept and seen.is_ours(obj):
                 yield obj
@@ -33,7 +34,7 @@ def stale(seen: ObservedHome) -> Iterator[Object]:
     yield from unwanted(seen.roles, wanted.grants.keys() | wanted.unsummed)
 
 
-def foreign(seen: ObservedHome) -> dict[Place, Grant]:
+def foreign(seen: ObservedHome) -> dict[RolePlace, Grant]:
     """Grants whose place is taken by a Role or RoleBinding that is not ours: that is left as it is, and reported."""
     return {place: grant for place, grant in seen.projected.grants.items() if _is_taken(grant, seen)}
 
@@ -71,12 +72,16 @@ def rights_plans(seen: ObservedHome) -> Iterator[Plan]:
         yield _member_plan(member, grants.get(member, []), taken, leftovers.get(member, []), seen)
 
 
-def _member_plan(member: str, grants: list[Grant], taken: Container[Place], leftovers: list[Object], seen: ObservedHome) -> Plan:
+def _member_plan(
+    member: str, grants: list[Grant], taken: Container[RolePlace], leftovers: list[Object], seen: ObservedHome
+) -> Plan:
     grants = sorted(grants, key=lambda grant: grant.place in taken)
     granting = [(_blocked_plan if grant.place in taken else _grant_plan)(grant, seen) for grant in grants]
     flavours = {grant.flavour for grant in grants if grant.place not in taken}
-    replaced = [_deletion(obj) for obj in leftovers if _is_replaced(obj, flavours)]
-    unwanted = [_deletion(obj) for obj in leftovers if not _is_replaced(obj, flavours)]
+    replaced: list[Delete] = []
+    unwanted: list[Delete] = []
+    for obj in leftovers:
+        (replaced if _is_replaced(obj, flavours) else unwanted).append(Delete(KINDS[obj["kind"]], obj))
     plan = Plan(((*granting, *unwanted), tuple(replaced)))
     changed = next((write for write in plan.writes() if write.change(MANAGER) is not None), None)
     return Plan() if changed is None else _with_notice(plan, changed, _notice(member, grants, taken, seen))
@@ -111,15 +116,14 @@ def _held_plan(grant: Grant, seen: ObservedHome) -> Plan:
     if (binding := seen.bindings.get(grant.place)) is not None and grant.accounts:
         same = binding.get("roleRef") == grant.binding()["roleRef"]
         writes.append(_without_strangers(grant, binding) if same else Delete(ROLE_BINDING, binding))
-    writes += _less(grant, seen.roles.get(grant.place), seen)
-    return Plan((tuple(writes),)) if writes else Plan()
+    return Plan(((*writes, *_less(grant, seen.roles.get(grant.place), seen)),))
 
 
 def _blocked_plan(grant: Grant, seen: ObservedHome) -> Plan:
     """Beside a RoleBinding of somebody else that has our name: our Role only becomes less; his is left alone, like his Role."""
     role = seen.roles.get(grant.place)
     writes = _less(grant, role, seen) if role is not None and _may_write(role, grant, seen) else ()
-    return Plan((tuple(writes),)) if writes else Plan()
+    return Plan((tuple(writes),))
 
 
 def _less(grant: Grant, role: Object | None, seen: ObservedHome) -> list[Apply]:
@@ -132,12 +136,7 @@ def _without_strangers(grant: Grant, live: Object) -> Apply:
     return Apply(ROLE_BINDING, {**grant.binding(), "subjects": fewer}, live)
 
 
-def _deletion(obj: Object) -> Delete:
-    return Delete(ROLE if obj["kind"] == ROLE.kind else ROLE_BINDING, obj)
-
-
 def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:
-    """The plan with the Event on one of its writes."""
 
     def carry(item: Write | Plan) -> Write | Plan:
         if isinstance(item, Plan):
@@ -147,8 +146,7 @@ def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:
     return Plan(tuple(tuple(carry(item) for item in stage) for stage in plan.stages))
 
 
-def _notice(member: str, grants: list[Grant], taken: Container[Place], seen: ObservedHome) -> Notice | None:
-    """One Event for what changes in a member."""
+def _notice(member: str, grants: list[Grant], taken: Container[RolePlace], seen: ObservedHome) -> Notice | None:
     scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
     if not scopes:
         return None

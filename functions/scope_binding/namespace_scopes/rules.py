@@ -15,9 +15,9 @@ import itertools
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from scope_binding.consent import VERBS
+from scope_binding.namespace_scopes.declared import strings
 from tenantry.model import limits
 from tenantry.model.kinds import Object
 
@@ -126,19 +126,16 @@ def _is_covered(resource: str, patterns: Names) -> bool:
     return "*" in patterns or resource in patterns or _pattern(resource) in patterns
 
 
-def _strings(value: Any) -> list[str]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
-
-
 def parse(rules: Iterable[Object], *, granting: bool = False) -> list[Rule]:
     """The rules about resources, with the eight verbs, and with those that grant where asked for."""
     found = []
     for rule in rules:
-        verbs = set(_strings(rule.get("verbs")))
-        kept = (set(VERBS) if "*" in verbs else verbs & set(VERBS)) | (verbs & set(GRANTING) if granting else set())
-        groups, resources = frozenset(_strings(rule.get("apiGroups"))), frozenset(_strings(rule.get("resources")))
-        if kept and groups and resources:
-            found.append(_rule(groups, resources, kept, _strings(rule.get("resourceNames"))))
+        groups, resources, written, names = (strings(rule.get(part)) for part in _PARTS)
+        verbs = set(VERBS).intersection(VERBS if "*" in written else written)
+        if granting:
+            verbs |= set(GRANTING).intersection(written)
+        if verbs and groups and resources:
+            found.append(_rule(groups, resources, verbs, names))
     return found
 
 
@@ -206,11 +203,9 @@ def stored(rules: Iterable[Rule], work: Work | None = None) -> list[Object]:
         work.spend(len(fewer) * (len(rule.resources) + 1))
         return any(other != rule and other.covers(rule) for other in fewer)
 
-    return sorted((rule.as_stored() for rule in distinct if not is_covered(rule)), key=_order)
-
-
-def _order(rule: Object) -> list[list[str]]:
-    return [rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [])]
+    return sorted(
+        (rule.as_stored() for rule in distinct if not is_covered(rule)), key=lambda rule: [rule.get(part, []) for part in _PARTS]
+    )
 
 
 def single_rights(source: Sequence[Object]) -> Iterator[dict[str, str]]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.grants import Place, ProjectedRights
+from scope_binding.namespace_scopes.declared import Scope, age_of
+from scope_binding.namespace_scopes.grants import ProjectedRights, RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, OWNERSHIP_LABEL, may_be_ours
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Object, is_terminating, labels_of
+
+Consents = Mapping[str, tuple[Object | None, Object | None]]
+"""The Role and the RoleBinding of a consent, by member."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedHome:
     """The namespace ``name`` with its NamespaceScopes, their members, and what we keep for them.
 
-    ``consents`` holds (Role, RoleBinding) by member.  ``roles`` and ``bindings`` are those in members that carry our
+    ``roles`` and ``bindings`` are those in members that carry our
     label or have a name that is wanted.  ``clashes`` are (scope name, member) for which another namespace has a
     NamespaceScope too.  ``overdue`` are deleted NamespaceScopes whose finalizer must not wait any longer.
     ``denied`` holds by (member, account) what an account with rights made by hand may not do, of what it may at home.
@@ -29,7 +32,7 @@ class ObservedHome:
     name: str
     scopes: tuple[Scope, ...] = ()
     namespaces: Mapping[str, Object | None] = field(default_factory=dict)
-    consents: Mapping[str, tuple[Object | None, Object | None]] = field(default_factory=dict)
+    consents: Consents = field(default_factory=dict)
     config_maps: Mapping[str, Object] = field(default_factory=dict)
     pods: tuple[Object, ...] = ()
     workloads: tuple[Object, ...] = ()
@@ -37,25 +40,25 @@ class ObservedHome:
     source_roles: Mapping[str, Object] = field(default_factory=dict)
     source_bindings: tuple[Object, ...] = ()
     cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
-    roles: Mapping[Place, Object] = field(default_factory=dict)
-    bindings: Mapping[Place, Object] = field(default_factory=dict)
-    denied: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
-    clashes: frozenset[Place] = frozenset()
+    roles: Mapping[RolePlace, Object] = field(default_factory=dict)
+    bindings: Mapping[RolePlace, Object] = field(default_factory=dict)
+    denied: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    clashes: frozenset[tuple[str, str]] = frozenset()
     overdue: frozenset[str] = frozenset()
     csvs: tuple[Object, ...] = ()
     webhooks: tuple[Object, ...] = ()
     home: Object | None = None
-    growing: frozenset[Place] = frozenset()
-    others: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
-    before: Mapping[Place, tuple[Object, ...]] = field(default_factory=dict)
+    growing: frozenset[RolePlace] = frozenset()
+    others: Mapping[RolePlace, tuple[str, ...]] = field(default_factory=dict)
+    before: Mapping[RolePlace, tuple[Object, ...]] = field(default_factory=dict)
     surplus: tuple[Object, ...] = ()
-    kept: Mapping[Place, list[Object]] = field(default_factory=dict)
+    kept: Mapping[RolePlace, list[Object]] = field(default_factory=dict)
     projected: ProjectedRights = field(default_factory=ProjectedRights)
 
     @property
     def live(self) -> tuple[Scope, ...]:
         """The NamespaceScopes that are there to stay, the oldest first."""
-        return tuple(sorted((scope for scope in self.scopes if not scope.leaving), key=lambda scope: scope.age))
+        return tuple(sorted((scope for scope in self.scopes if not scope.leaving), key=lambda scope: age_of(scope.live)))
 
     def is_member(self, name: str) -> bool:
         """Whether a namespace can be a member: it exists and is not on its way out (N-5)."""

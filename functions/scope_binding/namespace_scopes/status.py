@@ -10,10 +10,11 @@ from scope_binding.descriptor import NAMESPACE_SCOPES
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import WORKLOADS, unnamed
 from scope_binding.namespace_scopes.declared import Scope
-from scope_binding.namespace_scopes.grants import Grant, Place
+from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import LIST_LABEL
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import object_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.identifiers import is_dns_label
@@ -67,7 +68,6 @@ def statuses(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[Write]
 
 
 def _surplus(home: str) -> Object:
-    """The condition of a NamespaceScope of which its home has too many."""
     return condition(
         READY,
         "False",
@@ -101,13 +101,12 @@ def failed_cleanups(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator
 def _status(live: Object, ready: Object, fields: Object | None = None, event: tuple[str, str] | None = None) -> Apply:
     """A status with its one condition, and the Event (reason, note) when the condition says something new."""
     metadata = {"name": live["metadata"]["name"], "namespace": live["metadata"]["namespace"]}
-    wanted = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": NAMESPACE_SCOPE.kind, "metadata": metadata}
     notice = None
     if not _stands(live, ready):
         reason, note = event or (ready["reason"], ready["message"])
         notice = Notice(live, reason, note, "Report", "Normal" if ready["status"] == "True" else "Warning")
-    status = {**(fields or {}), "conditions": [ready]}
-    return Apply(NAMESPACE_SCOPE, {**wanted, "status": status}, live, subresource="status", notice=notice)
+    wanted = object_of(NAMESPACE_SCOPE, metadata, status={**(fields or {}), "conditions": [ready]})
+    return Apply(NAMESPACE_SCOPE, wanted, live, subresource="status", notice=notice)
 
 
 def _stands(live: Object, ready: Object) -> bool:
@@ -125,7 +124,6 @@ def _ready(scope: Scope, found: Sequence[Finding]) -> Object:
 
 
 def _event(scope: Scope, ready: Object, seen: ObservedHome) -> tuple[str, str]:
-    """Reason and note of the Event that goes with a condition."""
     if ready["reason"] != "NotAuthorized":
         return ready["reason"], ready["message"]
     unauthorized = seen.projected.unauthorized.get(scope.uid, ())
@@ -145,7 +143,7 @@ def _findings(
     scope: Scope,
     seen: ObservedHome,
     refusals: Sequence[Refusal],
-    taken: Mapping[Place, Grant],
+    taken: Mapping[RolePlace, Grant],
     members: frozenset[str],
 ) -> Iterator[Finding]:
     yield from (Finding("InvalidSpec", text) for text in scope.problems)
@@ -196,7 +194,7 @@ def _missing(name: str, seen: ObservedHome) -> str:
     return f"{name} ({'is being deleted' if seen.namespaces.get(name) else 'does not exist'})"
 
 
-def _incomplete(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal], taken: Mapping[Place, Grant]) -> Iterator[str]:
+def _incomplete(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal], taken: Mapping[RolePlace, Grant]) -> Iterator[str]:
     notes = {note for note in seen.projected.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
     if notes := notes.union(_refused_rights(scope, seen, refusals)):
         yield f"not projected: {_some(sorted(notes))}"
@@ -219,7 +217,7 @@ def _held(scope: Scope, seen: ObservedHome) -> list[Grant]:
     return [seen.projected.grants[place] for place in sorted(seen.others) if seen.projected.grants[place].scope.uid == scope.uid]
 
 
-def _failed(place: Place, verb: str, seen: ObservedHome) -> str:
+def _failed(place: RolePlace, verb: str, seen: ObservedHome) -> str:
     """A right that could not be written, in the IBM operator's words."""
     grant = seen.projected.grants.get(place)
     source = grant.source if grant is not None else ""
@@ -227,7 +225,6 @@ def _failed(place: Place, verb: str, seen: ObservedHome) -> str:
 
 
 def _refused_rights(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator[str]:
-    """Refused Roles and RoleBindings."""
     for refusal in refusals:
         if refusal.key.kind in _RIGHTS and refusal.key.namespace in scope.members:
             place = (refusal.key.namespace, refusal.key.name)

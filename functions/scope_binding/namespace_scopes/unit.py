@@ -1,8 +1,8 @@
-"""The wiring of NamespaceScopes: which kinds concern them, whom an event touches, and what a sweep looks at.
+"""The wiring of NamespaceScopes: the kinds that wake the unit, the owners that an event concerns, and the lists of a sweep.
 
-The owner of all work is the namespace that NamespaceScopes live in (``namespace/<name>``): they share ConfigMaps, accounts
-and members, so what one wants cannot be told without the others.  Most events are of objects that any namespace has.
-Whether they concern us is in the list of all NamespaceScopes, which those who want it at the same time share.
+The owner of a run is the namespace that NamespaceScopes live in (``namespace/<name>``): they share ConfigMaps, accounts and
+members, so one alone cannot be planned.  Most events are of objects that any namespace has.  The list of all NamespaceScopes
+decides whether they concern this unit; events that arrive together share one read of it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept, observe, plan
 from scope_binding.namespace_scopes.config_map import shortened
-from scope_binding.namespace_scopes.grants import Place
+from scope_binding.namespace_scopes.grants import RolePlace
 from scope_binding.namespace_scopes.names import FROM_LABEL, LIST_LABEL, may_be_ours
 from scope_binding.namespace_scopes.others import Rules, filled
-from scope_binding.namespace_scopes.register import Register, Registers
+from scope_binding.namespace_scopes.register import Register, RegisterCache
 from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.objects import KINDS
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage, taken_away
@@ -66,11 +67,11 @@ class NamespaceScopes(Unit):
 
     def __init__(self, config: Config) -> None:
         self._settings = config.scope_binding.namespace_scope
-        self._registers = Registers(self._settings.projection)
-        self._clashes: dict[str, frozenset[Place]] = {}
-        """By home, which names its last run knew to be shared."""
-        self._filled: dict[str, dict[Place, Rules]] = {}
-        """By home, what the Roles had that its last run filled: see `others`."""
+        self._registers = RegisterCache(self._settings.projection)
+        self._clashes: dict[str, frozenset[tuple[str, str]]] = {}
+        """By home, the clashes that its last run knew."""
+        self._filled: dict[str, dict[RolePlace, Rules]] = {}
+        """By home, the rules that Roles had before its last run filled them: see `others`."""
         self.handlers = {
             HOME: Handler[ObservedHome](
                 observe=self._observe,
@@ -78,7 +79,7 @@ class NamespaceScopes(Unit):
                 report=plan.report,
                 accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
                 pause_s=PAUSE_S,
-                # Members of lists that go, too: what seems to be missing may only not have been seen.
+                # Also members that a list loses: one read that does not find them is not enough.
                 doubtful=lambda found, made: taken_away(found, made) | frozenset(shortened(found)),
                 ended=self._ended,
             )
@@ -88,7 +89,7 @@ class NamespaceScopes(Unit):
         home = owner.name
         remembered = self._filled.get(home, {})
         found = await observe.observe(home, self._settings, reader, remembered, self._registers)
-        if not isinstance(reader, Snapshot):  # which may be of the time before a filling
+        if not isinstance(reader, Snapshot):  # a snapshot may be older than what the last run filled
             if len(self._clashes) >= limits.REMEMBERED:
                 self._clashes.clear()
             self._clashes[home] = found.clashes
@@ -98,27 +99,26 @@ class NamespaceScopes(Unit):
         return found
 
     def _ended(self, owner: Owner, succeeded: bool) -> None:
-        """What a run has filled is observed again by the next one, however it ended; what it knew counts if it succeeded."""
+        """Forget the clashes of a run that failed.  What it filled is observed again by the next run in any case."""
         if not succeeded:
             self._clashes.pop(owner.name, None)
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The namespaces whose NamespaceScopes a key concerns."""
         if key.kind in (VALIDATING_WEBHOOKS.kind, MUTATING_WEBHOOKS.kind):
-            kind = VALIDATING_WEBHOOKS if key.kind == VALIDATING_WEBHOOKS.kind else MUTATING_WEBHOOKS
-            live = await reader.get(kind, key.name)
+            live = await reader.get(KINDS[key.kind], key.name)
             return _homes([labels_of(live).get(OLM_OWNER_NAMESPACE, ""), hint.get(OLM_OWNER_NAMESPACE, "")])
         register = await self._registers.read(reader)
-        homes = register.homes
+        homes = register.served
         if key.kind == NAMESPACE_SCOPE.kind:
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
-            # Who knows already that he shares it, or that he does not, need not look again: nobody waits for others' homes.
+            # A home whose last run knew the same clashes is not run again, so that no event waits for all homes.
             others = [home for home in register.with_name(key.name) if register.clashes(home) != self._clashes.get(home)]
             return _homes([key.namespace, *others])
         if key.kind in (ROLE.kind, ROLE_BINDING.kind):
-            # Who may want it first: a label that somebody changed is then put right before anybody takes it for a leftover.
-            wanting, said = _by_right(key, register), hint.get(FROM_LABEL, "")
-            return [*_homes(wanting), *_homes([said] if said not in wanting else [])]
+            # Homes that may want it come first: they repair a changed label before the home in the label deletes a leftover.
+            wanting, labelled = _by_right(key, register), hint.get(FROM_LABEL, "")
+            return [*_homes(wanting), *_homes([labelled] if labelled not in wanting else [])]
         if key.kind == NAMESPACE.kind:
             return _homes([*([key.name] if key.name in homes else []), *register.with_member(key.name)])
         concerned = key.namespace in homes or (key.kind == CONFIG_MAP.kind and LIST_LABEL in hint)
@@ -150,8 +150,8 @@ class NamespaceScopes(Unit):
 
 
 def _by_right(key: Key, register: Register) -> list[str]:
-    """The homes that a Role or RoleBinding concerns: a consent by its name, what may be ours in a member, a right at home."""
-    homes = register.homes
+    """The homes that a Role or RoleBinding may concern: as a consent by its name, as ours in a member, or as a right at home."""
+    homes = register.served
     if key.name.startswith(CONSENT_PREFIX) and key.name.removeprefix(CONSENT_PREFIX) in homes:
         return [key.name.removeprefix(CONSENT_PREFIX)]
     found = []

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TypeVar
 
-from scope_binding.olm.plan import PARTS, CsvSeen, event_name, is_copy, is_generated, pair_name, possible_complaints
+from scope_binding.olm.plan import PARTS, CsvSeen, Part, event_name, is_copy, is_generated, pair_name, possible_complaints
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.notices import now_micro
@@ -52,15 +52,15 @@ async def observe_csv(namespace: str, name: str, reader: Reader, *, enabled: boo
         csv = await _if_served(CLUSTER_SERVICE_VERSION, reader, reader.get(CLUSTER_SERVICE_VERSION, name, namespace))
     if csv is not None and not is_copy(csv):
         groups = [group for group in await listed(OPERATOR_GROUP, reader, namespace) if not is_terminating(group)]
-    names = [pair_name(part, namespace, name) for part in PARTS]
-    templates, instances = await asyncio.gather(
-        asyncio.gather(*(reader.get(SCOPE_TEMPLATE, each) for each in names)),
-        asyncio.gather(*(reader.get(SCOPE_INSTANCE, each) for each in names)),
-    )
-    by_part = [dict(zip(PARTS, found, strict=True)) for found in (templates, instances)]
-    seen = CsvSeen(namespace, name, csv, tuple(groups), by_part[0], by_part[1])
+
+    async def pairs(kind: Kind) -> dict[Part, Object | None]:
+        found = await asyncio.gather(*(reader.get(kind, pair_name(part, namespace, name)) for part in PARTS))
+        return dict(zip(PARTS, found, strict=True))
+
+    templates, instances = await asyncio.gather(pairs(SCOPE_TEMPLATE), pairs(SCOPE_INSTANCE))
+    seen = CsvSeen(namespace, name, csv, tuple(groups), templates, instances)
     if csv is None:
-        made = [each for each in (*templates, *instances) if each is not None and is_generated(each)]
+        made = [each for each in (*templates.values(), *instances.values()) if each is not None and is_generated(each)]
         return replace(seen, leftovers=await observe_leftovers(made, reader))
     called = [event_name(csv, complaint) for complaint in possible_complaints(seen)]
     events = await asyncio.gather(*(reader.get(EVENT, each, namespace) for each in called))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from scope_binding.descriptor import OLM
+from scope_binding.objects import account_subject, object_of
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers, report_leftovers
@@ -22,7 +23,6 @@ from tenantry.model.standing import warning, warning_name
 MANAGER = field_manager("scope-binding")
 OPT_IN = "scope-binding/olm-compat"
 """Label ``true`` on an OperatorGroup that takes part (C-1)."""
-GENERATED = SCOPE_GENERATED
 OWNER, OWNER_KIND, OWNER_NAMESPACE = "olm.owner", "olm.owner.kind", "olm.owner.namespace"
 COPIED_FROM = "olm.copiedFrom"
 LABEL_LIMIT, NAME_LIMIT, PREFIX_LIMIT = 63, 253, 54
@@ -73,16 +73,6 @@ def pair_name(part: Part, namespace: str, csv: str) -> str:
 def as_label(text: str) -> str:
     """A name as the value of a label; one that does not fit is cut and made unique again."""
     return text if len(text) <= LABEL_LIMIT else f"{text[:PREFIX_LIMIT].rstrip('.-_')}-{digest(text)}"
-
-
-def owner_labels(namespace: str, csv: str) -> dict[str, str]:
-    """The labels of what is generated for a ClusterServiceVersion (C-5)."""
-    return {
-        OWNER: as_label(csv),
-        OWNER_KIND: CLUSTER_SERVICE_VERSION.kind,
-        OWNER_NAMESPACE: namespace,
-        GENERATED: "true",
-    }
 
 
 # -- what is wanted ----------------------------------------------------------------------------------------
@@ -164,19 +154,20 @@ def _roles(part: Part, seen: CsvSeen, permissions: Sequence[Object], more: Seque
         name = f"{f'{seen.name}-{account}'[:PREFIX_LIMIT]}-{unique}"
         if name not in made:
             made.add(name)
-            subject = {"kind": "ServiceAccount", "name": account, "namespace": seen.namespace}
-            yield {"generateName": name, "rules": rules, "subjects": [subject]}
+            yield {"generateName": name, "rules": rules, "subjects": [account_subject(seen.namespace, account)]}
 
 
 def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tuple[Object, Object]:
-    metadata = {"name": pair_name(part, seen.namespace, seen.name), "labels": owner_labels(seen.namespace, seen.name)}
-
-    def body(kind: str, **spec: Any) -> Object:
-        return {"apiVersion": SCOPE_TEMPLATE.api_version, "kind": kind, "metadata": metadata, "spec": spec}
-
+    labels = {
+        OWNER: as_label(seen.name),
+        OWNER_KIND: CLUSTER_SERVICE_VERSION.kind,
+        OWNER_NAMESPACE: seen.namespace,
+        SCOPE_GENERATED: "true",
+    }  # C-5
+    metadata = {"name": pair_name(part, seen.namespace, seen.name), "labels": labels}
     return (
-        body(SCOPE_TEMPLATE.kind, clusterRoles=roles),
-        body(SCOPE_INSTANCE.kind, scopeTemplateName=metadata["name"], **where),
+        object_of(SCOPE_TEMPLATE, metadata, spec={"clusterRoles": roles}),
+        object_of(SCOPE_INSTANCE, metadata, spec={"scopeTemplateName": metadata["name"], **where}),
     )
 
 
@@ -185,7 +176,7 @@ def _pair(part: Part, seen: CsvSeen, roles: list[Object], where: Object) -> tupl
 
 def is_generated(obj: Object | None) -> bool:
     """Whether we made an object: it has our mark.  Its name says for which ClusterServiceVersion; owner labels may drift."""
-    return obj is not None and labels_of(obj).get(GENERATED) == "true"
+    return obj is not None and labels_of(obj).get(SCOPE_GENERATED) == "true"
 
 
 def plan_csv(observed: CsvSeen) -> Plan:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scope_binding.olm.observe import listed, observe_csv
-from scope_binding.olm.plan import GENERATED, MANAGER, OWNER, OWNER_NAMESPACE, PARTS, CsvSeen, is_copy, plan_csv, report_csv
+from scope_binding.olm.plan import MANAGER, OWNER, OWNER_NAMESPACE, PARTS, CsvSeen, is_copy, plan_csv, report_csv
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, labels_of
+from tenantry.model.names import SCOPE_GENERATED
 
 CSV = "csv"
 
@@ -63,7 +64,7 @@ class Olm(Unit):
         found = await listed(CLUSTER_SERVICE_VERSION, reader) if self._enabled else []
         owners = [_owner(csv["metadata"]["namespace"], csv["metadata"]["name"]) for csv in found]
         for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
-            for made in await reader.list(kind, labels={GENERATED: "true"}):
+            for made in await reader.list(kind, labels={SCOPE_GENERATED: "true"}):
                 owners += [*_made_for(labels_of(made)), *_named(made["metadata"]["name"])]
         return list(dict.fromkeys(owners))
 
@@ -74,7 +75,7 @@ def _owner(namespace: str, name: str) -> Owner:
 
 def _made_for(labels: Mapping[str, str]) -> list[Owner]:
     """The owner that the labels of a generated object name."""
-    if labels.get(GENERATED) != "true" or not labels.get(OWNER) or not labels.get(OWNER_NAMESPACE):
+    if labels.get(SCOPE_GENERATED) != "true" or not labels.get(OWNER) or not labels.get(OWNER_NAMESPACE):
         return []
     return [_owner(labels[OWNER_NAMESPACE], labels[OWNER])]
 

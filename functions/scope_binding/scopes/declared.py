@@ -1,7 +1,7 @@
 """What templates and instances declare, read from their specs: roles, subjects, namespaces; and what is wrong in them.
 
 The schema refuses most mistakes when they are made.  What was stored without it, and what a schema cannot
-say, is found here and told by condition: nothing raises.
+express, is found here and becomes a status condition: nothing raises.
 """
 
 from __future__ import annotations
@@ -57,14 +57,13 @@ def roles_of(template: Object) -> tuple[Role, ...]:
     found: list[Role] = []
     for entry in spec.get("clusterRoles") or []:
         written = str(entry.get("generateName") or "")
-        problem = _name_problem(written, [role.generate_name for role in found])
         found.append(
             Role(
                 written,
                 cluster_role_name(written, uid) if written else "",
                 tuple(_rule(rule) for rule in entry.get("rules") or []),
                 tuple(_subject(subject) for subject in entry.get("subjects") or shared),
-                problem,
+                _name_problem(written, [role.generate_name for role in found]),
             )
         )
     return tuple(found)

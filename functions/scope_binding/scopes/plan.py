@@ -9,9 +9,10 @@ ClusterRole that is not the template's, as it wants it (O-10).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from scope_binding.objects import KINDS, binding_of
 from scope_binding.scopes.declared import Reach, Role, reach_of, roles_of, subject_problem
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -31,13 +32,13 @@ from scope_binding.scopes.seen import (
     TemplateSeen,
     alive,
     is_as_wanted,
-    is_pending,
     is_predecessor,
     role_problem,
+    template_problem,
     unbound_namespaces,
     wanted_cluster_role,
 )
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, is_terminating, key_of
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Key, Object, is_terminating, key_of
 from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan
 
 Write = Apply | Delete
@@ -72,7 +73,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
     instance, template = alive(observed.instance), alive(observed.template)
     lasting = [binding for binding in observed.bindings if not is_terminating(binding)]
     if instance is None or template is None:
-        return _with_event(instance, [Delete(_kind_of(binding), binding) for binding in lasting], [])
+        return _with_event(instance, [Delete(KINDS[binding["kind"]], binding) for binding in lasting], [])
     reach = reach_of(instance)
     if reach.problem:
         return NOTHING  # what is bound stays bound until it is clear what is meant
@@ -80,7 +81,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
         return NOTHING  # the whole of the instance decides
     live = {key_of(binding): binding for binding in observed.bindings}
     served = servable_roles(template, observed.cluster_roles, cluster=reach.cluster)
-    wanted = {key_of(body): body for body in _wanted_bindings(observed, instance, template, served)}
+    wanted = _wanted_bindings(observed, instance, template, served)
     first: list[Write] = []
     standing: dict[str, list[bool]] = {}
     for key, body in wanted.items():
@@ -91,7 +92,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
     for binding in lasting:
         if key_of(binding) not in wanted and not _is_kept(binding, observed, template, reach, served):
             waits = _waits(binding, observed, reach, standing)
-            (then if waits else first).append(Delete(_kind_of(binding), binding))
+            (then if waits else first).append(Delete(KINDS[binding["kind"]], binding))
     return _with_event(instance, first, then)
 
 
@@ -114,15 +115,14 @@ def refusable(seen: InstanceSeen) -> list[Object]:
         return []
     there, unbound = set(map(key_of, seen.bindings)), unbound_namespaces(instance)
     served = servable_roles(template, seen.cluster_roles, cluster=False)
-    wanted = {key_of(body): body for body in _wanted_bindings(seen, instance, template, served)}
+    wanted = _wanted_bindings(seen, instance, template, served)
     return [body for key, body in wanted.items() if key.namespace in unbound and key not in there]
 
 
-def _wanted_bindings(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> Iterator[Object]:
+def _wanted_bindings(seen: InstanceSeen, instance: Object, template: Object, served: Iterable[Role]) -> dict[Key, Object]:
     namespaces = [""] if reach_of(instance).cluster else sorted(seen.namespaces)
-    for role in served:
-        for namespace in namespaces:
-            yield wanted_binding(seen.family, role, namespace, instance, template)
+    bodies = (wanted_binding(seen.family, role, place, instance, template) for role in served for place in namespaces)
+    return {key_of(body): body for body in bodies}
 
 
 def wanted_binding(family: Family, role: Role, namespace: str, instance: Object, template: Object) -> Object:
@@ -142,18 +142,12 @@ def wanted_binding(family: Family, role: Role, namespace: str, instance: Object,
     }
     if namespace:
         metadata["namespace"] = namespace
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": metadata,
-        "roleRef": {"apiGroup": CLUSTER_ROLE.group, "kind": CLUSTER_ROLE.kind, "name": role.name},
-        "subjects": list(role.subjects),
-    }
+    return binding_of(kind, metadata, (CLUSTER_ROLE, role.name), role.subjects)
 
 
 def _bind(wanted: Object, live: Object | None) -> tuple[list[Write], bool]:
     """The write that makes a binding as wanted, and whether it stands already, giving the right."""
-    kind = _kind_of(wanted)
+    kind = KINDS[wanted["kind"]]
     if live is None:
         return [Apply(kind, wanted, None, create_only=True)], False
     if is_terminating(live):
@@ -174,7 +168,7 @@ def _is_kept(binding: Object, seen: InstanceSeen, template: Object, reach: Reach
     if namespace in seen.terminating or namespace in seen.missing:
         return True  # it is deleted with the namespace; or the namespace exists, and was read too early
     roles = roles_of(template)
-    if not namespace and not reach.cluster and is_pending(seen, template):
+    if not namespace and not reach.cluster and template_problem(seen, template) is None:
         return True  # what takes its place can be made as soon as the run of the template is done
     if len(served) == len(roles) or role in {each.name for each in served}:
         return False
@@ -196,10 +190,6 @@ def _waits(binding: Object, seen: InstanceSeen, reach: Reach, standing: Mapping[
     if namespace:
         return namespace in seen.namespaces and not all(standing.get(namespace, []))
     return not all(all(stands) for place, stands in standing.items() if place not in seen.refusing)
-
-
-def _kind_of(binding: Object) -> Kind:
-    return ROLE_BINDING if binding["kind"] == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
 
 
 def _with_event(regarding: Object | None, first: Sequence[Write], then: Sequence[Write]) -> Plan:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scope_binding.descriptor import SCOPES
+from scope_binding.objects import object_of
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import SCOPED, TEMPLATED
-from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_pending, role_problem, template_problem
+from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, role_problem, template_problem
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.kinds import Kind, Object
@@ -53,7 +54,7 @@ def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan
         if not missing:
             text += ": write spec.scopeTemplateName, the name of a ScopeTemplate of the same API group"
         return _status(kind, instance, SCOPED, "ScopeTemplateNotFound", text)
-    if is_pending(observed, template):
+    if template_problem(observed, template) is None:
         return NOTHING
     problems = list(_problems(observed, instance, template, refusals))
     reason = problems[0][0] if problems else "ScopingSuccessful"
@@ -90,10 +91,6 @@ def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, unb
     notice = None
     if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
         notice = Notice(live, reason, message, "Report", "Normal" if good else "Warning")
-    wanted: Object = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": live["metadata"]["name"]},
-        "status": {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})},
-    }
+    status = {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})}
+    wanted = object_of(kind, {"name": live["metadata"]["name"]}, status=status)
     return Plan(((Apply(kind, wanted, live, subresource="status", notice=notice),),))

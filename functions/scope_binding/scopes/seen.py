@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scope_binding.objects import object_of
 from scope_binding.scopes.declared import Role, roles_of
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -109,21 +110,14 @@ def wanted_cluster_role(family: Family, role: Role, template: Object, live: Obje
     rules: list[Object] | None = list(role.rules)
     if not rules and live is not None and not live.get("rules"):
         rules = live.get("rules")  # the API server stores an empty list in either form
-    return {
-        "apiVersion": CLUSTER_ROLE.api_version,
-        "kind": CLUSTER_ROLE.kind,
-        "metadata": {
-            "name": role.name,
-            "labels": {
-                TEMPLATE_UID: template["metadata"]["uid"],
-                TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
-                GENERATE_NAME: as_label(role.generate_name),
-                family.template_label: as_label(template["metadata"]["name"]),
-            },
-            "ownerReferences": [owner_reference(template)],
-        },
-        "rules": rules,
+    labels = {
+        TEMPLATE_UID: template["metadata"]["uid"],
+        TEMPLATE_HASH: short_digest(role.generate_name, role.rules),
+        GENERATE_NAME: as_label(role.generate_name),
+        family.template_label: as_label(template["metadata"]["name"]),
     }
+    metadata = {"name": role.name, "labels": labels, "ownerReferences": [owner_reference(template)]}
+    return object_of(CLUSTER_ROLE, metadata, rules=rules)
 
 
 def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:
@@ -133,21 +127,16 @@ def is_as_wanted(role: Role, template: Object, live: Object | None) -> bool:
     return list(live.get("rules") or []) == list(role.rules) and not live.get("aggregationRule")
 
 
-def unserved_roles(seen: InstanceSeen, template: Object) -> list[Role]:
-    """The roles whose ClusterRole is not as the template wants it."""
-    return [role for role in roles_of(template) if not is_as_wanted(role, template, seen.cluster_roles.get(role.name))]
+def template_problem(seen: InstanceSeen, template: Object) -> str | None:
+    """Why the template is not served, as its status says or will say; empty when it is.
 
-
-def is_pending(seen: InstanceSeen, template: Object) -> bool:
-    """Whether the run of the template is not done yet: it makes what is missing, or says why not."""
-    return bool(unserved_roles(seen, template)) and not template_problem(seen, template)
-
-
-def template_problem(seen: InstanceSeen, template: Object) -> str:
-    """Why the template is not served, as its status says or will say; empty when it is, or when nobody knows yet."""
-    unserved = unserved_roles(seen, template)
-    own = [text for role in unserved if (text := role_problem(role, template, seen.cluster_roles.get(role.name)))]
+    None while the run of the template is not done: it makes what is missing, or reports why not.
+    """
+    live = seen.cluster_roles
+    unserved = [role for role in roles_of(template) if not is_as_wanted(role, template, live.get(role.name))]
+    if not unserved:
+        return ""
+    if own := [text for role in unserved if (text := role_problem(role, template, live.get(role.name)))]:
+        return "; ".join(own)
     reported = _current(template, TEMPLATED)
-    if unserved and not own and reported.get("status") == "False":
-        return str(reported.get("message", ""))
-    return "; ".join(own)
+    return str(reported.get("message", "")) or None if reported.get("status") == "False" else None

@@ -8,12 +8,14 @@ namespaces and instances there are.  Only a run of the whole instance knows its 
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from scope_binding.objects import KINDS
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import (
     DECLARATIONS,
@@ -67,27 +69,25 @@ class _Running:
     """The instances of one family that are run here now, or pause after a run: hints that spare runs for echoes of bindings."""
 
     def __init__(self) -> None:
-        self._running: dict[str, str] = {}
-        """The uid of each by name."""
-        self._paused: dict[str, tuple[float, str]] = {}
+        self._runs: dict[str, tuple[str, float]] = {}
+        """By name the uid, and until when it pauses; for ever while it is run."""
 
     def begin(self, instance: Object) -> None:
         """An instance is run."""
-        if len(self._paused) > limits.REMEMBERED:
-            self._paused.clear()
-        self._running[_name(instance)] = instance["metadata"]["uid"]
+        if len(self._runs) > limits.REMEMBERED:
+            self._runs.clear()
+        self._runs[_name(instance)] = instance["metadata"]["uid"], math.inf
 
     def end(self, owner: Owner, _: bool) -> None:
         """Its run has ended, and it pauses."""
-        uid = self._running.pop(owner.name, None)
-        if uid is not None:
-            self._paused[owner.name] = time.monotonic(), uid
+        uid, until = self._runs.get(owner.name, ("", 0.0))
+        if until == math.inf:
+            self._runs[owner.name] = uid, time.monotonic() + INSTANCE_PAUSE_S
 
     def has(self, name: str, uid: str) -> bool:
         """Whether this very instance is run, or pauses."""
-        ended_at, paused = self._paused.get(name, (0.0, ""))
-        recent = paused if time.monotonic() - ended_at < INSTANCE_PAUSE_S else ""
-        return uid != "" and self._running.get(name, recent) == uid
+        known, until = self._runs.get(name, ("", 0.0))
+        return uid != "" and uid == known and time.monotonic() < until
 
 
 def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
@@ -229,8 +229,7 @@ class Scopes(Unit):
             name = hint.get(family.instance_label, "")
             if running.has(name, uid):
                 return [[_owner(family.instance, name)]]
-        kind = ROLE_BINDING if key.kind == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
-        live = await reader.get(kind, key.name, key.namespace)
+        live = await reader.get(KINDS[key.kind], key.name, key.namespace)
         labels = hint if live is None else {**hint, **labels_of(live)}
         reference = reference_to(live, SCOPE_INSTANCE.kind) if live is not None else None
         owners: list[Owner] = []
@@ -278,7 +277,6 @@ def _type(kind: Kind) -> str:
 
 
 def _owner(kind: Kind, name: str) -> Owner:
-    """A template, or a whole instance."""
     return Owner(_type(kind), name)
 
 
