@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.pointer import pointer
 from tenantry.testing import eventually
-from tenantry.testing.helm import unpacked
+from tenantry.testing.helm import packed, unpacked
 from tenantry.testing.objects import obj
 
 PLAIN, WIDE, NAMED = (DUMMY, "wide.example.com/v1", "named.example.com/v1")
@@ -95,7 +93,7 @@ def own_role() -> Object:
         {"apiGroups": ["*"], "resources": ["secrets", "configmaps", "pods", "resourcequotas"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
     ]
-    return {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": OWN_ROLE}, "rules": rules}
+    return obj(CLUSTER_ROLE, OWN_ROLE, rules=rules)
 
 
 @dataclass(frozen=True)
@@ -228,17 +226,6 @@ async def may(read: Awaitable[Any]) -> bool:
 # -- forged records ------------------------------------------------------------------------------------------
 
 
-def cluster_admin(who: str) -> Object:
-    """A binding that gives a user everything."""
-    group = "rbac.authorization.k8s.io"
-    return obj(
-        CLUSTER_ROLE_BINDING,
-        who,
-        roleRef={"apiGroup": group, "kind": CLUSTER_ROLE.kind, "name": "cluster-admin"},
-        subjects=[{"apiGroup": group, "kind": "User", "name": who}],
-    )
-
-
 def hook(obj: Object, *events: str) -> Object:
     """An object as a hook of a release, as a record has it."""
     return {
@@ -259,8 +246,7 @@ def steps_to_rewrite(record: Object, status: str = "", **content: Any) -> list[O
     if status:
         release_["info"] = {**release_["info"], "status": status}
         steps.append({"op": "replace", "path": "/metadata/labels/status", "value": status})
-    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release_).encode()))).decode()
-    return [{"op": "replace", "path": pointer("data", "release"), "value": packed}, *steps]
+    return [{"op": "replace", "path": pointer("data", "release"), "value": packed(release_)}, *steps]
 
 
 async def rewrite(scene: Scene, attacker: Api, record: Object, status: str = "", **content: Any) -> str:
@@ -279,14 +265,9 @@ async def victims(scene: Scene) -> list[tuple[Kind, Object]]:
     """A Secret, a Deployment and the namespace itself of the neighbour, as they are."""
     labels = {"app": "theirs"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
-    metadata = {"name": "theirs", "namespace": scene.other}
-    secret: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "1"}}
-    deployment: Object = {
-        "apiVersion": DEPLOYMENT.api_version,
-        "kind": DEPLOYMENT.kind,
-        "metadata": metadata,
-        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod},
-    }
+    secret = obj(SECRET, "theirs", scene.other, stringData={"a": "1"})
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}
+    deployment = obj(DEPLOYMENT, "theirs", scene.other, spec=spec)
     made = [(SECRET, await scene.admin.create(SECRET, secret)), (DEPLOYMENT, await scene.admin.create(DEPLOYMENT, deployment))]
     return [*made, (NAMESPACE, await scene.owners.get(NAMESPACE, scene.other))]
 

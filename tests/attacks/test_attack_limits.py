@@ -10,10 +10,9 @@ import pytest_asyncio
 from attackers import Attackers
 from forgery import forget_peak
 from people import registration, token
-from releases import CONFIG, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
+from releases import CONFIG, FUNCTIONS, Owners, conditions_of, values_of
 from victims import Victim, asked
 
-from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART
@@ -25,15 +24,10 @@ LONG = 10_000
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and their releases."""
-    running = await flawlessly(CONFIG, functions=(REGISTRATION, PROVISIONING))
+    running = await flawlessly(CONFIG, functions=FUNCTIONS)
     for function in running.functions.values():
         forget_peak(function.pid)
     return running
-
-
-@pytest.fixture
-def owners(admin: Api, system: Knative) -> Owners:
-    return Owners(admin)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
-import pytest_asyncio
 from attackers import Attackers
 from flawless import calming
 from people import registration, token
-from releases import CONFIG, DUMMY, FUNCTIONS, SYSTEM, Owners, conditions_of
+from releases import DUMMY, SYSTEM, Owners, conditions_of
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -21,20 +20,11 @@ UNABLE = "UnableToCreateHelmRelease"
 SERVED = "WaitingForDashboardValues"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
-    return await flawlessly(CONFIG, functions=FUNCTIONS)
-
-
-@pytest.fixture
-def owners(system: Knative, admin: Api) -> Owners:
-    return Owners(admin)
-
-
 async def ask(who: Api, name: str, project: str) -> Object:
     """A ProjectHelmChart by an owner, with his own rights."""
-    body = obj(PROJECT_HELM_CHART, name, registration(project))
-    return await who.create(PROJECT_HELM_CHART, {**body, "spec": {"helmApiVersion": DUMMY}})
+    return await who.create(
+        PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, name, registration(project), spec={"helmApiVersion": DUMMY})
+    )
 
 
 async def two_owners(owners: Owners, attackers: Attackers) -> tuple[str, Api, str, Api]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from attackers import Attackers, forged, manifest
+from attackers import Attackers, cluster_admin, forged, manifest
 from flawless import flawless
 from locking import Helm, Locks, end_hook
 from people import registration
@@ -25,7 +25,6 @@ from projects_releases import (
     WIDE,
     Scene,
     chart,
-    cluster_admin,
     configuration,
     hook,
     may,
