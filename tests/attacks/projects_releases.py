@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from attackers import cluster_admin
 from helm_people import NEEDY
 from locking import pod_hook
 from people import changed, registration, token
@@ -119,6 +120,15 @@ class Scene:
     def record_name(self) -> str:
         """Helm's first record of the release."""
         return f"sh.helm.release.v1.{self.release}.v1"
+
+    @property
+    def eve(self) -> str:
+        """Who has the whole cluster where a forged record works."""
+        return f"eve-{self.release}"
+
+    def hooks(self, *events: str) -> list[Object]:
+        """Hooks for a record that give her the whole cluster."""
+        return [hook(cluster_admin(self.eve), *events)]
 
     async def record(self) -> Object:
         """Helm's first record, as it is."""

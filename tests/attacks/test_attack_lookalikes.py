@@ -13,6 +13,7 @@ from attackers import Attackers
 from people import CHART_CONFIG_MAP, POLICY, registration, token
 from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners, conditions_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, cluster_role, user
+from victims import somebody
 
 from tenantry.api.errors import AdmissionDenied, AlreadyExists, Forbidden
 from tenantry.local.knative import Knative
@@ -97,21 +98,21 @@ async def test_objects_named_like_ours_are_not_trusted(owners: Owners, attackers
 @pytest.mark.check("a-36")
 async def test_who_has_a_release_name_keeps_it(owners: Owners, attackers: Attackers) -> None:
     """A neighbour who asks for the name is told on his own object; the release stays its owner's, who changes and deletes it."""
-    project, other = await owners.project(), await owners.project()
-    name, homes = f"shop-{token()}", (registration(project), registration(other))
-    first, neighbour = [await attackers.someone("owner", home) for home in homes]
-    await first.create(PROJECT_HELM_CHART, chart(name, homes[0]))
+    project, home, first = await somebody(owners, attackers)
+    other, elsewhere, neighbour = await somebody(owners, attackers)
+    name = f"shop-{token()}"
+    await first.create(PROJECT_HELM_CHART, chart(name, home))
     await owners.provisioned(f"{name}-dummy")
-    await neighbour.create(PROJECT_HELM_CHART, chart(name, homes[1]))
+    await neighbour.create(PROJECT_HELM_CHART, chart(name, elsewhere))
     told = await owners.told(name, other, "UnableToCreateHelmRelease")
     assert conditions_of(told)["Stalled"] == ("True", "ReleaseNameTaken")
     assert await owners.warning(name, other, "ReleaseNameTaken")
     release = f"{name}-dummy"
     made = await owners.provisioned(release)
-    assert made["metadata"]["annotations"][PROJECT_CHART] == f"{registration(project)}/{name}"
+    assert made["metadata"]["annotations"][PROJECT_CHART] == f"{home}/{name}"
     assert (await owners.get(NAMESPACE, release))["metadata"]["labels"][PROJECT_ID] == project
     edits = [{"op": "add", "path": "/spec/values", "value": {"mine": "yes"}}]
-    await first.json_patch(PROJECT_HELM_CHART, name, homes[0], edits)
+    await first.json_patch(PROJECT_HELM_CHART, name, home, edits)
     await owners.provisioned(release, holds=lambda found: "mine: " in found["spec"]["valuesContent"])
-    await first.delete(PROJECT_HELM_CHART, name, homes[0])
-    await owners.away(PROJECT_HELM_CHART, name, homes[0])
+    await first.delete(PROJECT_HELM_CHART, name, home)
+    await owners.away(PROJECT_HELM_CHART, name, home)

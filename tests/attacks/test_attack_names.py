@@ -9,6 +9,7 @@ from attackers import Attackers
 from flawless import calming
 from people import registration, token
 from releases import DUMMY, SYSTEM, Owners, conditions_of
+from victims import somebody
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -29,13 +30,8 @@ async def ask(who: Api, name: str, project: str) -> Object:
 
 async def two_owners(owners: Owners, attackers: Attackers) -> tuple[str, Api, str, Api]:
     """Two projects, each with its owner."""
-    mine, theirs = await owners.project(name=f"p-{token()}"), await owners.project(name=f"q-{token()}")
-    return (
-        mine,
-        await attackers.someone("owner", registration(mine)),
-        theirs,
-        await attackers.someone("owner", registration(theirs)),
-    )
+    (mine, _, owner), (theirs, _, neighbour) = await somebody(owners, attackers), await somebody(owners, attackers)
+    return mine, owner, theirs, neighbour
 
 
 async def left_behind(owners: Owners, who: Api, name: str, project: str) -> Object:
@@ -116,7 +112,7 @@ async def test_an_administrator_hands_over_what_was_left_and_only_once(owners: O
 @pytest.mark.check("a-32")
 async def test_a_project_gets_its_own_namespace_back(owners: Owners, attackers: Attackers) -> None:
     """The project whose release left the namespace asks for it again and gets it as it is."""
-    project, owner, _, _ = await two_owners(owners, attackers)
+    project, _, owner = await somebody(owners, attackers)
     name = f"shop-{token()}"
     left = await left_behind(owners, owner, name, project)
 
@@ -152,7 +148,7 @@ async def test_a_release_is_never_called_like_a_registration_namespace(
     owners: Owners, attackers: Attackers, system: Knative
 ) -> None:
     """A ProjectHelmChart whose release would get another project's registration namespace is refused; that project is served."""
-    project, owner, _, _ = await two_owners(owners, attackers)
+    project, _, owner = await somebody(owners, attackers)
     victim = f"v-{token()}"
     name = registration(victim)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from attackers import Attackers
 from forgery import Served, limit_mib, meanwhile, peak_mib
 from people import post, registration, swept_alone, token
 from releases import DUMMY, Owners
@@ -80,6 +81,13 @@ class Victim:
         """How long its events waited at most, and the largest memory of each function."""
         peaks = (f"{name} {peak_mib(function.pid):.0f} MiB" for name, function in self._system.functions.items())
         return f"served in {max(self._served):.2f} s of {len(list(self._served))} events; {', '.join(peaks)}"
+
+
+async def somebody(owners: Owners, attackers: Attackers) -> tuple[str, str, Api]:
+    """A project, its registration namespace, and its owner, who acts there with rights of his own."""
+    project = await owners.project()
+    home = registration(project)
+    return project, home, await attackers.someone("owner", home)
 
 
 def asked(name: str, namespace: str, values: Any = None, **spec: Any) -> Object:
