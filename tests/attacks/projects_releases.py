@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from tenantry.model.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
     HELM_CHART,
-    JOB,
     NAMESPACE,
     PROJECT_HELM_CHART,
     ROLE_BINDING,
@@ -188,10 +187,6 @@ class Scene:
     async def gone(self) -> None:
         """Wait until the release is uninstalled."""
         await self.owners.away(HELM_CHART, self.release, SYSTEM)
-
-    async def job(self, name: str, holds: Callable[[Object], Any]) -> Object:
-        """Wait for a Job of the release."""
-        return await self.owners.until(JOB, f"helm-{name}-{self.release}", SYSTEM, holds)
 
     async def still_works(self, by: Api, greeting: str) -> None:
         """What the victim had: an upgrade by values, with the data of the release where it was."""
