@@ -240,11 +240,8 @@ async def test_a_labeller_forges_no_proof_that_a_namespace_is_ours(scene: Scene)
         )
         after = with_part(mine, "labels", "team", "x")
         after["metadata"]["managedFields"] = [*mine["metadata"]["managedFields"], forged]
-        for named in (
-            "put",
-            "merge",
-            "json-patch",
-        ):  # an apply may not name any, and through subresources they are left as they are
+        # An apply may not name any, and through subresources they are left as they are.
+        for named in ("put", "merge", "json-patch"):
             await scene.refused(WAYS[named](scene.labeller, NAMESPACE, mine, after), *told)
         for name in (registration(taken), "cattle-project-"):
             for by in ("", manager):
