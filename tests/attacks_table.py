@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from attacks_titles import ATTACKS, PARTS
-from checks_table import ROOT, cell, collected, order
+from checks_table import ROOT, cell, collected, order, write
 
 BUDGETS = "budgets"
 """The limits of functions: `tenantry.testing.unbounded` runs these without."""
@@ -133,15 +133,7 @@ def main(arguments: list[str]) -> int:
     if findings := unknown(found, known):
         print("\n".join([*findings, f"policies are: {', '.join(sorted(known))}"]), file=sys.stderr)
         return 1
-    wanted = page(found, known)
-    current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if wanted == current:
-        return 0
-    if arguments:
-        print(f"docs/attacks.md is not current: run `{COMMAND}`", file=sys.stderr)
-        return 1
-    PAGE.write_text(wanted, encoding="utf-8")
-    return 0
+    return write(page(found, known), PAGE, COMMAND, verify=bool(arguments))
 
 
 if __name__ == "__main__":

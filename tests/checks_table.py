@@ -141,21 +141,23 @@ def page(found: Shown) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write(wanted: str, path: Path, command: str, *, verify: bool) -> int:
+    """Write a page, or say whether it is current."""
+    if wanted == (path.read_text(encoding="utf-8") if path.exists() else ""):
+        return 0
+    if verify:
+        print(f"docs/{path.name} is not current: run `{command}`", file=sys.stderr)
+        return 1
+    path.write_text(wanted, encoding="utf-8")
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     """Write the page, or say whether it is current."""
     if any(argument != "--verify" for argument in arguments):
         print(__doc__)
         return 2
-    wanted = page(shown(collected()))
-    current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if arguments:
-        if wanted == current:
-            return 0
-        print(f"docs/checks.md is not current: run `{COMMAND}`", file=sys.stderr)
-        return 1
-    if wanted != current:
-        PAGE.write_text(wanted, encoding="utf-8")
-    return 0
+    return write(page(shown(collected())), PAGE, COMMAND, verify=bool(arguments))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 from people import token
+from rights import account, cluster_role, user
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden
@@ -115,8 +116,8 @@ class Attackers:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
         answer = await self.admin.request("POST", SERVICE_ACCOUNT.path(namespace, account) + "/token", None, request)
         config = yaml.safe_load(self._kubeconfig.read_text())
-        for user in config["users"]:
-            user["user"] = {"token": answer["status"]["token"]}
+        for each in config["users"]:
+            each["user"] = {"token": answer["status"]["token"]}
         for cluster in config["clusters"]:
             if authority := cluster["cluster"].get("certificate-authority"):
                 cluster["cluster"]["certificate-authority"] = str((self._kubeconfig.parent / authority).resolve())
@@ -141,18 +142,17 @@ class Attackers:
 
     async def _allow(self, name: str, rules: Sequence[Object]) -> None:
         role = f"{name}-{token()}"
-        body = obj(CLUSTER_ROLE, role, rules=list(rules))
-        await self.admin.create(CLUSTER_ROLE, body)
+        await self.admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, role, rules=list(rules)))
         await self._bind(name, role)
 
-    async def _bind(self, name: str, cluster_role: str, namespace: str = "", called: str = "") -> None:
+    async def _bind(self, name: str, role: str, namespace: str = "", called: str = "") -> None:
         kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
         binding = obj(
             kind,
-            called or (cluster_role if not namespace else name),
+            called or (role if not namespace else name),
             namespace,
-            roleRef={"apiGroup": kind.group, "kind": CLUSTER_ROLE.kind, "name": cluster_role},
-            subjects=[{"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": HOME}],
+            roleRef=cluster_role(role),
+            subjects=[account(name, HOME)],
         )
         await self.admin.create(kind, binding)
 
@@ -169,26 +169,22 @@ class Attackers:
         return True
 
 
+def cluster_admin(name: str, namespace: str = "") -> Object:
+    """A binding that gives a user of its name everything, in a namespace or in all."""
+    kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
+    return obj(kind, name, namespace, roleRef=cluster_role("cluster-admin"), subjects=[user(name)])
+
+
 def forged(record: Object, revision: int, *objects: Object, kind: Kind = SECRET, **more: Any) -> Object:
     """A newer record of the release of a real one, with a manifest of these objects, as Helm would have written it."""
     labels = {**labels_of(record), "version": str(revision), "status": "deployed"}
     release = labels["name"]
     content = {**unpacked(record), "version": revision, "manifest": manifest(objects), **more}
     content["info"] = {**content["info"], "status": "deployed"}
-    metadata = {
-        "name": f"sh.helm.release.v1.{release}.v{revision}",
-        "namespace": record["metadata"]["namespace"],
-        "labels": labels,
-    }
-    body: Object = {"apiVersion": "v1", "kind": kind.kind, "metadata": metadata}
+    body = obj(kind, f"sh.helm.release.v1.{release}.v{revision}", record["metadata"]["namespace"], labels)
     if kind == CONFIG_MAP:
-        return {**body, "data": {"release": once(packed(content))}}
+        return {**body, "data": {"release": base64.b64decode(packed(content)).decode()}}  # a Secret has it encoded once more
     return {**body, "type": "helm.sh/release.v1", "data": {"release": packed(content)}}
-
-
-def once(text: str) -> str:
-    """A Secret's data as a ConfigMap has it."""
-    return base64.b64decode(text).decode()
 
 
 def manifest(objects: Sequence[Object]) -> str:

@@ -10,9 +10,11 @@ import pytest_asyncio
 from attackers import Attackers
 from cages import Cages
 from people import People
+from releases import CONFIG, FUNCTIONS, Owners
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
+from tenantry.local.knative import Knative
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -28,6 +30,18 @@ async def attackers(
 def people(admin: Api) -> People:
     """Users and administrators whom an attack is to leave alone."""
     return People(admin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    """Projects and their releases, where a module does not run anything else."""
+    return await flawlessly(CONFIG, functions=FUNCTIONS)
+
+
+@pytest.fixture
+def owners(admin: Api, system: Knative) -> Owners:
+    """Project owners, with the rights of an administrator."""
+    return Owners(admin)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Attack, Theft, apply, create, delete, key, patch
+from rights import cluster_role, user
+from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, key, patch
 
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
@@ -15,11 +16,11 @@ from tenantry.model.kinds import (
     NAMESPACE,
     ROLE_BINDING,
     SECRET,
+    Kind,
     Object,
 )
 from tenantry.testing.objects import obj
 
-RBAC = "rbac.authorization.k8s.io"
 SYSTEM, PLACE = "cattle-helm-system", "locked-fence"
 MANAGED = "app.kubernetes.io/managed-by"
 HELM_LABELS = {MANAGED: "Helm"}
@@ -28,8 +29,12 @@ BROKER = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "te
 MANAGED_BY = "helmreleases.cattle.io/managed-by"
 
 
+def _marked(kind: Kind, name: str, namespace: str = "", **fields: Any) -> Object:
+    return obj(kind, name, namespace, HELM_LABELS, HELM_MARKS, **fields)
+
+
 def _of_helm(namespace: str = PLACE, name: str = "made", **fields: Any) -> Object:
-    return obj(CONFIG_MAP, name, namespace, HELM_LABELS, HELM_MARKS, **{"data": {"a": "1"}, **fields})
+    return _marked(CONFIG_MAP, name, namespace, **{"data": {"a": "1"}, **fields})
 
 
 def _release(name: str = "fenced", **rest: Any) -> Object:
@@ -45,10 +50,6 @@ def _source(namespace: str = "tenantry-system", **changes: Any) -> Object:
         **changes,
     }
     return obj(API_SERVER_SOURCE, "lock-enforcement-locked", namespace, spec=spec)
-
-
-def _cluster_role(name: str) -> Object:
-    return obj(CLUSTER_ROLE, name, "", HELM_LABELS, HELM_MARKS, rules=[])
 
 
 SYSTEMS = "nothing in system namespaces"
@@ -69,7 +70,7 @@ THEFT = Theft(
         create(CONFIG_MAP, _of_helm()),
         apply(CONFIG_MAP, _of_helm(name="theirs-of-helm", data={"a": "2"})),
         delete(CONFIG_MAP, "theirs-of-helm", PLACE),
-        create(CLUSTER_ROLE, _cluster_role("shop-viewer")),
+        create(CLUSTER_ROLE, _marked(CLUSTER_ROLE, "shop-viewer", rules=[])),
     ],
     attacks=[
         Attack("a HelmRelease of its own", create(HELM_RELEASE, _release("mine", spec={})), "cannot"),
@@ -106,10 +107,7 @@ THEFT = Theft(
             apply(API_SERVER_SOURCE, _source(sink={"uri": "http://example.com"})),
             "send to the broker of Tenantry",
         ),
-        *(
-            Attack(f"an object in {name}", create(CONFIG_MAP, _of_helm(name)), SYSTEMS)
-            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
-        ),
+        *(Attack(f"an object in {name}", create(CONFIG_MAP, _of_helm(name)), SYSTEMS) for name in SYSTEM_NAMESPACES),
         Attack("the end of an object in kube-system", delete(CONFIG_MAP, "of-helm", "kube-system"), SYSTEMS),
         Attack(
             "the end of Helm's marks",
@@ -126,8 +124,16 @@ THEFT = Theft(
             delete(CONFIG_MAP, "theirs", PLACE),
             "changes and deletes only objects that have Helm's marks already",
         ),
-        Attack("a ClusterRole of Kubernetes", create(CLUSTER_ROLE, _cluster_role("system:mine")), "like those of Kubernetes"),
-        Attack("a ClusterRole of Tenantry", create(CLUSTER_ROLE, _cluster_role("tenantry-mine")), "like those of Kubernetes"),
+        Attack(
+            "a ClusterRole of Kubernetes",
+            create(CLUSTER_ROLE, _marked(CLUSTER_ROLE, "system:mine", rules=[])),
+            "like those of Kubernetes",
+        ),
+        Attack(
+            "a ClusterRole of Tenantry",
+            create(CLUSTER_ROLE, _marked(CLUSTER_ROLE, "tenantry-mine", rules=[])),
+            "like those of Kubernetes",
+        ),
         Attack(
             "the token of an account",
             create(
@@ -147,15 +153,7 @@ THEFT = Theft(
             "rights that it does not have itself",
             create(
                 CLUSTER_ROLE_BINDING,
-                obj(
-                    CLUSTER_ROLE_BINDING,
-                    "shop-admin",
-                    "",
-                    HELM_LABELS,
-                    HELM_MARKS,
-                    roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
-                    subjects=[{"apiGroup": RBAC, "kind": "User", "name": "eve"}],
-                ),
+                _marked(CLUSTER_ROLE_BINDING, "shop-admin", roleRef=cluster_role("cluster-admin"), subjects=[user("eve")]),
             ),
             "attempting to grant",
         ),
@@ -163,15 +161,7 @@ THEFT = Theft(
             "rights in a namespace that it does not have itself",
             create(
                 ROLE_BINDING,
-                obj(
-                    ROLE_BINDING,
-                    "shop-admin",
-                    PLACE,
-                    HELM_LABELS,
-                    HELM_MARKS,
-                    roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "admin"},
-                    subjects=[{"apiGroup": RBAC, "kind": "User", "name": "eve"}],
-                ),
+                _marked(ROLE_BINDING, "shop-admin", PLACE, roleRef=cluster_role("admin"), subjects=[user("eve")]),
             ),
             "attempting to grant",
         ),

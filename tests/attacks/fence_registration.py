@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thieves import Attack, Theft, apply, create, delete, key, patch
+from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, key, patch
 
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object
 from tenantry.testing.objects import obj
@@ -124,7 +124,7 @@ THEFT = Theft(
                 apply(NAMESPACE, obj(NAMESPACE, name, labels={PROJECT_ID: "p-fence"})),
                 "nothing but its condition on system namespaces",
             )
-            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+            for name in SYSTEM_NAMESPACES
         ),
         Attack(
             "the memory of kube-system, with its status",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from thieves import Attack, Theft, apply, create, delete, patch, varied
+from rights import account, cluster_role, user
+from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, patch, varied, with_team
 
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -22,7 +23,6 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing.objects import obj
 
-RBAC = "rbac.authorization.k8s.io"
 SYSTEM, HOME, RELEASE, FOREIGN, TAKEN = "cattle-helm-system", "cattle-project-p-jobs", "jobs-dummy", "nobodys", "taken-dummy"
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
 IMAGE = "image.invalid/tenantry/helm-job:0.1.0"
@@ -36,10 +36,6 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "00000000-
 
 def _namespace(name: str, **labels: str) -> Object:
     return obj(NAMESPACE, name, labels={**MARKS, LABEL: "p-system", **labels}, annotations={FOR: f"{HOME}/jobs"})
-
-
-def _with_team(found: Object) -> Object:
-    return {**found, "team": "x"}
 
 
 def _chart(name: str = "new-dummy", namespace: str = SYSTEM, /, **spec: Any) -> Object:
@@ -58,15 +54,13 @@ def _release(name: str = "new-dummy", **spec: Any) -> Object:
     )
 
 
-def _role_binding(role: str = "cluster-admin", account: str = f"helm-{RELEASE}", **subject: Any) -> Object:
-    made = obj(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{RELEASE}", "", OURS)
-    person = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM, **subject}
-    return {**made, "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": [person]}
+def _role_binding(role: str = "cluster-admin", *subjects: Object, name: str = f"helm-{SYSTEM}-{RELEASE}") -> Object:
+    bound = list(subjects) or [account(f"helm-{RELEASE}", SYSTEM)]
+    return obj(CLUSTER_ROLE_BINDING, name, "", OURS, roleRef=cluster_role(role), subjects=bound)
 
 
-def _in_release(role: str = "tenantry-helm-job", place: str = RELEASE) -> Object:
-    made = _role_binding(role)
-    return {**made, "kind": ROLE_BINDING.kind, "metadata": {**made["metadata"], "namespace": place}}
+def _in_release(role: str = "tenantry-helm-job", place: str = RELEASE, *subjects: Object) -> Object:
+    return varied(_role_binding(role, *subjects), ("kind", ROLE_BINDING.kind), ("metadata.namespace", place))
 
 
 CONTAINER: Object = {
@@ -101,7 +95,7 @@ JOB_OF_OURS: Object = obj(
 
 
 def _job(title: str, path: str, value: Any, words: str) -> Attack:
-    return Attack(title, create(JOB, varied(JOB_OF_OURS, (path, lambda _: value))), words)
+    return Attack(title, create(JOB, varied(JOB_OF_OURS, (path, value))), words)
 
 
 def _container(title: str, words: str, **fields: Any) -> Attack:
@@ -118,9 +112,11 @@ NO_TARGET = "in the namespace of its name, or in that of its ProjectHelmChart"
 ONLY_ITS_OWN = "only HelmCharts and HelmReleases that it made"
 FOREIGN_CHART = obj(HELM_CHART, "theirs", SYSTEM, spec={"chart": "theirs", "targetNamespace": "kube-system"})
 
+ONE_ACCOUNT = "for the account helm-<chart> of the system namespace only"
+FREE, ITSELF = f"helm-{SYSTEM}-free", account("release-provisioning", "tenantry-system")
 AS_IT_IS = "takes HelmCharts for its Jobs as they are"
 SCENE = [
-    (NAMESPACE, varied(_namespace(RELEASE, **{POD_SECURITY: "restricted"}), ("metadata.annotations", _with_team))),
+    (NAMESPACE, varied(_namespace(RELEASE, **{POD_SECURITY: "restricted"}), ("metadata.annotations", with_team))),
     (NAMESPACE, obj(NAMESPACE, HOME, labels=MARKS)),
     (NAMESPACE, obj(NAMESPACE, FOREIGN)),
     (NAMESPACE, obj(NAMESPACE, TAKEN)),
@@ -130,16 +126,9 @@ SCENE = [
     (HELM_RELEASE, _release(RELEASE)),
     (HELM_RELEASE, obj(HELM_RELEASE, "theirs", SYSTEM, spec={"release": {"name": "x", "namespace": "x"}})),
     (CLUSTER_ROLE_BINDING, _role_binding()),
-    (
-        CLUSTER_ROLE_BINDING,
-        {
-            **_role_binding(),
-            "metadata": {"name": "theirs"},
-            "subjects": [{"kind": "User", "name": "root", "apiGroup": RBAC}],
-        },
-    ),
+    (CLUSTER_ROLE_BINDING, varied(_role_binding("cluster-admin", user("root")), ("metadata", {"name": "theirs"}))),
     (HELM_CHART, obj(HELM_CHART, "elsewhere", FOREIGN, spec={"chart": "theirs"})),
-    (SECRET, varied(SECRET_OF_OURS, ("metadata.labels", _with_team), ("metadata.annotations", lambda _: {"team": "x"}))),
+    (SECRET, varied(SECRET_OF_OURS, ("metadata.labels", with_team), ("metadata.annotations", {"team": "x"}))),
     (SECRET, obj(SECRET, "registry", SYSTEM, data={})),
 ]
 
@@ -180,7 +169,7 @@ RELEASES = Theft(
                 apply(NAMESPACE, obj(NAMESPACE, name, labels={LABEL: "p-jobs"})),
                 "changes only namespaces of releases",
             )
-            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+            for name in SYSTEM_NAMESPACES
         ),
         Attack("marks for another's namespace", apply(NAMESPACE, _namespace(TAKEN)), "changes only namespaces of releases"),
         Attack(
@@ -212,7 +201,7 @@ RELEASES = Theft(
         Attack("a release in another namespace", create(HELM_CHART, _chart(targetNamespace=FOREIGN)), NO_TARGET),
         Attack(
             "a lock in another namespace",
-            create(HELM_RELEASE, varied(_release(), ("spec.release.namespace", lambda _: FOREIGN))),
+            create(HELM_RELEASE, varied(_release(), ("spec.release.namespace", FOREIGN))),
             NO_TARGET,
         ),
         *(
@@ -221,7 +210,7 @@ RELEASES = Theft(
                 create(HELM_CHART, _chart_for(name)),
                 "asks for no releases in system namespaces",
             )
-            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+            for name in SYSTEM_NAMESPACES
         ),
         Attack(
             "a chart of its own", create(HELM_CHART, _chart(repo="https://example.com")), "repositories that the configuration"
@@ -259,7 +248,7 @@ RELEASES = Theft(
         ),
         Attack(
             "an owner that takes a HelmChart along",
-            create(HELM_CHART, varied(_chart(), ("metadata.ownerReferences", lambda _: [OWNER]))),
+            create(HELM_CHART, varied(_chart(), ("metadata.ownerReferences", [OWNER]))),
             "makes nothing the property of others",
         ),
         Attack("a Job", create(JOB, JOB_OF_OURS), "cannot"),
@@ -290,18 +279,12 @@ HELM_JOBS = Theft(
         Attack("a role that nobody named", apply(CLUSTER_ROLE_BINDING, _role_binding("admin")), "attempting to grant"),
         Attack(
             "a role that everybody has",
-            create(
-                CLUSTER_ROLE_BINDING,
-                varied(_role_binding("system:discovery", "helm-free"), ("metadata.name", lambda _: f"helm-{SYSTEM}-free")),
-            ),
+            create(CLUSTER_ROLE_BINDING, _role_binding("system:discovery", account("helm-free", SYSTEM), name=FREE)),
             "only the ClusterRoles for Jobs in all namespaces",
         ),
         Attack(
             "a role that nobody named, for a new account",
-            create(
-                CLUSTER_ROLE_BINDING,
-                varied(_role_binding("admin", "helm-free"), ("metadata.name", lambda _: f"helm-{SYSTEM}-free")),
-            ),
+            create(CLUSTER_ROLE_BINDING, _role_binding("admin", account("helm-free", SYSTEM), name=FREE)),
             "attempting to grant",
         ),
         Attack(
@@ -316,47 +299,32 @@ HELM_JOBS = Theft(
         ),
         *(
             Attack(f"rights in {name}", create(ROLE_BINDING, _in_release(place=name)), "gives no rights in system namespaces")
-            for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+            for name in SYSTEM_NAMESPACES
         ),
         Attack(
             "rights in the namespace of a release for a user",
-            create(ROLE_BINDING, {**_in_release(), "subjects": [{"kind": "User", "name": "eve", "apiGroup": RBAC}]}),
-            "for the account helm-<chart> of the system namespace only",
+            create(ROLE_BINDING, _in_release("tenantry-helm-job", RELEASE, user("eve"))),
+            ONE_ACCOUNT,
         ),
         Attack(
             "everything for a user",
-            create(
-                CLUSTER_ROLE_BINDING,
-                {
-                    **varied(_role_binding(), ("metadata.name", lambda _: f"helm-{SYSTEM}-free")),
-                    "subjects": [{"kind": "User", "name": "eve", "apiGroup": RBAC}],
-                },
-            ),
-            "for the account helm-<chart> of the system namespace only",
+            create(CLUSTER_ROLE_BINDING, _role_binding("cluster-admin", user("eve"), name=FREE)),
+            ONE_ACCOUNT,
         ),
         Attack(
             "everything for itself",
-            create(
-                CLUSTER_ROLE_BINDING,
-                varied(
-                    _role_binding("cluster-admin", "release-provisioning", namespace="tenantry-system"),
-                    ("metadata.name", lambda _: f"helm-{SYSTEM}-free"),
-                ),
-            ),
-            "for the account helm-<chart> of the system namespace only",
+            create(CLUSTER_ROLE_BINDING, _role_binding("cluster-admin", ITSELF, name=FREE)),
+            ONE_ACCOUNT,
         ),
         Attack(
             "another's binding",
-            apply(CLUSTER_ROLE_BINDING, varied(_role_binding(), ("metadata", lambda _: {"name": "theirs"}))),
-            "for the account helm-<chart> of the system namespace only",
+            apply(CLUSTER_ROLE_BINDING, varied(_role_binding(), ("metadata", {"name": "theirs"}))),
+            ONE_ACCOUNT,
         ),
         Attack("the end of another's binding", delete(CLUSTER_ROLE_BINDING, "theirs"), "for the account helm-<chart>"),
         Attack(
             "a binding of nobody's",
-            create(
-                CLUSTER_ROLE_BINDING,
-                {**varied(_role_binding(), ("metadata.name", lambda _: f"helm-{SYSTEM}-free")), "subjects": []},
-            ),
+            create(CLUSTER_ROLE_BINDING, varied(_role_binding(name=FREE), ("subjects", []))),
             "is for one account",
         ),
         Attack(
@@ -369,7 +337,7 @@ HELM_JOBS = Theft(
         ),
         Attack(
             "a Job of no HelmChart",
-            create(JOB, varied(JOB_OF_OURS, ("metadata.name", lambda _: "helm-install-other"))),
+            create(JOB, varied(JOB_OF_OURS, ("metadata.name", "helm-install-other"))),
             "of the HelmChart that its label names",
         ),
         _job("another account", f"{POD}.serviceAccountName", "helm-other", "under the account of its HelmChart"),
@@ -398,7 +366,7 @@ HELM_JOBS = Theft(
         _job("the user root", f"{POD}.securityContext", {"runAsUser": 0}, "has no privileges"),
         Attack(
             "an owner",
-            apply(SECRET, {**SECRET_OF_OURS, "metadata": {**SECRET_OF_OURS["metadata"], "ownerReferences": [OWNER]}}),
+            apply(SECRET, varied(SECRET_OF_OURS, ("metadata.ownerReferences", [OWNER]))),
             "the property of others than HelmCharts",
         ),
         Attack(
@@ -441,7 +409,7 @@ HELM_JOBS = Theft(
         ),
         Attack(
             "further annotations",
-            apply(SECRET, varied(SECRET_OF_OURS, ("metadata.annotations", lambda _: {"note": "x"}))),
+            apply(SECRET, varied(SECRET_OF_OURS, ("metadata.annotations", {"note": "x"}))),
             "may not write the annotations note",
         ),
         Attack(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import fence_injection
-from thieves import Attack, Theft, apply, create, delete, varied
+from rights import account, cluster_role, group, user
+from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, varied, with_team
 
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -28,8 +29,9 @@ OPS, MEMBER = "ops-fence", "member-fence"
 UID = "11111111-1111-1111-1111-111111111111"
 TEMPLATE, INSTANCE = "operators.coreos.io/scopeTemplateUID", "operators.coreos.io/scopeInstanceUID"
 FROM, GENERATED = "scope-binding/from-namespace", "scope-binding/generated"
-EVE = {"kind": "User", "name": "eve", "apiGroup": RBAC}
+EVE = user("eve")
 GIVEN = f"namespacescope-managed-role-from-{OPS}"
+THEIRS = f"{GIVEN}-theirs"
 TAKES_ALONG = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": UID}
 MARKED_ANNOTATION = "nss.ibm.com/namespaceList"
 
@@ -43,37 +45,27 @@ def _owner(kind: str = "ScopeTemplate", uid: str = UID) -> Object:
 
 def _role(name: str = "fence-role", **metadata: Any) -> Object:
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
-    made = obj(CLUSTER_ROLE, name, "", {TEMPLATE: UID}, rules=rules)
-    return {**made, "metadata": {**made["metadata"], "ownerReferences": [_owner()], **metadata}}
+    return obj(CLUSTER_ROLE, name, "", {TEMPLATE: UID}, rules=rules, metadata={"ownerReferences": [_owner()], **metadata})
 
 
-def _bound(name: str = "fence-bound", *subjects: Object, role: str = "fence-role", **metadata: Any) -> Object:
-    made = obj(CLUSTER_ROLE_BINDING, name, "", {INSTANCE: UID})
-    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}
-    owners = {"ownerReferences": [_owner("ScopeInstance")]}
-    return {
-        **made,
-        "metadata": {**made["metadata"], **owners, **metadata},
-        "roleRef": reference,
-        "subjects": list(subjects) or [EVE],
-    }
+def _bound(name: str = "fence-bound", *subjects: Object, role: str = "fence-role") -> Object:
+    owned, bound = {"ownerReferences": [_owner("ScopeInstance")]}, list(subjects) or [EVE]
+    made = obj(CLUSTER_ROLE_BINDING, name, "", {INSTANCE: UID}, metadata=owned)
+    return {**made, "roleRef": cluster_role(role), "subjects": bound}
 
 
 def _account(namespace: str, name: str = "op") -> Object:
-    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return account(name, namespace)
+
+
+def _role_named(name: str) -> Object:
+    return {"apiGroup": RBAC, "kind": "Role", "name": name}
 
 
 SCOPES = [
     Attack(
         "a binding to a Role",
-        create(
-            ROLE_BINDING,
-            {
-                **obj(ROLE_BINDING, f"{GIVEN}-theirs", MEMBER),
-                "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": f"{GIVEN}-theirs"},
-                "subjects": [_account(OPS)],
-            },
-        ),
+        create(ROLE_BINDING, obj(ROLE_BINDING, THEIRS, MEMBER, roleRef=_role_named(THEIRS), subjects=[_account(OPS)])),
         "binds ClusterRoles only",
     ),
     Attack("a ClusterRole without mark", create(CLUSTER_ROLE, _role(labels={})), "carries the mark of a Scope"),
@@ -100,9 +92,9 @@ SCOPES = [
         )
         for subject in (
             _account("tenantry-system", "scope-binding"),
-            {**EVE, "name": "system:serviceaccount:tenantry-system:scope-binding"},
-            {**EVE, "kind": "Group", "name": "system:masters"},
-            {**EVE, "kind": "Group", "name": "system:serviceaccounts:tenantry-system"},
+            user("system:serviceaccount:tenantry-system:scope-binding"),
+            group("system:masters"),
+            group("system:serviceaccounts:tenantry-system"),
         )
     ),
     Attack("a Role", create(ROLE, obj(ROLE, f"{GIVEN}-new", MEMBER, {FROM: OPS}, rules=[])), "cannot"),
@@ -141,22 +133,14 @@ def _given(namespace: str = MEMBER, name: str = f"{GIVEN}-new", source: str = OP
 
 
 def _given_to(*subjects: Object, name: str = f"{GIVEN}-new", role: str = "", source: str = OPS, place: str = MEMBER) -> Object:
-    made = obj(ROLE_BINDING, name, place, {FROM: source})
-    return {**made, "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role or name}, "subjects": list(subjects)}
+    return obj(ROLE_BINDING, name, place, {FROM: source}, roleRef=_role_named(role or name), subjects=list(subjects))
 
 
-def _with_team(found: Object) -> Object:
-    return {**found, "team": "x"}
-
-
-TO_CLUSTER_ROLE = varied(
-    _given_to(_account(OPS)),
-    ("roleRef", lambda _: {"apiGroup": RBAC, "kind": "ClusterRole", "name": "theirs-of-fence"}),
-)
+TO_CLUSTER_ROLE = varied(_given_to(_account(OPS)), ("roleRef", cluster_role("theirs-of-fence")))
 MEMBERS = [
     *(
         Attack(f"a Role in {name}", create(ROLE, _given(name)), "no Roles and bindings to them in system namespaces")
-        for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+        for name in SYSTEM_NAMESPACES
     ),
     Attack(
         "a consent", create(ROLE, _given(name=f"nss-managed-role-from-{OPS}")), "those with its own names, and never a consent"
@@ -173,7 +157,7 @@ MEMBERS = [
             create(ROLE_BINDING, _given_to(_account(name), source=name)),
             "gives accounts of system namespaces nothing",
         )
-        for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+        for name in SYSTEM_NAMESPACES
     ),
     Attack(
         "impersonation",
@@ -188,10 +172,10 @@ MEMBERS = [
     Attack("a ClusterRole for an account", create(ROLE_BINDING, TO_CLUSTER_ROLE), "binds no ClusterRoles for NamespaceScopes"),
     Attack("a ClusterRole", create(CLUSTER_ROLE, _role()), "cannot"),
     Attack("the whole cluster", create(CLUSTER_ROLE_BINDING, _bound("fence-mine", _account(OPS))), "cannot"),
-    Attack("further labels", create(ROLE, varied(_given(), ("metadata.labels", _with_team))), "may not write the labels team"),
+    Attack("further labels", create(ROLE, varied(_given(), ("metadata.labels", with_team))), "may not write the labels team"),
     Attack(
         "further annotations",
-        create(ROLE, varied(_given(), ("metadata.annotations", lambda _: {"note": "x"}))),
+        create(ROLE, varied(_given(), ("metadata.annotations", {"note": "x"}))),
         "may not write the annotations note",
     ),
 ]
@@ -218,7 +202,7 @@ def _restart(**template: Any) -> Object:
 WORKLOADS = [
     *(
         Attack(f"a ConfigMap in {name}", create(CONFIG_MAP, _list(name)), "no ConfigMaps in system namespaces")
-        for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+        for name in SYSTEM_NAMESPACES
     ),
     Attack(
         "another's ConfigMap",
@@ -289,7 +273,7 @@ SAID = [
     ),
     Attack(
         "an owner that takes the list along",
-        apply(CONFIG_MAP, varied(_list(), ("metadata.ownerReferences", lambda _: [TAKES_ALONG]))),
+        apply(CONFIG_MAP, varied(_list(), ("metadata.ownerReferences", [TAKES_ALONG]))),
         "the property of others than",
     ),
 ]
@@ -303,7 +287,7 @@ DECLARATIONS = [
     ),
     Attack(
         "a template named after nothing",
-        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.name", lambda _: "mine"))),
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.name", "mine"))),
         "named after the namespace of its operator",
     ),
     *(
@@ -312,7 +296,7 @@ DECLARATIONS = [
             create(SCOPE_TEMPLATE, _template(name, name)),
             "no scopes for operators in system namespaces",
         )
-        for name in ("kube-system", "tenantry-system", "cattle-helm-system")
+        for name in SYSTEM_NAMESPACES
     ),
     Attack(
         "a template for a user",
@@ -322,17 +306,17 @@ DECLARATIONS = [
     Attack("further labels", create(SCOPE_TEMPLATE, _template(team="x")), "may not write the labels team"),
     Attack(
         "further annotations",
-        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.annotations", lambda _: {"note": "x"}))),
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.annotations", {"note": "x"}))),
         "may not write the annotations note",
     ),
     Attack(
         "a finalizer that holds a template",
-        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.finalizers", lambda _: ["example.com/held"]))),
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.finalizers", ["example.com/held"]))),
         "may not write the finalizers example.com/held",
     ),
     Attack(
         "an owner that takes a template along",
-        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.ownerReferences", lambda _: [TAKES_ALONG]))),
+        create(SCOPE_TEMPLATE, varied(_template(), ("metadata.ownerReferences", [TAKES_ALONG]))),
         "the property of anything",
     ),
     Attack("rights", create(CLUSTER_ROLE, _role()), "cannot"),
@@ -340,7 +324,7 @@ DECLARATIONS = [
 
 BY_HAND = obj(ROLE, f"{GIVEN}-theirs", MEMBER, rules=[])
 THEIR_ROLE = obj(CLUSTER_ROLE, "theirs-of-fence", rules=[])
-THEIR_BINDING = {**obj(CLUSTER_ROLE_BINDING, "theirs-of-fence"), **{k: _bound()[k] for k in ("roleRef", "subjects")}}
+THEIR_BINDING = varied(_bound(), ("metadata", {"name": "theirs-of-fence"}))
 PODS = {"containers": [{"name": "c", "image": "example.com/c"}]}
 
 SCENE = [

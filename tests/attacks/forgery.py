@@ -249,6 +249,24 @@ async def forging(urls: Sequence[str], forger: Forger, *, at_once: int = 8) -> A
 # -- what it costs ---------------------------------------------------------------------------------------------------
 
 
+@asynccontextmanager
+async def meanwhile(ask: Callable[[], Awaitable[object]], pause_s: float) -> AsyncIterator[None]:
+    """Ask again and again, with pauses so that this does not become the load itself; what fails there fails at the end."""
+    ends = asyncio.Event()
+
+    async def asks() -> None:
+        while not ends.is_set():
+            await ask()
+            await asyncio.sleep(pause_s)
+
+    asking = asyncio.create_task(asks())
+    try:
+        yield
+    finally:
+        ends.set()
+        await asking
+
+
 class Served:
     """How long others waited: each ``async with`` is one of their events."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from attackers import cluster_admin
 from helm_people import NEEDY
 from locking import pod_hook
 from people import changed, registration, token
@@ -27,7 +26,6 @@ from tenantry.model.kinds import (
     CONFIG_MAP,
     DEPLOYMENT,
     HELM_CHART,
-    JOB,
     NAMESPACE,
     PROJECT_HELM_CHART,
     ROLE_BINDING,
@@ -39,7 +37,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.pointer import pointer
 from tenantry.testing import eventually
-from tenantry.testing.helm import unpacked
+from tenantry.testing.helm import packed, unpacked
 from tenantry.testing.objects import obj
 
 PLAIN, WIDE, NAMED = (DUMMY, "wide.example.com/v1", "named.example.com/v1")
@@ -95,7 +93,7 @@ def own_role() -> Object:
         {"apiGroups": ["*"], "resources": ["secrets", "configmaps", "pods", "resourcequotas"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
     ]
-    return {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": OWN_ROLE}, "rules": rules}
+    return obj(CLUSTER_ROLE, OWN_ROLE, rules=rules)
 
 
 @dataclass(frozen=True)
@@ -121,6 +119,15 @@ class Scene:
     def record_name(self) -> str:
         """Helm's first record of the release."""
         return f"sh.helm.release.v1.{self.release}.v1"
+
+    @property
+    def eve(self) -> str:
+        """Who has the whole cluster where a forged record works."""
+        return f"eve-{self.release}"
+
+    def hooks(self, *events: str) -> list[Object]:
+        """Hooks for a record that give her the whole cluster."""
+        return [hook(cluster_admin(self.eve), *events)]
 
     async def record(self) -> Object:
         """Helm's first record, as it is."""
@@ -181,10 +188,6 @@ class Scene:
         """Wait until the release is uninstalled."""
         await self.owners.away(HELM_CHART, self.release, SYSTEM)
 
-    async def job(self, name: str, holds: Callable[[Object], Any]) -> Object:
-        """Wait for a Job of the release."""
-        return await self.owners.until(JOB, f"helm-{name}-{self.release}", SYSTEM, holds)
-
     async def still_works(self, by: Api, greeting: str) -> None:
         """What the victim had: an upgrade by values, with the data of the release where it was."""
         kept = await self.owners.get(SECRET, f"{self.release}-data", self.home)
@@ -228,17 +231,6 @@ async def may(read: Awaitable[Any]) -> bool:
 # -- forged records ------------------------------------------------------------------------------------------
 
 
-def cluster_admin(who: str) -> Object:
-    """A binding that gives a user everything."""
-    group = "rbac.authorization.k8s.io"
-    return obj(
-        CLUSTER_ROLE_BINDING,
-        who,
-        roleRef={"apiGroup": group, "kind": CLUSTER_ROLE.kind, "name": "cluster-admin"},
-        subjects=[{"apiGroup": group, "kind": "User", "name": who}],
-    )
-
-
 def hook(obj: Object, *events: str) -> Object:
     """An object as a hook of a release, as a record has it."""
     return {
@@ -259,8 +251,7 @@ def steps_to_rewrite(record: Object, status: str = "", **content: Any) -> list[O
     if status:
         release_["info"] = {**release_["info"], "status": status}
         steps.append({"op": "replace", "path": "/metadata/labels/status", "value": status})
-    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release_).encode()))).decode()
-    return [{"op": "replace", "path": pointer("data", "release"), "value": packed}, *steps]
+    return [{"op": "replace", "path": pointer("data", "release"), "value": packed(release_)}, *steps]
 
 
 async def rewrite(scene: Scene, attacker: Api, record: Object, status: str = "", **content: Any) -> str:
@@ -279,14 +270,9 @@ async def victims(scene: Scene) -> list[tuple[Kind, Object]]:
     """A Secret, a Deployment and the namespace itself of the neighbour, as they are."""
     labels = {"app": "theirs"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
-    metadata = {"name": "theirs", "namespace": scene.other}
-    secret: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "1"}}
-    deployment: Object = {
-        "apiVersion": DEPLOYMENT.api_version,
-        "kind": DEPLOYMENT.kind,
-        "metadata": metadata,
-        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod},
-    }
+    secret = obj(SECRET, "theirs", scene.other, stringData={"a": "1"})
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}
+    deployment = obj(DEPLOYMENT, "theirs", scene.other, spec=spec)
     made = [(SECRET, await scene.admin.create(SECRET, secret)), (DEPLOYMENT, await scene.admin.create(DEPLOYMENT, deployment))]
     return [*made, (NAMESPACE, await scene.owners.get(NAMESPACE, scene.other))]
 

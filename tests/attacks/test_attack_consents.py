@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from one_function import ready, serving
 from operators import GET_LIST, Operators, chosen, name_of, template, workload
 from people import People, look, post
+from rights import cluster_role, group
 from times import NAMESPACE_GONE_S
 from watching import history
 
@@ -36,6 +37,7 @@ from tenantry.model.kinds import (
     ROLE,
     ROLE_BINDING,
     SERVICE_ACCOUNT,
+    Kind,
     Object,
 )
 from tenantry.testing import eventually
@@ -47,21 +49,20 @@ from tenantry.testing.wire import Request, Response
 FUNCTION = "scope-binding"
 COMMAND = (sys.executable, "-m", "tenantry.cli", "serve", FUNCTION)
 AGENT = "ibm-namespace-scope-operator"
-GROUP = {"apiGroup": ROLE.group, "kind": "Group", "name": f"system:serviceaccounts:{HOME}"}
+GROUP = group(f"system:serviceaccounts:{HOME}")
 """All attackers."""
 QUOTAS: Object = {"apiGroups": [""], "resources": ["resourcequotas"], "verbs": ["create", "delete", "get", "list"]}
 """What a member consents to, and who administrates a namespace has not: nobody may raise his own quota."""
+
+
+MANAGED = "namespacescope-managed-role-from-common-service"
+"""The Role of a NamespaceScope ``common-service`` in a member."""
 
 
 @pytest.fixture
 def own(admin: Api) -> Operators:
     """The home and the members of one test."""
     return Operators(admin)
-
-
-def managed_name() -> str:
-    """The Role of a NamespaceScope ``common-service`` in a member."""
-    return "namespacescope-managed-role-from-common-service"
 
 
 def role(name: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
@@ -77,9 +78,8 @@ def bound(name: str, to: str, namespace: str, labels: dict[str, str] | None = No
 
 async def raises_his_quota(attacker: Api, namespace: str) -> bool:
     """Whether an attacker gets what the member consents to, by trying."""
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "mine", "namespace": namespace}, "spec": {}}
     try:
-        await attacker.create(RESOURCE_QUOTA, body)
+        await attacker.create(RESOURCE_QUOTA, obj(RESOURCE_QUOTA, "mine", namespace, spec={}))
     except Forbidden:
         return False
     await attacker.delete(RESOURCE_QUOTA, "mine", namespace)
@@ -130,18 +130,9 @@ class Takeover:
 
         await eventually(made, within=NAMESPACE_GONE_S, what="the attacker makes the namespace")
         for role_name in ("admin", "tenantry-namespace-scope-editor"):
-            reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": role_name}
-            await admin.create(ROLE_BINDING, {**bound(role_name, role_name, home), "roleRef": reference})
-
-        async def has_it() -> bool:
-            try:
-                await attacker.list(NAMESPACE_SCOPE, home)
-                await attacker.list(SERVICE_ACCOUNT, home)
-            except Forbidden:
-                return False
-            return True
-
-        await eventually(has_it, what="the attacker has his namespace")
+            body = obj(ROLE_BINDING, role_name, home, roleRef=cluster_role(role_name), subjects=[GROUP])
+            await admin.create(ROLE_BINDING, body)
+        await _in_force(attacker, home, NAMESPACE_SCOPE, SERVICE_ACCOUNT)
         theirs = Operators(attacker, home=home, prefix=self.own.prefix)
         for account in ("my-op", AGENT):
             await theirs.account(account)
@@ -231,27 +222,27 @@ class Quicker:
 
 
 @pytest.mark.check("a-38")
-@pytest.mark.parametrize("name", ["quick", managed_name()], ids=["beside-ours", "in-place-of-ours"])
+@pytest.mark.parametrize("name", ["quick", MANAGED], ids=["beside-ours", "in-place-of-ours"])
 async def test_who_is_quicker_than_the_filling_does_not_keep_it(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path, name: str
 ) -> None:
     """A binding that is made between our look and our write gets what is written, and loses it at the next look."""
-    place = managed_name(), own.member(1)
+    place = MANAGED, own.member(1)
     async with alone(identity, tmp_path) as (looks, proxy):
         await own.begin(1, consent=False)
         await own.consent(own.member(1), [GET_LIST])
         attacker = await attackers.someone("owner", own.member(1))
         await own.scope(1)
         await looks(own)
-        before, _ = await own.given(1, managed_name())
+        before, _ = await own.given(1, MANAGED)
         await own.consent(own.member(1))
 
         async def binds() -> None:
-            if name == managed_name():
+            if name == MANAGED:
                 await attacker.delete(ROLE_BINDING, *place)
             await attacker.create(ROLE_BINDING, bound(name, *place))
 
-        quick = Quicker(on("roles", managed_name(), verb="apply"), binds)
+        quick = Quicker(on("roles", MANAGED, verb="apply"), binds)
         proxy.faults.append(quick)
         await looks(own)
         assert quick.acted
@@ -260,7 +251,7 @@ async def test_who_is_quicker_than_the_filling_does_not_keep_it(
         assert (await own.people.get(ROLE, *place))["rules"] == before["rules"]
         assert not await raises_his_quota(attacker, own.member(1))
         if name == "quick":
-            await told(own, "ProjectionIncomplete", f"Role {own.member(1)}/{managed_name()} (by RoleBinding quick)")
+            await told(own, "ProjectionIncomplete", f"Role {own.member(1)}/{MANAGED} (by RoleBinding quick)")
             assert await own.may(1, "list", "configmaps"), "what it had before it keeps"
         else:
             await told(own, "ProjectionIncomplete", f"not ours and left as they are: Role or RoleBinding {own.member(1)}/{name}")
@@ -352,7 +343,7 @@ async def test_a_consent_that_names_another_namespace_counts_for_none(own: Opera
     await told(own, "NotAuthorized", own.member(1), event="Forbidden")
     await own.people.edit(ROLE_BINDING, *place, ("remove", "/metadata/annotations", None))
     await own.ready()
-    await own.given(1, managed_name())
+    await own.given(1, MANAGED)
     await own.admin.delete(NAMESPACE_SCOPE, "common-service", own.home)
     await scopes.drain()
 
@@ -419,12 +410,13 @@ async def _looked(scopes: Knative) -> None:
     await scopes.drain()
 
 
-async def _in_force(attacker: Api, namespace: str) -> None:
-    """Wait until the attacker has what he was given in a namespace."""
+async def _in_force(attacker: Api, namespace: str, *kinds: Kind) -> None:
+    """Wait until the attacker has what he was given in a namespace: he may list these kinds."""
 
     async def has_it() -> bool:
         try:
-            await attacker.list(ROLE_BINDING, namespace)
+            for kind in kinds or (ROLE_BINDING,):
+                await attacker.list(kind, namespace)
         except Forbidden:
             return False
         return True
@@ -473,8 +465,7 @@ async def test_a_role_of_ours_that_somebody_binds_gets_no_more(
     assert await own.may(1, "list", "configmaps"), "what is there stays"
 
     await own.consent(member, [GET_LIST])
-    less = [GET_LIST]
-    await own.people.until(ROLE, name, member, lambda found: found["rules"] == less)
+    await own.people.until(ROLE, name, member, lambda found: found["rules"] == [GET_LIST])
     await own.consent(member, [QUOTAS])
     await own.people.until(ROLE, name, member, lambda found: not found.get("rules"))
     await told(own, "ProjectionIncomplete", f"Role {member}/{name} (by RoleBinding mine)")

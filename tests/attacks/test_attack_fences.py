@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from cages import LOCK_SOURCE, SOURCES, THEFTS, Cages, outcome
+from rights import cluster_role, user
 from thieves import Ask, Attack, Theft, apply, create, delete
 
 from tenantry.api import Api
@@ -134,25 +135,12 @@ EVERYBODY = [*(theft.function for theft in THEFTS), *SOURCES]
 def _privileged(account: str) -> list[Ask]:
     """What would lead a thief out of every fence."""
     role = f"tenantry-{account.removeprefix('tenantry-')}"
+    of = {"kubernetes.io/service-account.name": account}
     pod = {"serviceAccountName": "default", "containers": [{"name": "c", "image": "evil"}]}
-    group = "rbac.authorization.k8s.io"
-    binding = {
-        **obj(CLUSTER_ROLE_BINDING, role),
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": "eve"}],
-    }
+    binding = obj(CLUSTER_ROLE_BINDING, role, roleRef=cluster_role(role), subjects=[user("eve")])
     return [
         create(POD, obj(POD, "mine", "kube-system", spec=pod)),
-        create(
-            SECRET,
-            obj(
-                SECRET,
-                "mine",
-                SYSTEM_NAMESPACE,
-                annotations={"kubernetes.io/service-account.name": account},
-                type="kubernetes.io/service-account-token",
-            ),
-        ),
+        create(SECRET, obj(SECRET, "mine", SYSTEM_NAMESPACE, annotations=of, type="kubernetes.io/service-account-token")),
         apply(ADMISSION_POLICY, obj(ADMISSION_POLICY, POLICY, spec={"failurePolicy": "Ignore"})),
         delete(ADMISSION_POLICY, POLICY),
         delete(ADMISSION_POLICY_BINDING, POLICY),

@@ -5,14 +5,14 @@ The labeller may write every namespace in every way that the API has, and has no
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, REGISTERED, registration, token
-from releases import CONFIG, FUNCTIONS, Owners
+from releases import Owners
 from times import NAMESPACE_GONE_S
 from writing import WAYS, create, with_part
 
@@ -37,11 +37,6 @@ def joining(*projects: str) -> Object:
 def body(name: str, **metadata: object) -> Object:
     named = {"generateName": name} if name.endswith("-") else {"name": name}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**named, **metadata}}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
-    return await flawlessly(CONFIG, functions=FUNCTIONS)
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,7 @@ class Scene:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def scene(system: Knative, admin: Api, attackers: Attackers) -> Scene:
-    owners = Owners(admin)
+async def scene(system: Knative, owners: Owners, attackers: Attackers) -> Scene:
     project = await owners.project()
     name = f"shop-{token()}"
     await owners.ask(name, project)
@@ -246,11 +240,8 @@ async def test_a_labeller_forges_no_proof_that_a_namespace_is_ours(scene: Scene)
         )
         after = with_part(mine, "labels", "team", "x")
         after["metadata"]["managedFields"] = [*mine["metadata"]["managedFields"], forged]
-        for named in (
-            "put",
-            "merge",
-            "json-patch",
-        ):  # an apply may not name any, and through subresources they are left as they are
+        # An apply may not name any, and through subresources they are left as they are.
+        for named in ("put", "merge", "json-patch"):
             await scene.refused(WAYS[named](scene.labeller, NAMESPACE, mine, after), *told)
         for name in (registration(taken), "cattle-project-"):
             for by in ("", manager):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -18,9 +17,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from forgery import Served, limit_mib, meanwhile, peak_mib
 from letters import FUNCTION, MOST_BYTES, MOST_LETTERS, SINK, Sender, empty, kept, refused, sinks, size, stored, tenantry, writes
 from people import C1, People, look, post, token
 from times import PROJECTS_S, SERVED_MEANWHILE_S
+from victims import FULL, SPARE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -35,13 +36,10 @@ from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 
-FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
 EVENTS = 5000 if FULL else 650
 LARGE = 900_000
 GIVEN_UP_S = 60.0
 """The timeout of a delivery, also of one to the sink."""
-SINK_LIMIT = 128 * 2**20
-"""The limit of the sink's memory in knative/dead-letters/service.yaml; a quarter of it is to spare."""
 PAYLOAD = b"payload-of-the-attacker "
 _BODY = (PAYLOAD * (LARGE // len(PAYLOAD) + 1))[:LARGE]
 
@@ -71,11 +69,6 @@ _LOGGED: list[str] = []
 
 def _heard(function: str, line: Mapping[str, str]) -> None:
     _LOGGED.append(f"{function} {json.dumps(dict(line))}")
-
-
-@pytest.fixture
-def people(admin: Api) -> People:
-    return People(admin)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -117,24 +110,14 @@ async def served(system: Knative, people: People) -> AsyncIterator[list[float]]:
     project = f"p-{token()}"
     await people.namespace(f"a1-{project}", project)
     await people.registered(project)
-    took: list[float] = []
-    ends = asyncio.Event()
+    served = Served()
 
     async def ask() -> None:
-        loop = asyncio.get_running_loop()
-        while not ends.is_set():
-            began = loop.time()
-            status, text = await post(system.functions[FUNCTION].url, *look(NAMESPACE, f"a1-{project}"))
-            took.append(loop.time() - began)
-            assert status == 204, text
-            await asyncio.sleep(0.2)
+        status, text = await served.time(post(system.functions[FUNCTION].url, *look(NAMESPACE, f"a1-{project}")))
+        assert status == 204, text
 
-    asking = asyncio.create_task(ask())
-    try:
-        yield took
-    finally:
-        ends.set()
-        await asking
+    async with meanwhile(ask, 0.2):
+        yield served.seconds
 
 
 @pytest.mark.check("a-20")
@@ -205,21 +188,15 @@ async def test_a_flood_of_the_sink_stays_under_its_limit(
 
         answers, took = await asyncio.gather(asyncio.gather(*(forged(number) for number in range(EVENTS))), honest())
         elapsed = asyncio.get_running_loop().time() - began
-        peak = peak_bytes(process.pid)
+        peak = peak_mib(process.pid)
     book = await kept(admin)
 
     assert set(answers) == {204}
     assert max(took) < GIVEN_UP_S / 4, took
-    assert peak < SINK_LIMIT * 0.75, f"{peak / 2**20:.0f} MiB"
+    assert peak < limit_mib(SINK) * SPARE, f"{peak:.0f} MiB"
     assert sum(letter.count for letter in book) + book.dropped == EVENTS + 5
     assert size(await stored(admin)) < MOST_BYTES
     assert writes(audit_log) - written <= elapsed + 3
-
-
-def peak_bytes(pid: int) -> int:
-    """The most memory that a process has had."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
 
 
 @asynccontextmanager

@@ -9,11 +9,10 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers
 from forgery import forget_peak
-from people import registration, token
-from releases import CONFIG, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
-from victims import Victim, asked
+from people import token
+from releases import CONFIG, FUNCTIONS, Owners, conditions_of, values_of
+from victims import Victim, asked, somebody
 
-from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART
@@ -25,15 +24,10 @@ LONG = 10_000
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and their releases."""
-    running = await flawlessly(CONFIG, functions=(REGISTRATION, PROVISIONING))
+    running = await flawlessly(CONFIG, functions=FUNCTIONS)
     for function in running.functions.values():
         forget_peak(function.pid)
     return running
-
-
-@pytest.fixture
-def owners(admin: Api, system: Knative) -> Owners:
-    return Owners(admin)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -69,9 +63,7 @@ VALUES: dict[str, Any] = {
 @pytest.mark.check("a-18")
 async def test_values_and_names_at_their_limits(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Values come to Helm as they were written; names that are too long are told on the object; others are served in time."""
-    project = await owners.project()
-    home, name = registration(project), f"edge-{token()}"
-    owner = await attackers.someone("owner", home)
+    (project, home, owner), name = await somebody(owners, attackers), f"edge-{token()}"
     await owner.create(PROJECT_HELM_CHART, asked(name, home, VALUES))
     await victim.look()
     made = await owners.provisioned(f"{name}-dummy")
@@ -96,9 +88,8 @@ async def test_values_and_names_at_their_limits(owners: Owners, attackers: Attac
 @pytest.mark.check("a-18")
 async def test_the_longest_names_are_told(owners: Owners, attackers: Attackers) -> None:
     """A ProjectHelmChart whose name has as many characters as it can have is told that no release can be called so."""
-    project = await owners.project()
-    owner = await attackers.someone("owner", registration(project))
-    await owner.create(PROJECT_HELM_CHART, asked("x" * 253, registration(project)))
+    project, home, owner = await somebody(owners, attackers)
+    await owner.create(PROJECT_HELM_CHART, asked("x" * 253, home))
     await owners.told("x" * 253, project, "UnableToCreateHelmRelease")
 
 
@@ -132,9 +123,7 @@ DASHBOARDS = {
 @pytest.mark.check("a-18")
 async def test_dashboards_with_numbers_without_bounds(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Numbers that Kubernetes does not keep are left out, by key and reason; the other values are shown."""
-    project = await owners.project()
-    home, name = registration(project), f"board-{token()}"
-    owner = await attackers.someone("owner", home)
+    (project, home, owner), name = await somebody(owners, attackers), f"board-{token()}"
     await owner.create(PROJECT_HELM_CHART, asked(name, home))
     release = f"{name}-dummy"
     await owners.provisioned(release)
@@ -152,9 +141,7 @@ async def test_dashboards_with_numbers_without_bounds(owners: Owners, attackers:
 @pytest.mark.check("a-18", without="budgets")
 async def test_a_dashboard_with_a_long_key_is_told(owners: Owners, attackers: Attackers) -> None:
     """A key that the API server's YAML does not take is left out and told, and the other values are shown."""
-    project = await owners.project()
-    home, name = registration(project), f"board-{token()}"
-    owner = await attackers.someone("owner", home)
+    (project, home, owner), name = await somebody(owners, attackers), f"board-{token()}"
     await owner.create(PROJECT_HELM_CHART, asked(name, home))
     await owners.provisioned(f"{name}-dummy")
     boards = {"key.json": f'{{"{"9" * LONG}": 1}}', "good.json": '{"good": 1}'}

@@ -6,23 +6,18 @@ Real Helm makes the release; the attacker forges a newer record with his own ide
 from __future__ import annotations
 
 import base64
-import contextlib
 import gzip
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import psutil
 import pytest
 import pytest_asyncio
-from attackers import Attackers, asked, forged
+from attackers import Attackers, asked, cluster_admin, forged
 from locking import DEPLOYMENT, FUNCTION, PRIORITY_CLASS, SYSTEM, Helm, Locks, condition, config_map, locking, marked_for, token
 
 from lock_enforcement.helm import is_record_name
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
@@ -39,6 +34,8 @@ from tenantry.model.kinds import (
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import unpacked
+from tenantry.testing.memory import peak_mib
+from tenantry.testing.objects import obj
 
 ACTORS = [
     pytest.param("owner", id="owner"),
@@ -116,28 +113,8 @@ def workload(name: str, namespace: str) -> Object:
     """A Deployment of a privileged container."""
     labels = {"app": name}
     container = {"name": "evil", "image": "evil", "securityContext": {"privileged": True}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
-
-
-def cluster_admin(name: str, namespace: str = "") -> Object:
-    """A binding that gives a user everything, in a namespace or in all."""
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
-        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": "eve"}],
-    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    return obj(DEPLOYMENT, name, namespace, spec={"replicas": 1, "selector": {"matchLabels": labels}, "template": template})
 
 
 def at(obj: Object, namespace: str) -> Object:
@@ -173,7 +150,6 @@ async def test_a_record_does_not_reach_beyond_its_namespace(
     carrying = marked_for(name, other, config_map("marked", {"a": "theirs"}))
     carrying["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = scene.home
     marked = await admin.create(CONFIG_MAP, carrying)
-    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 1000}
     evil = [
         config_map("c1", {"a": "2"}),
         workload(name, "kube-system"),
@@ -181,7 +157,7 @@ async def test_a_record_does_not_reach_beyond_its_namespace(
         at(config_map("marked", {"a": "evil"}), other),
         at(config_map("missing", {"a": "evil"}), other),
         cluster_admin(name),
-        priority,
+        obj(PRIORITY_CLASS, name, value=1000),
     ]
     await attackers.plant(scene.attacker, SECRET, forged(scene.record, 2, *evil))
     told = [f"Deployment kube-system/{name}", *(f"ConfigMap {other}/{each}" for each in ("settings", "marked", "missing"))]
@@ -279,18 +255,28 @@ def large(record: Object, revision: int, filling: str, text: str = "") -> Object
     return {**made, "data": {"release": data}}
 
 
-@pytest.mark.check("a-13", without="budgets")
-@pytest.mark.parametrize("actor", ACTORS)
-async def test_a_small_record_that_is_large_inside_costs_little(
-    scene: Scene, helm: Helm, attackers: Attackers, control_plane: ControlPlane
-) -> None:
-    """Kilobytes that unpack to 30 MB or a million brackets, or whose manifest is 1 MB of aliases or merges: told with the limit
-    in bounded memory, while another release's drift is put back within 2 s."""
-    name, locks = f"victim-{token()}", scene.locks
+async def another_release(locks: Locks, helm: Helm) -> str:
+    """The name of a locked release of somebody else, in a namespace of its own."""
+    name = f"victim-{token()}"
     await locks.namespace(name)
     await helm.install(name, name, config_map("c1", {"a": "1"}))
     await locks.lock(name, name, name)
     await locks.locked(name)
+    return name
+
+
+async def drift_is_put_back(locks: Locks, victim: str) -> None:
+    """What is changed of a release's object is as its record has it within 2 s."""
+    await locks.edit(CONFIG_MAP, "c1", victim, ("replace", "/data/a", "drift"))
+    await locks.until(CONFIG_MAP, "c1", victim, lambda found: found["data"] == {"a": "1"}, within=2)
+
+
+@pytest.mark.check("a-13", without="budgets")
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_small_record_that_is_large_inside_costs_little(scene: Scene, helm: Helm, attackers: Attackers) -> None:
+    """Kilobytes that unpack to 30 MB or a million brackets, or whose manifest is 1 MB of aliases or merges: told with the limit
+    in bounded memory, while another release's drift is put back within 2 s."""
+    locks, victim = scene.locks, await another_release(scene.locks, helm)
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c1}\n"
     aliases = head + "x: &a [1]\ny: [" + "*a," * 350_000 + "1]\n"
     keys = ",".join(f"k{number}: 1" for number in range(2000))
@@ -303,8 +289,7 @@ async def test_a_small_record_that_is_large_inside_costs_little(
     ]
     for record, type_, reason, limit in records:
         await attackers.plant(scene.attacker, SECRET, record)
-        await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "drift"))
-        await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"}, within=2)
+        await drift_is_put_back(locks, victim)
         number = record["metadata"]["labels"]["version"]
 
         def told(status: Object, type_: str = type_, reason: str = reason, limit: str = limit) -> bool:
@@ -314,21 +299,15 @@ async def test_a_small_record_that_is_large_inside_costs_little(
         status = await locks.status(scene.name, told)
         assert type_ == "Complete" or f"revision {number}" in condition(status, type_)["message"]
         await scene.calm()
-    assert peak_mib(str(control_plane.kubeconfig)) < 128
+    assert peak_mib(scene.knative.functions[FUNCTION].pid) < 128
 
 
 @pytest.mark.check("a-18")
 @pytest.mark.parametrize("actor", ACTORS[:1])
-async def test_quantities_without_bounds_cost_nothing(
-    scene: Scene, helm: Helm, attackers: Attackers, control_plane: ControlPlane
-) -> None:
+async def test_quantities_without_bounds_cost_nothing(scene: Scene, helm: Helm, attackers: Attackers) -> None:
     """Quantities and numbers whose value would fill the memory, in a release's manifest: told, while what the release has besides
     and another release's objects are put back within 2 s."""
-    name, locks = f"victim-{token()}", scene.locks
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
+    locks, victim = scene.locks, await another_release(scene.locks, helm)
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "10"}}}
     await helm.upgrade(scene.name, scene.home, config_map("c1", {"a": "1"}), quota)
     await locks.locked(scene.name, 2)
@@ -339,26 +318,13 @@ async def test_quantities_without_bounds_cost_nothing(
         hard = {**quota, "spec": {"hard": {"pods": extreme, "requests.cpu": extreme}}}
         record = forged(scene.record, revision, config_map("c1", {"a": str(revision)}), hard)
         await attackers.plant(scene.attacker, SECRET, record)
-        await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "drift"))
-        await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"}, within=2)
+        await drift_is_put_back(locks, victim)
         await locks.data("c1", scene.home, {"a": str(revision)})
         if told:
             await locks.status(scene.name, lambda status, told=told: told in condition(status, "Complete").get("message", ""))
     await scene.calm()
     await scene.still_kept(str(revision))
-    assert peak_mib(str(control_plane.kubeconfig)) < 128
-
-
-def peak_mib(of: str) -> float:
-    """The largest memory that the function's process has ever had, of those that this test run started."""
-    peaks = [0.0]
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error, OSError):
-            if FUNCTION in process.cmdline():
-                found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-                peaks.append(int(found[1]) / 1024 if found else 0)
-    assert len(peaks) > 1, of
-    return max(peaks)
+    assert peak_mib(scene.knative.functions[FUNCTION].pid) < 128
 
 
 @pytest.mark.check("a-9")

@@ -13,8 +13,8 @@ from attackers import Attackers
 from people import CHART_CONFIG_MAP, POLICY, registration, token
 from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners, conditions_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, cluster_role, user
+from victims import somebody
 
-from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, AlreadyExists, Forbidden
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
@@ -25,16 +25,10 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     ROLE,
     ROLE_BINDING,
-    Kind,
     Object,
 )
 from tenantry.model.names import ADOPT, PROJECT_CHART, PROJECT_ID, RELEASE_FINALIZER
 from tenantry.testing.objects import obj
-
-NAMES_THE_OTHER = (
-    "The message ReleaseNameTaken names the ProjectHelmChart that has the name, and with it the neighbour's project."
-)
-TAKES_A_HOME = "A release may be called like the registration namespace of a project to come, which then cannot be registered."
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -43,20 +37,9 @@ async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     return await flawlessly(CONFIG, functions=(REGISTRATION, PROVISIONING, AGGREGATION))
 
 
-@pytest.fixture
-def owners(admin: Api, system: Knative) -> Owners:
-    return Owners(admin)
-
-
 def chart(name: str, namespace: str, **metadata: object) -> Object:
     """A ProjectHelmChart as anybody may write it."""
-    kind = PROJECT_HELM_CHART
-    spec = {"helmApiVersion": DUMMY}
-    return obj(kind, name, namespace, metadata=metadata, spec=spec)
-
-
-def of_kind(kind: Kind, name: str, namespace: str, labels: dict[str, str] | None = None, **more: object) -> Object:
-    return obj(kind, name, namespace, labels=labels or {}, **more)
+    return obj(PROJECT_HELM_CHART, name, namespace, metadata=metadata, spec={"helmApiVersion": DUMMY})
 
 
 @pytest.mark.check("a-35")
@@ -72,7 +55,7 @@ async def test_objects_named_like_ours_are_not_trusted(owners: Owners, attackers
     files = (await owners.get(CONFIG_MAP, CHART_CONFIG_MAP, home))["data"]
     await owner.delete(CONFIG_MAP, CHART_CONFIG_MAP, home)
     try:
-        await owner.create(CONFIG_MAP, of_kind(CONFIG_MAP, CHART_CONFIG_MAP, home, data={"values.yaml": "evil"}, immutable=True))
+        await owner.create(CONFIG_MAP, obj(CONFIG_MAP, CHART_CONFIG_MAP, home, data={"values.yaml": "evil"}, immutable=True))
     except AlreadyExists:
         await owner.json_patch(
             CONFIG_MAP, CHART_CONFIG_MAP, home, [{"op": "replace", "path": "/data/values.yaml", "value": "evil"}]
@@ -93,13 +76,11 @@ async def test_objects_named_like_ours_are_not_trusted(owners: Owners, attackers
     labels = {ROLE_OF: release, AGGREGATE_FROM: "view"}
     rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
     for namespace in (home, member):
-        await owner.create(ROLE, of_kind(ROLE, f"{release}-view", namespace, labels, rules=rules))
-    await owner.create(
-        ROLE_BINDING, of_kind(ROLE_BINDING, "mallory", home, roleRef=cluster_role("view"), subjects=[user("mallory")])
-    )
+        await owner.create(ROLE, obj(ROLE, f"{release}-view", namespace, labels, rules=rules))
+    await owner.create(ROLE_BINDING, obj(ROLE_BINDING, "mallory", home, roleRef=cluster_role("view"), subjects=[user("mallory")]))
     for kind, more in ((ROLE, {"rules": rules}), (ROLE_BINDING, {"roleRef": cluster_role("admin")}), (CONFIG_MAP, {"data": {}})):
         with pytest.raises(Forbidden):
-            await owner.create(kind, of_kind(kind, f"{release}-admin", release, labels, **more))
+            await owner.create(kind, obj(kind, f"{release}-admin", release, labels, **more))
     await system.drain()
     for function in (REGISTRATION, PROVISIONING, AGGREGATION):
         await system.sweep(function)
@@ -117,21 +98,21 @@ async def test_objects_named_like_ours_are_not_trusted(owners: Owners, attackers
 @pytest.mark.check("a-36")
 async def test_who_has_a_release_name_keeps_it(owners: Owners, attackers: Attackers) -> None:
     """A neighbour who asks for the name is told on his own object; the release stays its owner's, who changes and deletes it."""
-    project, other = await owners.project(), await owners.project()
-    name, homes = f"shop-{token()}", (registration(project), registration(other))
-    first, neighbour = [await attackers.someone("owner", home) for home in homes]
-    await first.create(PROJECT_HELM_CHART, chart(name, homes[0]))
+    project, home, first = await somebody(owners, attackers)
+    other, elsewhere, neighbour = await somebody(owners, attackers)
+    name = f"shop-{token()}"
+    await first.create(PROJECT_HELM_CHART, chart(name, home))
     await owners.provisioned(f"{name}-dummy")
-    await neighbour.create(PROJECT_HELM_CHART, chart(name, homes[1]))
+    await neighbour.create(PROJECT_HELM_CHART, chart(name, elsewhere))
     told = await owners.told(name, other, "UnableToCreateHelmRelease")
     assert conditions_of(told)["Stalled"] == ("True", "ReleaseNameTaken")
     assert await owners.warning(name, other, "ReleaseNameTaken")
     release = f"{name}-dummy"
     made = await owners.provisioned(release)
-    assert made["metadata"]["annotations"][PROJECT_CHART] == f"{registration(project)}/{name}"
+    assert made["metadata"]["annotations"][PROJECT_CHART] == f"{home}/{name}"
     assert (await owners.get(NAMESPACE, release))["metadata"]["labels"][PROJECT_ID] == project
     edits = [{"op": "add", "path": "/spec/values", "value": {"mine": "yes"}}]
-    await first.json_patch(PROJECT_HELM_CHART, name, homes[0], edits)
+    await first.json_patch(PROJECT_HELM_CHART, name, home, edits)
     await owners.provisioned(release, holds=lambda found: "mine: " in found["spec"]["valuesContent"])
-    await first.delete(PROJECT_HELM_CHART, name, homes[0])
-    await owners.away(PROJECT_HELM_CHART, name, homes[0])
+    await first.delete(PROJECT_HELM_CHART, name, home)
+    await owners.away(PROJECT_HELM_CHART, name, home)

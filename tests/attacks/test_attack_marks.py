@@ -15,8 +15,8 @@ import pytest_asyncio
 from attackers import Attackers
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
-from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project
-from writing import WAYS, Way, create, with_part
+from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project, cluster_role, user
+from writing import WAYS, create, with_part
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied
@@ -60,8 +60,8 @@ RELEASED = (OPERATED, PROJECT_ID, "helm.cattle.io/helm-api-version")
 MANAGERS = tuple(
     f"tenantry-{each}" for each in ("namespace-registration", "rbac-aggregation", "release-provisioning", "scope-binding")
 )
-NO_ROLE = {"apiGroup": "rbac.authorization.k8s.io", "name": "guards-nothing"}
-EVE = [{"kind": "User", "name": "eve", "apiGroup": NO_ROLE["apiGroup"]}]
+NO_ROLE = "guards-nothing"
+EVE = [user("eve")]
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,12 @@ class Carrier:
 
     def body(self, name: str, *, marks: bool = True) -> Object:
         """An object of the kind, with all its marks or none."""
-        metadata: Object = {"name": name, "labels": {"team": "x"}}
-        if self.kind.namespaced:
-            metadata["namespace"] = self.namespace
+        made = obj(self.kind, name, self.namespace if self.kind.namespaced else "", {"team": "x"})
         if marks:
-            metadata["labels"] |= dict.fromkeys(self.labels, "theirs")
-            metadata["annotations"] = dict.fromkeys(self.annotations, "theirs")
-            metadata["finalizers"] = [self.finalizer] if self.finalizer else []
-        body = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": metadata}
-        return {**body, **copy.deepcopy(self.fields or {})}
+            made["metadata"]["labels"] |= dict.fromkeys(self.labels, "theirs")
+            made["metadata"]["annotations"] = dict.fromkeys(self.annotations, "theirs")
+            made["metadata"]["finalizers"] = [self.finalizer] if self.finalizer else []
+        return {**made, **copy.deepcopy(self.fields or {})}
 
     def each(self) -> list[tuple[str, str]]:
         """Part and key of each mark."""
@@ -120,7 +117,7 @@ CARRIERS = [
         ROLE_BINDING,
         (OPERATED, PROJECT_ID, "helm.cattle.io/project-helm-chart-role-binding", *GIVEN, *SCOPED, *SCOPES, *INSTANCES),
         (PROJECT_CHART,),
-        fields={"roleRef": {**NO_ROLE, "kind": "ClusterRole"}, "subjects": EVE},
+        fields={"roleRef": cluster_role(NO_ROLE), "subjects": EVE},
     ),
     Carrier(
         CLUSTER_ROLE,
@@ -131,7 +128,7 @@ CARRIERS = [
     Carrier(
         CLUSTER_ROLE_BINDING,
         (*SCOPED, *SCOPES, *INSTANCES, CHART),
-        fields={"roleRef": {**NO_ROLE, "kind": "ClusterRole"}, "subjects": EVE},
+        fields={"roleRef": cluster_role(NO_ROLE), "subjects": EVE},
     ),
     Carrier(
         HELM_CHART, RELEASED, ("helmcharts.cattle.io/managed-by", "tenantry.dev/helm-api-version", PROJECT_CHART, ADOPT),
@@ -161,7 +158,7 @@ CARRIERS = [
 async def aggregating(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """One function, and the whole installation; the others would put the victims right, which have marks without a reason."""
     running = await flawlessly(CONFIG, functions=[AGGREGATION])
-    await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, NO_ROLE["name"], rules=[]))
+    await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, NO_ROLE, rules=[]))
     return running
 
 
@@ -221,17 +218,18 @@ async def test_no_mark_is_written_without_the_right(carrier: Carrier, marker: Ap
     if not carrier.selected_by:
         await no_owner_is_forged(carrier, marker, plain)
 
-    assert await admin.get(kind, name, victim["metadata"].get("namespace", "")) == victim
-    for number, way in enumerate(WAYS.values()):
-        await ordinary_edit(marker, admin, carrier, victim, way, str(number))
-    found = await admin.get(kind, name, victim["metadata"].get("namespace", ""))
-    assert found is not None
+    owners, place = Owners(admin), victim["metadata"].get("namespace", "")
+    assert await owners.get(kind, name, place) == victim
+    for number, way in enumerate(WAYS.values()):  # what is nobody's mark, of an object that is full of them
+        live = await owners.get(kind, name, place)
+        await way(marker, kind, live, with_part(live, "labels", "team", str(number)))
+    found = await owners.get(kind, name, place)
     assert found["metadata"].get("finalizers", []) == victim["metadata"].get("finalizers", [])
     assert found.get("status") == victim.get("status")
     assert labels_of(found) == {**labels_of(victim), "team": str(len(WAYS) - 1)}
     if carrier.finalizer:
         await WAYS["merge"](admin, kind, found, with_part(found, "finalizers", carrier.finalizer, None))
-    await admin.delete(kind, name, victim["metadata"].get("namespace", ""))
+    await admin.delete(kind, name, place)
 
 
 async def no_owner_is_forged(carrier: Carrier, marker: Api, plain: Object) -> None:
@@ -246,13 +244,6 @@ async def no_owner_is_forged(carrier: Carrier, marker: Api, plain: Object) -> No
         after = with_part(plain, "labels", "team", "y")
         after["metadata"]["managedFields"] = [*plain["metadata"]["managedFields"], entry]
         await refused(WAYS["put"](marker, kind, plain, after), *told)
-
-
-async def ordinary_edit(marker: Api, admin: Api, carrier: Carrier, victim: Object, way: Way, value: str) -> None:
-    """Somebody edits what is nobody's mark, of an object that is full of them."""
-    live = await admin.get(carrier.kind, victim["metadata"]["name"], victim["metadata"].get("namespace", ""))
-    assert live is not None
-    await way(marker, carrier.kind, live, with_part(live, "labels", "team", value))
 
 
 async def test_who_holds_the_right_writes_marks(marker: Api, admin: Api, attackers: Attackers) -> None:
@@ -319,20 +310,14 @@ async def test_what_is_the_users_to_write_stays_so(system: Knative, admin: Api, 
         obj(PROJECT_HELM_CHART, project.chart, project.home, labels={"team": "x"}, spec={"helmApiVersion": DUMMY}),
     )
     await owners.provisioned(project.release)
-    await create(owner, ROLE_BINDING, {**bound("admin"), "metadata": {"name": "eve", "namespace": project.home}})
+    eve = obj(ROLE_BINDING, "eve", project.home, roleRef=cluster_role("admin"), subjects=EVE)
+    await create(owner, ROLE_BINDING, eve)
 
     helm = await attackers.someone("owner", project.release)
     labels = {ROLE_OF: project.release, AGGREGATE_FROM: "admin"}
-    await create(
-        helm,
-        ROLE,
-        {**Carrier(ROLE).body("r-admin"), "metadata": {"name": "r-admin", "namespace": project.release, "labels": labels}},
-    )
-    data = {
-        "data": {"a.json": '{"k": 1}'},
-        "metadata": {"name": "dash", "namespace": project.release, "labels": {DASHBOARD: project.release}},
-    }
-    await create(helm, CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **data})
+    await create(helm, ROLE, obj(ROLE, "r-admin", project.release, labels))
+    board = obj(CONFIG_MAP, "dash", project.release, {DASHBOARD: project.release}, data={"a.json": '{"k": 1}'})
+    await create(helm, CONFIG_MAP, board)
     await project.bound("User eve")
     shown = await owners.told(project.chart, project.id, "Deployed")
     assert shown["status"]["dashboardValues"] == {"k": 1}
@@ -355,12 +340,10 @@ async def test_what_is_the_users_to_write_stays_so(system: Knative, admin: Api, 
     await owners.away(PROJECT_HELM_CHART, project.chart, project.home)
 
     marker = await attackers.someone("marker")
-    lock = await create(
-        marker, HELM_RELEASE, next(each for each in CARRIERS if each.kind == HELM_RELEASE).body(f"l-{token()}", marks=False)
-    )
+    carriers = {each.kind: each for each in CARRIERS}
+    lock = await create(marker, HELM_RELEASE, carriers[HELM_RELEASE].body(f"l-{token()}", marks=False))
     await WAYS["merge"](marker, HELM_RELEASE, lock, with_part(lock, "annotations", "tenantry.dev/lock", "paused"))
-    elsewhere = next(each for each in CARRIERS if each.kind == HELM_CHART)
-    body = elsewhere.body(f"elsewhere-{token()}")
+    body = carriers[HELM_CHART].body(f"elsewhere-{token()}")
     body["metadata"]["namespace"] = "default"
     await create(marker, HELM_CHART, body)
 
@@ -389,8 +372,3 @@ async def test_marks_on_other_kinds_have_no_effect(system: Knative, admin: Api, 
     for kind, body in made:
         assert await admin.get(kind, body["metadata"]["name"], registration(mine)) == body
     assert [await admin.get(NAMESPACE, f"{name}-dummy"), await admin.get(HELM_CHART, f"{name}-dummy", SYSTEM)] == before
-
-
-def bound(cluster_role: str) -> Object:
-    reference = {**NO_ROLE, "kind": CLUSTER_ROLE.kind, "name": cluster_role}
-    return {"apiVersion": ROLE_BINDING.api_version, "kind": ROLE_BINDING.kind, "roleRef": reference, "subjects": EVE}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
-import pytest_asyncio
 from attackers import Attackers
 from flawless import calming
 from people import registration, token
-from releases import CONFIG, DUMMY, FUNCTIONS, SYSTEM, Owners, conditions_of
+from releases import DUMMY, SYSTEM, Owners, conditions_of
+from victims import somebody
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -21,31 +21,17 @@ UNABLE = "UnableToCreateHelmRelease"
 SERVED = "WaitingForDashboardValues"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
-    return await flawlessly(CONFIG, functions=FUNCTIONS)
-
-
-@pytest.fixture
-def owners(system: Knative, admin: Api) -> Owners:
-    return Owners(admin)
-
-
 async def ask(who: Api, name: str, project: str) -> Object:
     """A ProjectHelmChart by an owner, with his own rights."""
-    body = obj(PROJECT_HELM_CHART, name, registration(project))
-    return await who.create(PROJECT_HELM_CHART, {**body, "spec": {"helmApiVersion": DUMMY}})
+    return await who.create(
+        PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, name, registration(project), spec={"helmApiVersion": DUMMY})
+    )
 
 
 async def two_owners(owners: Owners, attackers: Attackers) -> tuple[str, Api, str, Api]:
     """Two projects, each with its owner."""
-    mine, theirs = await owners.project(name=f"p-{token()}"), await owners.project(name=f"q-{token()}")
-    return (
-        mine,
-        await attackers.someone("owner", registration(mine)),
-        theirs,
-        await attackers.someone("owner", registration(theirs)),
-    )
+    (mine, _, owner), (theirs, _, neighbour) = await somebody(owners, attackers), await somebody(owners, attackers)
+    return mine, owner, theirs, neighbour
 
 
 async def left_behind(owners: Owners, who: Api, name: str, project: str) -> Object:
@@ -126,7 +112,7 @@ async def test_an_administrator_hands_over_what_was_left_and_only_once(owners: O
 @pytest.mark.check("a-32")
 async def test_a_project_gets_its_own_namespace_back(owners: Owners, attackers: Attackers) -> None:
     """The project whose release left the namespace asks for it again and gets it as it is."""
-    project, owner, _, _ = await two_owners(owners, attackers)
+    project, _, owner = await somebody(owners, attackers)
     name = f"shop-{token()}"
     left = await left_behind(owners, owner, name, project)
 
@@ -162,7 +148,7 @@ async def test_a_release_is_never_called_like_a_registration_namespace(
     owners: Owners, attackers: Attackers, system: Knative
 ) -> None:
     """A ProjectHelmChart whose release would get another project's registration namespace is refused; that project is served."""
-    project, owner, _, _ = await two_owners(owners, attackers)
+    project, _, owner = await somebody(owners, attackers)
     victim = f"v-{token()}"
     name = registration(victim)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from attackers import Attackers, forged, manifest
+from attackers import Attackers, cluster_admin, forged, manifest
 from flawless import flawless
-from locking import Helm, Locks, end_hook
+from locking import Helm, Locks, config_map, end_hook
 from people import registration
 from projects_releases import (
     NAMED,
@@ -25,9 +25,7 @@ from projects_releases import (
     WIDE,
     Scene,
     chart,
-    cluster_admin,
     configuration,
-    hook,
     may,
     own_role,
     records_of,
@@ -39,6 +37,7 @@ from projects_releases import (
     victims,
 )
 from releases import SYSTEM, Owners
+from rights import cluster_role
 from times import HELM_S, POLICY_S
 
 from tenantry.api import Api
@@ -64,6 +63,7 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.forks import Forks
 from tenantry.testing.helm import unpacked
+from tenantry.testing.objects import obj
 from tenantry.testing.plugin import policies_left_out
 
 GUARD = "tenantry-guard-records"
@@ -143,8 +143,7 @@ def says_why(words: str) -> None:
 async def test_a_hook_in_a_record_gives_nobody_the_cluster(scene: Scene, attacker: Api, owner: Api) -> None:
     """A pre-delete hook with a binding to cluster-admin: its write is refused; planted all the same, Helm lacks the right for it,
     and says so."""
-    eve = f"eve-{scene.release}"
-    hooks = [hook(cluster_admin(eve), "pre-delete", "pre-upgrade", "pre-rollback")]
+    hooks = scene.hooks("pre-delete", "pre-upgrade", "pre-rollback")
     record = await scene.record()
     words = await refused(attacker.json_patch(SECRET, scene.record_name, scene.home, steps_to_rewrite(record, hooks=hooks)))
     says_why(words)
@@ -158,11 +157,11 @@ async def test_a_hook_in_a_record_gives_nobody_the_cluster(scene: Scene, attacke
     told = await scene.says("Retrying")
     assert "clusterrolebindings" in told
     assert "charts[].jobClusterRole" in told
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
     await scene.admin.json_patch(SECRET, name, scene.home, steps_to_rewrite(record))
     await scene.gone()
     await scene.without_rights()
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
     assert await records_of(scene.admin, scene.home) == []
 
 
@@ -171,14 +170,12 @@ async def test_a_hook_in_a_record_gives_nobody_the_cluster(scene: Scene, attacke
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_chart_with_every_right_is_kept_by_the_policy(scene: Scene, attacker: Api, owner: Api) -> None:
     """Where an administrator wrote cluster-admin for a chart, the record cannot be forged; the release goes as it came."""
-    eve = f"eve-{scene.release}"
-    hooks = [hook(cluster_admin(eve), "pre-delete")]
-    steps = steps_to_rewrite(await scene.record(), hooks=hooks)
+    steps = steps_to_rewrite(await scene.record(), hooks=scene.hooks("pre-delete"))
     words = await refused(attacker.json_patch(SECRET, scene.record_name, scene.home, steps))
     await scene.unwanted(owner)
     await scene.gone()
 
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
     says_why(words)
     assert await scene.admin.get(CONFIG_MAP, scene.release, scene.home) is None
 
@@ -186,14 +183,13 @@ async def test_a_chart_with_every_right_is_kept_by_the_policy(scene: Scene, atta
 @pytest.mark.parametrize("version", [WIDE])
 async def test_a_forged_record_is_a_weapon_where_nothing_stops_it(scene: Scene, owner: Api) -> None:
     """So that the others show something: written by an administrator, for a chart with every right, the same record works."""
-    eve = f"eve-{scene.release}"
-    steps = steps_to_rewrite(await scene.record(), hooks=[hook(cluster_admin(eve), "pre-delete")])
+    steps = steps_to_rewrite(await scene.record(), hooks=scene.hooks("pre-delete"))
     await scene.admin.json_patch(SECRET, scene.record_name, scene.home, steps)
     await scene.unwanted(owner)
     await scene.gone()
 
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is not None
-    await scene.admin.delete(CLUSTER_ROLE_BINDING, eve)
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is not None
+    await scene.admin.delete(CLUSTER_ROLE_BINDING, scene.eve)
 
 
 @pytest.mark.check("a-2", without=GUARD)
@@ -202,11 +198,7 @@ async def test_a_forged_manifest_deletes_nothing_of_a_neighbour(scene: Scene, at
     """Objects and the namespace of another project in a record's manifest: Helm does not touch them at an upgrade, nor at an
     uninstallation."""
     theirs = await victims(scene)
-    named = [
-        {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": was["metadata"]["name"], "namespace": namespace}}
-        for kind, was in theirs
-        for namespace in [was["metadata"].get("namespace", "")]
-    ]
+    named = [obj(kind, was["metadata"]["name"], was["metadata"].get("namespace", "")) for kind, was in theirs]
     record = await scene.record()
     says_why(await rewrite(scene, attacker, record, manifest=str(unpacked(record)["manifest"]) + manifest(named)))
     await scene.still_works(owner, "upgraded")  # Helm deletes what the record has and the chart has not: what it may
@@ -224,15 +216,13 @@ async def test_a_forged_manifest_deletes_nothing_of_a_neighbour(scene: Scene, at
 async def test_a_release_is_not_made_anew_for_its_status(scene: Scene, attacker: Api, owner: Api) -> None:
     """With ``status: failed`` the next Job would uninstall the release, hooks and data included: the write is refused, and the
     data stay."""
-    eve = f"eve-{scene.release}"
-    hooks = [hook(cluster_admin(eve), "pre-delete")]
-    steps = steps_to_rewrite(await scene.record(), "failed", hooks=hooks)
+    steps = steps_to_rewrite(await scene.record(), "failed", hooks=scene.hooks("pre-delete"))
     words = await refused(attacker.json_patch(SECRET, scene.record_name, scene.home, steps))
 
     await scene.still_works(owner, "upgraded")
     says_why(words)
     assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
 
 
 @pytest.mark.check("a-4", without=GUARD)
@@ -240,8 +230,7 @@ async def test_a_release_is_not_made_anew_for_its_status(scene: Scene, attacker:
 async def test_nothing_that_helm_would_read_can_be_written(scene: Scene, attacker: Api, owner: Api) -> None:
     """A ConfigMap, a higher revision, another release's name, a record under another name or type, by every way that the API has,
     and the deletion of records: all are refused. Other Secrets and ConfigMaps, and Helm in a namespace of one's own, are free."""
-    eve, home = f"eve-{scene.release}", scene.home
-    real, hooks = await scene.record(), [hook(cluster_admin(eve), "pre-delete", "pre-upgrade")]
+    home, real, hooks = scene.home, await scene.record(), scene.hooks("pre-delete", "pre-upgrade")
     higher = forged(real, 7, hooks=hooks)
     beside = forged(real, 7, kind=CONFIG_MAP, hooks=hooks)
     other = forged(real, 1, hooks=hooks)
@@ -257,8 +246,7 @@ async def test_nothing_that_helm_would_read_can_be_written(scene: Scene, attacke
         says_why(await refused(attacker.create(kind, body)))
     says_why(await refused(attacker.apply(SECRET, higher)))
 
-    free: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": home}, "data": {"a": "MQ=="}}
-    await attacker.create(SECRET, free)
+    await attacker.create(SECRET, obj(SECRET, "mine", home, data={"a": "MQ=="}))
     marks = [{"op": "add", "path": "/metadata/labels", "value": {"owner": "helm", "name": scene.release}}]
     says_why(await refused(attacker.json_patch(SECRET, "mine", home, marks)))
     says_why(await refused(attacker.delete(SECRET, scene.record_name, home)))
@@ -270,24 +258,23 @@ async def test_nothing_that_helm_would_read_can_be_written(scene: Scene, attacke
 
     await scene.still_works(owner, "again")
     assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
 
 
 @pytest.mark.check("a-4")
 async def test_a_planted_record_of_a_higher_revision_gives_nobody_the_cluster(scene: Scene, owner: Api) -> None:
     """Written by an administrator: Helm acts on it, and lacks every right outside of the release's namespace."""
-    eve = f"eve-{scene.release}"
-    hooks = [hook(cluster_admin(eve), "pre-delete", "pre-upgrade", "post-upgrade", "pre-rollback")]
-    await scene.admin.create(SECRET, forged(await scene.record(), 7, cluster_admin(eve), hooks=hooks))
+    hooks = scene.hooks("pre-delete", "pre-upgrade", "post-upgrade", "pre-rollback")
+    await scene.admin.create(SECRET, forged(await scene.record(), 7, cluster_admin(scene.eve), hooks=hooks))
     await scene.change(owner, "on top of it")
     await scene.greets("on top of it")
     await scene.complete()
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
 
-    await scene.admin.create(SECRET, forged(await scene.record(), 9, cluster_admin(eve), hooks=hooks))
+    await scene.admin.create(SECRET, forged(await scene.record(), 9, cluster_admin(scene.eve), hooks=hooks))
     await scene.unwanted(owner)
     assert "clusterrolebindings" in await scene.says("Retrying")
-    assert await scene.admin.get(CLUSTER_ROLE_BINDING, eve) is None
+    assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
 
 
 @pytest.mark.check("a-9")
@@ -321,8 +308,8 @@ async def test_owners_install_what_they_like_in_their_own_namespaces(scene: Scen
     member = f"a1-{scene.project}"
     kubeconfig = await attackers.kubeconfig("owner", member)
     helm = Helm(kubeconfig, tmp_path)
-    await helm.install("mine", member, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "1"}})
-    await helm.upgrade("mine", member, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "2"}})
+    await helm.install("mine", member, config_map("c", {"a": "1"}))
+    await helm.upgrade("mine", member, config_map("c", {"a": "2"}))
     assert (await scene.owners.get(CONFIG_MAP, "c", member))["data"] == {"a": "2"}
     await helm.run("uninstall", "mine", "-n", member)
     assert await records_of(scene.admin, member) == []
@@ -332,16 +319,15 @@ async def test_owners_install_what_they_like_in_their_own_namespaces(scene: Scen
 async def test_the_verb_on_records_is_what_counts(scene: Scene, attackers: Attackers, tmp_path: Path) -> None:
     """Who is admin of the release's namespace and no more cannot run Helm there; with the verb write on records.tenantry.dev he
     can, as docs/helm-jobs.md says."""
-    body: Object = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": f"by-hand-{scene.name}"}}
-    rules = [{"apiGroups": ["tenantry.dev"], "resources": ["records"], "verbs": ["write"]}]
-    await scene.admin.create(CLUSTER_ROLE, {**body, "rules": rules})
+    by_hand, rules = f"by-hand-{scene.name}", [{"apiGroups": ["tenantry.dev"], "resources": ["records"], "verbs": ["write"]}]
+    await scene.admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, by_hand, rules=rules))
     helm = Helm(await attackers.kubeconfig("owner", scene.home), tmp_path)
     code, said = await helm.run("rollback", scene.release, "1", "-n", scene.home, check=False)
     assert code
     says_why(said)
     assert await scene.revisions() == [(1, "deployed")]
 
-    helm = Helm(await attackers.kubeconfig("owner", scene.home, body["metadata"]["name"]), tmp_path)
+    helm = Helm(await attackers.kubeconfig("owner", scene.home, by_hand), tmp_path)
     await helm.run("rollback", scene.release, "1", "-n", scene.home)
     assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
 
@@ -369,42 +355,33 @@ async def rights_in(thief: Api, namespace: str) -> list[Object]:
     return [each for each in rules if not {"authorization.k8s.io", "authentication.k8s.io"} >= set(each["apiGroups"])]
 
 
-async def thief_of(scene: Scene, attackers: Attackers) -> Api:
-    """Who has the token of the account of the release's Job."""
-    return await attackers.thief(SYSTEM, f"helm-{scene.release}")
+async def installing(owners: Owners, attackers: Attackers, version: str, *, dedicated: bool, **values: Any) -> tuple[Scene, Api]:
+    """A release whose Job runs until `end_hook`, and who has the token of the account of that Job."""
+    scene = await release(owners, version, dedicated=dedicated, hooks=["pre-install"], **values)
+    await owners.until(POD, "hook-pre-install", scene.home, bool)
+    return scene, await attackers.thief(SYSTEM, f"helm-{scene.release}")
 
 
 async def confined(scene: Scene, thief: Api) -> None:
     """Every read and write outside of the release's namespace is refused."""
     for namespace in (SYSTEM, "kube-system", "default", "tenantry-system", scene.other, f"a1-{scene.project}"):
         assert await rights_in(thief, namespace) == [], namespace
-    outside = {"metadata": {"name": "stolen", "namespace": scene.other}}
-    secret: Object = {"apiVersion": "v1", "kind": "Secret", **outside}
-    values = f"chart-values-{scene.release}"
+    place, reference = ("stolen", scene.other), cluster_role("tenantry-helm-job")
     for read in (
         thief.list(SECRET),
         thief.list(SECRET, SYSTEM),
-        thief.get(SECRET, values, SYSTEM),
+        thief.get(SECRET, f"chart-values-{scene.release}", SYSTEM),
         thief.get(SECRET, "theirs", scene.other),
         thief.list(NAMESPACE),
         thief.get(NAMESPACE, scene.other),
         thief.list(HELM_CHART, SYSTEM),
         thief.list(POD, SYSTEM),
         thief.list(CLUSTER_ROLE),
-        thief.create(SECRET, secret),
-        thief.apply(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **outside}),
+        thief.create(SECRET, obj(SECRET, *place)),
+        thief.apply(CONFIG_MAP, obj(CONFIG_MAP, *place)),
         thief.delete(SECRET, "theirs", scene.other),
-        thief.create(CLUSTER_ROLE_BINDING, cluster_admin(f"eve-{scene.release}")),
-        thief.create(
-            ROLE_BINDING,
-            {
-                "apiVersion": ROLE_BINDING.api_version,
-                "kind": "RoleBinding",
-                **outside,
-                "roleRef": {"apiGroup": ROLE_BINDING.group, "kind": "ClusterRole", "name": "tenantry-helm-job"},
-                "subjects": [],
-            },
-        ),
+        thief.create(CLUSTER_ROLE_BINDING, cluster_admin(scene.eve)),
+        thief.create(ROLE_BINDING, obj(ROLE_BINDING, *place, roleRef=reference, subjects=[])),
         thief.delete(JOB, f"helm-install-{scene.release}", SYSTEM),
         thief.request("POST", SERVICE_ACCOUNT.path(SYSTEM, "helm-other") + "/token", None, {"spec": {}}),
     ):
@@ -414,13 +391,11 @@ async def confined(scene: Scene, thief: Api) -> None:
 @pytest.mark.check("a-46")
 async def test_a_stolen_token_of_a_job_stays_in_its_release(owners: Owners, attackers: Attackers, *, dedicated: bool) -> None:
     """While the Job runs it holds in the namespace of the release and nowhere else; when the Job has ended, nowhere."""
-    scene = await release(owners, PLAIN, dedicated=dedicated, hooks=["pre-install"])
-    await owners.until(POD, "hook-pre-install", scene.home, bool)
-    thief = await thief_of(scene, attackers)
+    scene, thief = await installing(owners, attackers, PLAIN, dedicated=dedicated)
     theirs = await victims(scene)
     assert await scene.bindings() == [f"RoleBinding {scene.home} tenantry-helm-job"]
     assert await may(thief.list(SECRET, scene.home))
-    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": scene.home}, "spec": {}}
+    quota = obj(RESOURCE_QUOTA, "q", scene.home, spec={})
     assert await refused(thief.create(RESOURCE_QUOTA, quota)), "an admin of a namespace has no quotas"
     await confined(scene, thief)
 
@@ -436,9 +411,7 @@ async def test_a_stolen_token_of_a_job_stays_in_its_release(owners: Owners, atta
 async def test_a_named_role_widens_one_chart_in_its_namespace(owners: Owners, attackers: Attackers, *, dedicated: bool) -> None:
     """A role that an administrator named for a chart gives its Job more there, nothing elsewhere, not even what the role has of
     cluster-scoped kinds, and nothing after the Job."""
-    scene = await release(owners, NAMED, dedicated=dedicated, hooks=["pre-install"], quota=True)
-    await owners.until(POD, "hook-pre-install", scene.home, bool)
-    thief = await thief_of(scene, attackers)
+    scene, thief = await installing(owners, attackers, NAMED, dedicated=dedicated, quota=True)
     await victims(scene)
     assert await scene.bindings() == [f"RoleBinding {scene.home} {OWN_ROLE}"]
     assert await may(thief.list(RESOURCE_QUOTA, scene.home))
@@ -456,20 +429,13 @@ async def test_every_right_only_where_somebody_wrote_it_and_only_while_a_job_run
     owners: Owners, attackers: Attackers, *, dedicated: bool
 ) -> None:
     """cluster-admin for one chart is a ClusterRoleBinding while its Job runs, and then nothing."""
-    scene = await release(owners, WIDE, dedicated=dedicated, hooks=["pre-install"])
-    await owners.until(POD, "hook-pre-install", scene.home, bool)
-    thief = await thief_of(scene, attackers)
+    scene, thief = await installing(owners, attackers, WIDE, dedicated=dedicated)
     assert await scene.bindings() == ["ClusterRoleBinding  cluster-admin"]
     assert await may(thief.list(SECRET))
 
     await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
     await scene.complete()
     assert await refused(thief.list(SECRET))
-    await confined_at_rest(scene, thief)
-
-
-async def confined_at_rest(scene: Scene, thief: Api) -> None:
-    """Nothing anywhere."""
     for namespace in (scene.home, SYSTEM, scene.other):
         assert await rights_in(thief, namespace) == []
 
@@ -479,9 +445,7 @@ async def test_a_stolen_token_forges_no_record_of_another_release(
     owners: Owners, attackers: Attackers, *, dedicated: bool
 ) -> None:
     """Beside other releases in one namespace, the Job of one release writes the records of that release only."""
-    scene = await release(owners, PLAIN, dedicated=dedicated, hooks=["pre-install"])
-    await owners.until(POD, "hook-pre-install", scene.home, bool)
-    thief = await thief_of(scene, attackers)
+    scene, thief = await installing(owners, attackers, PLAIN, dedicated=dedicated)
     own = await scene.record()
     other = forged(own, 1)
     for name in (f"{scene.release}.v1.v1", "other"):

@@ -19,6 +19,7 @@ from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART, Object
+from tenantry.testing.objects import obj
 
 MANY = 200 if FULL else 40
 MB = 1_000_000
@@ -32,8 +33,7 @@ def owners(admin: Api) -> Owners:
 
 
 def board(name: str, namespace: str, release: str, **data: str) -> Object:
-    metadata = {"name": name, "namespace": namespace, "labels": {DASHBOARD: release}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return obj(CONFIG_MAP, name, namespace, {DASHBOARD: release}, data=data)
 
 
 @pytest.mark.check("a-15", without="budgets")

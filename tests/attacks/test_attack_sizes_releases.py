@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
@@ -15,9 +15,9 @@ from attackers import Attackers
 from forgery import forget_peak
 from people import changed, registration, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
-from rights import AGGREGATION, ROLES_BOUND, cluster_role, user
+from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, ROLES_BOUND, cluster_role, user
 from times import PROJECTS_S, SIDE_BY_SIDE
-from victims import FULL, SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, not_held
+from victims import FULL, SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, not_held, somebody
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -36,14 +36,13 @@ pytestmark = pytest.mark.timeout(600 if FULL else 180)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(knative: Callable[..., Awaitable[Knative]]) -> AsyncIterator[Knative]:
+async def system(knative: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects, their releases and rights; one chart is there once for each project."""
     charts = [
         *CONFIG["helmProjectOperator"]["charts"],
         {"helmApiVersion": SINGLE, "releaseName": "single", "singleton": True},
     ]
-    running = await knative(changed(CONFIG, operator={"charts": charts}), functions=(REGISTRATION, PROVISIONING, AGGREGATION))
-    yield running
+    return await knative(changed(CONFIG, operator={"charts": charts}), functions=(REGISTRATION, PROVISIONING, AGGREGATION))
 
 
 @pytest.fixture
@@ -85,9 +84,7 @@ async def test_large_values_are_told_and_the_release_stays(
 ) -> None:
     """Values over the budget are told on their object with the limit; the release stays as it is until they fit again."""
     values, limit = LARGE_VALUES[shape]
-    project = await owners.project()
-    home, name = registration(project), f"large-{token()}"
-    author = await attackers.someone("owner", home)
+    (project, home, author), name = await somebody(owners, attackers), f"large-{token()}"
     await author.create(PROJECT_HELM_CHART, asked(name, home, {"mine": 1}))
     before = await owners.provisioned(f"{name}-dummy", holds=lambda found: values_of(found)["mine"] == 1)
     async with victim.watching():
@@ -113,9 +110,7 @@ async def test_large_values_are_told_and_the_release_stays(
 @not_held
 async def test_many_large_values(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Several ProjectHelmCharts of a megabyte of lists, made at the same time: each is told, others are served."""
-    project = await owners.project()
-    home, run = registration(project), token()
-    author = await attackers.someone("owner", home)
+    (project, home, author), run = await somebody(owners, attackers), token()
     body = json.dumps(asked("NAME", home, "VALUES"))
     names = [f"m{number}-{run}" for number in range(6)]
     async with victim.watching():
@@ -151,9 +146,7 @@ async def test_very_many_values_within_the_budget(owners: Owners, attackers: Att
 @at_full_size
 async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
     """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
-    project = await owners.project()
-    home, run = registration(project), token()
-    author = await attackers.someone("owner", home)
+    (_, home, author), run = await somebody(owners, attackers), token()
     values = {f"key-{number}": f"{number:010}" for number in range(8000)}
     names = [f"r{number}-{run}" for number in range(60 if FULL else 20)]
     async with victim.watching():
@@ -166,24 +159,20 @@ async def test_releases_with_large_values(owners: Owners, attackers: Attackers, 
     await delete_all(author, PROJECT_HELM_CHART, home)
 
 
-def binding(name: str, namespace: str, level: str, *subjects: Object) -> Object:
-    return obj(ROLE_BINDING, name, namespace, roleRef=cluster_role(level), subjects=list(subjects))
-
-
 @pytest.mark.check("a-19", without="budgets")
 @at_full_size
 async def test_thousands_of_role_bindings(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Thousands of RoleBindings where people are named: the release's Role is bound to all that fit, and who asked is told."""
-    project = await owners.project()
-    home, name = registration(project), f"bound-{token()}"
-    author = await attackers.someone("owner", home)
+    (_, home, author), name = await somebody(owners, attackers), f"bound-{token()}"
     await author.create(PROJECT_HELM_CHART, asked(name, home))
     release = f"{name}-dummy"
     await owners.provisioned(release)
-    labels = {"helm.cattle.io/project-helm-chart-role": release, "helm.cattle.io/project-helm-chart-role-aggregate-from": "view"}
-    role = {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "metadata": {"name": "viewers", "namespace": release}}
-    await owners.admin.create(ROLE, {**role, "metadata": {**role["metadata"], "labels": labels}, "rules": []})
-    bindings = [binding(f"b{number}", home, "view", user(f"user-{number}")) for number in range(MANY)]
+    labels = {ROLE_OF: release, AGGREGATE_FROM: "view"}
+    await owners.admin.create(ROLE, obj(ROLE, "viewers", release, labels=labels, rules=[]))
+    bindings = [
+        obj(ROLE_BINDING, f"b{number}", home, roleRef=cluster_role("view"), subjects=[user(f"user-{number}")])
+        for number in range(MANY)
+    ]
     async with victim.watching():
         await create_all(author, ROLE_BINDING, bindings)
     await victim.served()
@@ -226,9 +215,7 @@ async def test_thousands_of_config_maps(owners: Owners, attackers: Attackers, vi
 @at_full_size
 async def test_thousands_that_ask_for_one_name(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Thousands of ProjectHelmCharts that ask for one release name: one has it, each other is told, and costs others nothing."""
-    project = await owners.project()
-    home = registration(project)
-    author = await attackers.someone("owner", home)
+    _, home, author = await somebody(owners, attackers)
     await author.create(PROJECT_HELM_CHART, asked("first", home, helmApiVersion=SINGLE))
     await owners.provisioned(f"{home}-single")
     charts = [asked(f"n{number}", home, helmApiVersion=SINGLE) for number in range(MANY)]
@@ -257,9 +244,7 @@ async def test_thousands_that_ask_for_one_name(owners: Owners, attackers: Attack
 @not_held
 async def test_thousands_that_are_deleted_at_once(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Thousands of ProjectHelmCharts that ask for one release name, and go together: the release goes, others are served."""
-    project = await owners.project()
-    home = registration(project)
-    author = await attackers.someone("owner", home)
+    _, home, author = await somebody(owners, attackers)
     await author.create(PROJECT_HELM_CHART, asked("first", home, helmApiVersion=SINGLE))
     await owners.provisioned(f"{home}-single")
     await create_all(author, PROJECT_HELM_CHART, [asked(f"n{number}", home, helmApiVersion=SINGLE) for number in range(MANY)])

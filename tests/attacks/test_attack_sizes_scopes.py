@@ -12,13 +12,15 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from attackers import Attackers
-from forgery import Served, forget_peak, limit_mib, peak_mib
+from attackers import HOME, Attackers
+from forgery import Served, forget_peak, limit_mib, meanwhile, peak_mib
 from operators import GET_LIST, OWN_ROLES, Operators
 from people import look, post, swept_alone, token
+from rights import account, cluster_role
 from scoping import Scoping, role
 from times import SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
 from victims import FULL, SPARE, at_full_size
@@ -28,7 +30,6 @@ from tenantry.api import Api
 from tenantry.api.errors import RefusedError
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
-    CLUSTER_ROLE,
     CONFIG_MAP,
     NAMESPACE_SCOPE,
     ROLE,
@@ -88,25 +89,15 @@ class Victim:
     @asynccontextmanager
     async def meanwhile(self) -> AsyncIterator[None]:
         """Functions are asked to look at both again and again; each answer comes in time, and sweeps complete."""
-        ending = asyncio.Event()
 
         async def ask() -> None:
-            while not ending.is_set():
-                for kind, namespace, name in (
-                    (NAMESPACE_SCOPE, self.own.home, "common-service"),
-                    (SCOPE_INSTANCE, "", self._name),
-                    (ROLE, self.own.member(1), consent_name(self.own.home)),
-                ):
-                    await self._look(kind, name, namespace)
-                await asyncio.sleep(0.05)
+            await self._look(NAMESPACE_SCOPE, "common-service", self.own.home)
+            await self._look(SCOPE_INSTANCE, self._name, "")
+            await self._look(ROLE, consent_name(self.own.home), self.own.member(1))
 
-        asking = asyncio.create_task(ask())
-        try:
+        async with meanwhile(ask, 0.05):
             yield
             await self._sweep()
-        finally:
-            ending.set()
-            await asking
         for name, function in self._system.functions.items():
             print(f"{name}: peak {peak_mib(function.pid):.0f} of {limit_mib(name)} MiB, slowest answer {max(self._served):.2f} s")
         assert max(self._served) < SERVED_MEANWHILE_S, sorted(self._served)[-5:]
@@ -162,13 +153,9 @@ class Tenant:
             except RefusedError:
                 await self.own.admin.create(kind, body)
 
-    async def makes_many(self, kind: Kind, namespace: str, count: int, *, large: bool = False, **fields: object) -> None:
+    async def makes_many(self, kind: Kind, namespace: str, count: int, *, large: bool = False, **fields: Any) -> None:
         """So many objects that differ in their names."""
-        body: Object = {"apiVersion": kind.api_version, "kind": kind.kind, **fields}
-        labels = {"labels": body.pop("labels")} if "labels" in body else {}
-        names = (f"evil-{token()}-{number}" for number in range(count))
-        metadata = {"namespace": namespace, **labels}
-        bodies = ({**body, "metadata": {"name": name, **metadata}} for name in names)
+        bodies = (obj(kind, f"evil-{token()}-{number}", namespace, **fields) for number in range(count))
         await asyncio.gather(*(self.makes(kind, each, large=large) for each in bodies))
 
     async def told(self, reason: str, *parts: str, name: str = "common-service") -> None:
@@ -196,10 +183,8 @@ async def tenant(admin: Api, system: Knative, attackers: Attackers) -> Tenant:
     own = Operators(admin, eventually_s=SCOPES_S * SIDE_BY_SIDE)
     await own.begin(1)
     attacker = await attackers.someone("owner", own.home, own.member(1))
-    name = attackers._names[attacker]
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": "attackers"}
-    reference = {"apiGroup": ROLE.group, "kind": CLUSTER_ROLE.kind, "name": EDITOR}
-    await admin.create(ROLE_BINDING, obj(ROLE_BINDING, "editor", own.home, subjects=[subject], roleRef=reference))
+    subject = account(attackers._names[attacker], HOME)
+    await admin.create(ROLE_BINDING, obj(ROLE_BINDING, "editor", own.home, subjects=[subject], roleRef=cluster_role(EDITOR)))
     return Tenant(own, attacker, system)
 
 
@@ -306,11 +291,6 @@ async def _fill(tenant: Tenant, namespace: str, name: str, rules: list[Object]) 
 # -- a-19: thousands of small objects ------------------------------------------------------------------------------------
 
 
-def bound_to(kind: str, name: str) -> Object:
-    """A reference to a role."""
-    return {"apiGroup": ROLE.group, "kind": kind, "name": name}
-
-
 @pytest.mark.check("a-19", without="budgets")
 @at_full_size
 @pytest.mark.parametrize("projection", ["managed", "own-roles"])
@@ -321,14 +301,13 @@ async def test_many_role_bindings(tenant: Tenant, victim: Victim, place: str, pr
     await own.scope(1, annotations=OWN_ROLES if projection == "own-roles" else {}, serviceAccountMembers=["my-op"])
     await own.ready()
     namespace = own.home if place == "home" else own.member(1)
-    subject = {"kind": "ServiceAccount", "name": "my-op", "namespace": own.home}
+    subject = account("my-op", own.home)
 
     async def bound(number: int) -> None:
-        metadata = {"name": f"r-{number}", "namespace": namespace}
-        rights: Object = {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": [GET_LIST]}
-        await tenant.makes(ROLE, rights)
-        body: Object = {"apiVersion": ROLE.api_version, "kind": "RoleBinding", "metadata": metadata, "subjects": [subject]}
-        await tenant.makes(ROLE_BINDING, {**body, "roleRef": bound_to("Role", metadata["name"])})
+        name = f"r-{number}"
+        await tenant.makes(ROLE, obj(ROLE, name, namespace, rules=[GET_LIST]))
+        reference = {"apiGroup": ROLE.group, "kind": "Role", "name": name}
+        await tenant.makes(ROLE_BINDING, obj(ROLE_BINDING, name, namespace, roleRef=reference, subjects=[subject]))
 
     async with victim.meanwhile():
         await asyncio.gather(*(bound(number) for number in range(MANY)))

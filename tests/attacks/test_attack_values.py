@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from attackers import Attackers
+from attackers import Attackers, cluster_admin
 from people import changed, registration, token
 from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners, cattle_of, values_of
-from rights import AGGREGATION, cluster_role, user
+from rights import AGGREGATION
 from times import HELM_S
 
 from tenantry.api import Api
@@ -74,8 +74,7 @@ def owners(admin: Api, system: Knative) -> Owners:
 
 def asked(name: str, namespace: str, version: str, **values: Any) -> Object:
     """A ProjectHelmChart with these values."""
-    kind = PROJECT_HELM_CHART
-    return obj(kind, name, namespace, spec={"helmApiVersion": version, "values": values})
+    return obj(PROJECT_HELM_CHART, name, namespace, spec={"helmApiVersion": version, "values": values})
 
 
 async def set_values(author: Api, name: str, namespace: str, **values: Any) -> str:
@@ -132,19 +131,14 @@ async def test_templates_in_values_reach_nothing_outside(owners: Owners, attacke
     call = f'(lookup "v1" "Secret" "kube-system" "{secret}")'
     await refused(text="{{ " + call + ".data | toJson }}")
     assert await shown() == release
-    group = "rbac.authorization.k8s.io"
-    binding = {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"evil-{name}"},
-        "roleRef": cluster_role("cluster-admin"),
-        "subjects": [user("mallory")],
-    }
-    elsewhere = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"evil-{name}", "namespace": f"a1-{other}"}}
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"evil-{name}"}}
-    for kind, evil in ((CLUSTER_ROLE_BINDING, binding), (CONFIG_MAP, elsewhere), (NAMESPACE, space)):
-        await refused(extraObjects=[evil])
-        assert await owners.admin.get(kind, f"evil-{name}", evil["metadata"].get("namespace", "")) is None
+    evil = f"evil-{name}"
+    for kind, namespace, body in (
+        (CLUSTER_ROLE_BINDING, "", cluster_admin(evil)),
+        (CONFIG_MAP, f"a1-{other}", obj(CONFIG_MAP, evil, f"a1-{other}")),
+        (NAMESPACE, "", obj(NAMESPACE, evil)),
+    ):
+        await refused(extraObjects=[body])
+        assert await owners.admin.get(kind, evil, namespace) is None
 
     assert await ended(owners, release, await set_values(author, name, home, text="better"))
     assert await shown() == "better"

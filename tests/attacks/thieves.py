@@ -7,13 +7,14 @@ request, and a fence that lets one through has done no harm.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.model.kinds import Kind, Object
 
+SYSTEM_NAMESPACES = ("kube-system", "tenantry-system", "cattle-helm-system")
 _BEFORE = ("cannot", "attempting to grant")
 """What RBAC says, and the API server of a change that no object of that kind can have."""
 
@@ -120,18 +121,18 @@ def key(text: str) -> str:
     return text.replace("~", "~0").replace("/", "~1")
 
 
-def varied(base: Object, *changes: tuple[str, Callable[[Any], Any]]) -> Object:
-    """A deep copy of an object with changes at dotted paths."""
+def varied(base: Object, *changes: tuple[str, Any]) -> Object:
+    """A deep copy of an object with other values at dotted paths; a function makes the value of the one that is there."""
     made = copy.deepcopy(base)
     for path, change in changes:
-        *parents, last = _parts(path)
+        *parents, last = path.split(".")
         found: Any = made
         for part in parents:
             found = found[part]
-        found[last] = change(found.get(last) if isinstance(found, dict) else found[last])
+        found[last] = change(found.get(last)) if callable(change) else change
     return made
 
 
-def _parts(path: str) -> Iterator[Any]:
-    for part in path.split("."):
-        yield int(part) if part.isdigit() else part
+def with_team(found: Object) -> Object:
+    """Labels or annotations, and one more."""
+    return {**found, "team": "x"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from forgery import Served, limit_mib, peak_mib
+from attackers import Attackers
+from forgery import Served, limit_mib, meanwhile, peak_mib
 from people import post, registration, swept_alone, token
 from releases import DUMMY, Owners
 from times import SERVED_MEANWHILE_S
@@ -21,6 +22,7 @@ from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, Kind, Object
 from tenantry.serving.cloudevents import encode_binary
+from tenantry.testing.objects import obj
 
 FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
 """Whether the sizes are those of the checks; by default they are as large as a run of all tests has time for."""
@@ -29,7 +31,7 @@ not_held = pytest.mark.skipif(not FULL, reason="does not hold yet: make volume s
 at_full_size = pytest.mark.skipif(not FULL, reason="takes long: make volume")
 """What holds, and needs most of a minute each time to show it."""
 BETWEEN_S = 0.1
-"""Seconds between an answer and the victim's next event, so that it does not become the load itself."""
+"""Seconds between an answer and the victim's next event."""
 SPARE = 0.75
 """The part of its memory that a function may use: a quarter is to spare."""
 
@@ -57,22 +59,9 @@ class Victim:
             status, text = await self._served.time(post(running.url, *encode_binary(event)))
             assert status == 204, text
 
-    @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    def watching(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile it is looked at again and again."""
-        ends = asyncio.Event()
-
-        async def looks() -> None:
-            while not ends.is_set():
-                await self.look()
-                await asyncio.sleep(BETWEEN_S)
-
-        looking = asyncio.create_task(looks())
-        try:
-            yield
-        finally:
-            ends.set()
-            await looking
+        return meanwhile(self.look, BETWEEN_S)
 
     async def served(self) -> None:
         """All was answered in time, in the memory of the pod; sweeps complete, and a release that is asked for now is made."""
@@ -94,11 +83,17 @@ class Victim:
         return f"served in {max(self._served):.2f} s of {len(list(self._served))} events; {', '.join(peaks)}"
 
 
+async def somebody(owners: Owners, attackers: Attackers) -> tuple[str, str, Api]:
+    """A project, its registration namespace, and its owner, who acts there with rights of his own."""
+    project = await owners.project()
+    home = registration(project)
+    return project, home, await attackers.someone("owner", home)
+
+
 def asked(name: str, namespace: str, values: Any = None, **spec: Any) -> Object:
     """A ProjectHelmChart as its author writes it."""
-    kind = PROJECT_HELM_CHART
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}}
-    return {**body, "spec": {"helmApiVersion": DUMMY, **({"values": values} if values is not None else {}), **spec}}
+    spec = {"helmApiVersion": DUMMY, **({"values": values} if values is not None else {}), **spec}
+    return obj(PROJECT_HELM_CHART, name, namespace, spec=spec)
 
 
 async def as_written(api: Api, method: str, path: str, body: bytes, content_type: str = "application/json") -> None:

@@ -14,6 +14,7 @@ from tests.bench.wire import APPLY, Wire
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.model.names import AGGREGATE_FROM, OPERATED, PROJECT_ID, REGISTRATION_PREFIX, ROLE_OF
+from tenantry.testing.objects import obj
 
 IN_FLIGHT = 16
 CONFIG = "global: {cattle: {systemProjectId: p-system}}"
@@ -99,16 +100,11 @@ async def _set_up(wire: Wire, ids: list[str]) -> None:
         await wire.do("POST", NAMESPACE.path(), objects.namespace(f"member-{project}", project))
         for name, label in ((home, project), (release, "p-system")):
             labels = {**ours, objects.PROJECT_LABEL: label}
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-            await wire.do("POST", NAMESPACE.path(), body, but=(409,))
-        metadata: Object = {"name": chart, "namespace": home}
-        body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata}
-        await wire.do("POST", PROJECT_HELM_CHART.path(home), {**body, "spec": {"helmApiVersion": "dummy.cattle.io/v1alpha1"}})
+            await wire.do("POST", NAMESPACE.path(), obj(NAMESPACE, name, labels=labels), but=(409,))
+        body = obj(PROJECT_HELM_CHART, chart, home, spec={"helmApiVersion": "dummy.cattle.io/v1alpha1"})
+        await wire.do("POST", PROJECT_HELM_CHART.path(home), body)
         labels = {ROLE_OF: release, AGGREGATE_FROM: "admin"}
-        metadata = {"name": "r-admin", "namespace": release, "labels": labels}
-        await wire.do(
-            "POST", ROLE.path(release), {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": []}
-        )
+        await wire.do("POST", ROLE.path(release), obj(ROLE, "r-admin", release, labels, rules=[]))
         owner = f"owner-{project.split('-')[1]}"
         await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, owner, home, _ADMIN, "User", owner))
 
@@ -122,9 +118,8 @@ async def _set_up(wire: Wire, ids: list[str]) -> None:
 
 
 def _binding(kind: Any, name: str, namespace: str, reference: Object, subject: str, who: str) -> Object:
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     subjects = [{"apiGroup": _GROUP, "kind": subject, "name": who}]
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": reference, "subjects": subjects}
+    return obj(kind, name, namespace, roleRef=reference, subjects=subjects)
 
 
 async def _floor(wire: Wire, ids: list[str], number: int) -> float:

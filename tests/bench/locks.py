@@ -23,6 +23,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, HELM_RELEASE, NAMESPACE, SECRET, SERVICE_ACCOUNT, Kind, Object
 from tenantry.testing.helm import lockable, record
+from tenantry.testing.objects import obj
 
 FUNCTION, SYSTEM = "lock-enforcement", "cattle-helm-system"
 SERVICE, DEPLOYMENT = Kind("v1", "Service", "services"), Kind("apps/v1", "Deployment", "deployments")
@@ -52,11 +53,7 @@ class Figures:
 
 
 def _object(kind: Kind, name: str, number: int) -> Object:
-    body: Object = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": name, "labels": {"bench": str(number)}},
-    }
+    body = obj(kind, name, labels={"bench": str(number)})
     match kind.kind:
         case "ConfigMap":
             body["data"] = {"a": "1", "text": "x" * 500}
@@ -73,14 +70,13 @@ def _object(kind: Kind, name: str, number: int) -> Object:
 
 
 async def _release(api: Api, name: str, objects: list[Object]) -> None:
-    await api.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    await api.create(NAMESPACE, obj(NAMESPACE, name))
     kinds = {kind.kind: kind for kind in (*KINDS, DEPLOYMENT)}
     for each in objects:
         made = marked(each, Mark(name, name))
         await api.create(kinds[each["kind"]], {**made, "metadata": {**made["metadata"], "namespace": name}})
     await api.create(SECRET, record(name, name, 1, "deployed", *objects))
-    body = {"apiVersion": HELM_RELEASE.api_version, "kind": HELM_RELEASE.kind, "metadata": {"name": name, "namespace": SYSTEM}}
-    await api.create(HELM_RELEASE, {**body, "spec": {"release": {"name": name, "namespace": name}}})
+    await api.create(HELM_RELEASE, obj(HELM_RELEASE, name, SYSTEM, spec={"release": {"name": name, "namespace": name}}))
 
 
 async def _counts(plane: ControlPlane) -> tuple[float, float]:
@@ -166,8 +162,7 @@ async def _repairs(api: Api, found: Figures, repairs: int) -> None:
         began = time.perf_counter()
         stored = await api.get(CONFIG_MAP, "configmap-0", name)
         assert stored is not None
-        metadata = {"name": "configmap-0", "namespace": name, "annotations": {"bench": str(number)}}
-        await api.apply(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        await api.apply(CONFIG_MAP, obj(CONFIG_MAP, "configmap-0", name, annotations={"bench": str(number)}))
         entries = [{"op": "add", "path": "/metadata/labels/floor", "value": str(number)}]
         await api.json_patch(CONFIG_MAP, "configmap-0", name, entries)
         found.floor_ms.append((time.perf_counter() - began) * 1000)
@@ -176,9 +171,9 @@ async def _repairs(api: Api, found: Figures, repairs: int) -> None:
 async def _put_back(api: Api, namespace: str, version: str) -> float:
     """When the watch shows the ConfigMap as the manifest has it, after it was not."""
     drifted = False
-    async for _, obj in api.watch(CONFIG_MAP, namespace, resource_version=version):
-        if obj["metadata"]["name"] == "configmap-0":
-            is_right = (obj.get("data") or {}).get("a") == "1"
+    async for _, found in api.watch(CONFIG_MAP, namespace, resource_version=version):
+        if found["metadata"]["name"] == "configmap-0":
+            is_right = (found.get("data") or {}).get("a") == "1"
             if drifted and is_right:
                 return time.perf_counter()
             drifted = drifted or not is_right

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from tests.bench import convergence, objects, releases, scopes, stack
@@ -37,6 +36,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import AGGREGATE_FROM, OPERATED, REGISTRATION_PREFIX, ROLE_OF
 from tenantry.serving.installed import service_named
 from tenantry.testing.memory import forget_peak, limit_mib, peak_mib
+from tenantry.testing.objects import obj
 
 RESOURCES = {*scopes.RESOURCES, "roles", "projecthelmcharts", "helmcharts", "helmreleases", "namespacescopes"}
 TEMPLATE = "bench-memory"
@@ -102,7 +102,7 @@ async def _fill(wire: Wire, wanted: dict[str, list[str]]) -> None:
         role["metadata"]["labels"] = {ROLE_OF: name, AGGREGATE_FROM: "view"}
         people = {"kind": "User", "name": f"alice-{project}", "apiGroup": ROLE.group}
         reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "view"}
-        binding = _body(ROLE_BINDING, "people", home[project], roleRef=reference, subjects=[people])
+        binding = obj(ROLE_BINDING, "people", home[project], roleRef=reference, subjects=[people])
         await create(wire, [(ROLE, role), (ROLE_BINDING, binding)])
     await _until(wire, len(projects), ROLE_BINDING, f"{OPERATED}=true")
     stack.say("a ScopeInstance in each")
@@ -128,16 +128,12 @@ async def _fill(wire: Wire, wanted: dict[str, list[str]]) -> None:
 def _scoped(home: str, spaces: Sequence[str]) -> list[tuple[Kind, Object]]:
     """An account with a Role, and the consents of the members."""
     pairs = [right("op", home, home, "op"), *(consent_objects(place, home) for place in spaces)]
-    parts = [(kind, obj) for pair in pairs for kind, obj in zip((ROLE, ROLE_BINDING), pair, strict=True)]
-    return [(SERVICE_ACCOUNT, _body(SERVICE_ACCOUNT, "op", home)), *parts]
+    parts = [(kind, each) for pair in pairs for kind, each in zip((ROLE, ROLE_BINDING), pair, strict=True)]
+    return [(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "op", home)), *parts]
 
 
 def _scope(home: str, spaces: Sequence[str]) -> Object:
-    return _body(NAMESPACE_SCOPE, "bench", home, spec={"namespaceMembers": list(spaces), "serviceAccountMembers": ["op"]})
-
-
-def _body(kind: Kind, name: str, namespace: str, **fields: Any) -> Object:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}, **fields}
+    return obj(NAMESPACE_SCOPE, "bench", home, spec={"namespaceMembers": list(spaces), "serviceAccountMembers": ["op"]})
 
 
 async def _until(wire: Wire, wanted: int, kind: Kind, labels: str = "") -> None:

@@ -9,7 +9,6 @@ import asyncio
 import time
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
 
 from tests.bench import stack
 from tests.bench.scopes import Bindings
@@ -18,6 +17,7 @@ from tests.bench.wire import APPLY, Wire
 from scope_binding.consent import consent_objects
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Kind, Object
+from tenantry.testing.objects import obj
 
 RESOURCES = (*stack.OUR_RESOURCES, "namespacescopes", "roles", "rolebindings", "pods", "deployments")
 FROM = "scope-binding/from-namespace"
@@ -53,16 +53,12 @@ class Projected(Bindings):
         await wire.watch(f"{ROLE_BINDING.path()}?labelSelector={FROM}={self._home}", self._seen)
 
 
-def _body(kind: Kind, name: str, namespace: str, **fields: Any) -> Object:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}, **fields}
-
-
 def right(name: str, namespace: str, home: str, account: str) -> tuple[Object, Object]:
     """A Role, and its binding to an account of home."""
     reference = {"apiGroup": ROLE.group, "kind": "Role", "name": name}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": home}
-    role = _body(ROLE, name, namespace, rules=RULES)
-    return role, _body(ROLE_BINDING, name, namespace, roleRef=reference, subjects=[subject])
+    role = obj(ROLE, name, namespace, rules=RULES)
+    return role, obj(ROLE_BINDING, name, namespace, roleRef=reference, subjects=[subject])
 
 
 async def create(wire: Wire, bodies: list[tuple[Kind, Object]]) -> None:
@@ -85,18 +81,17 @@ async def measure(
     places = [f"{home}-{number}" for number in range(members)]
     names = [f"op-{number}" for number in range(accounts)]
     async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
-        namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}} for each in (home, *places)]
-        await create(wire, [(NAMESPACE, each) for each in namespaces])
+        await create(wire, [(NAMESPACE, obj(NAMESPACE, each)) for each in (home, *places)])
         rights = [right(f"{name}-{each}", home, home, name) for name in names for each in range(ROLES_OF_EACH)]
         consents = [consent_objects(place, home) for place in places]
-        await create(wire, [(SERVICE_ACCOUNT, _body(SERVICE_ACCOUNT, name, home)) for name in names])
+        await create(wire, [(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, home)) for name in names])
         await create(
-            wire, [(kind, obj) for pair in (*rights, *consents) for kind, obj in zip((ROLE, ROLE_BINDING), pair, strict=True)]
+            wire, [(kind, each) for pair in (*rights, *consents) for kind, each in zip((ROLE, ROLE_BINDING), pair, strict=True)]
         )
         watched = Projected(home)
         await watched.start(watching)
         await stack.quiet(wire, resources=RESOURCES)
-        scope = _body(NAMESPACE_SCOPE, "bench", home, spec={"namespaceMembers": places, "serviceAccountMembers": names})
+        scope = obj(NAMESPACE_SCOPE, "bench", home, spec={"namespaceMembers": places, "serviceAccountMembers": names})
         scope["metadata"]["annotations"] = {"scope-binding/projection": projection}
         wanted = members * (accounts * ROLES_OF_EACH if projection == "own-roles" else 1)
         cpu = stack.Cpu(plane, up, "scope-binding-namespace-scopes")

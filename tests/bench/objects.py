@@ -13,15 +13,10 @@ from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, S
 from tenantry.model.names import OPERATED, PROJECT_ID
 from tenantry.model.plan import Apply
 from tenantry.serving.charts import chart_files
+from tenantry.testing.objects import obj
 
 CONFIG = Config()
 PROJECT_LABEL = CONFIG.project_label
-MEMBERSHIP = {
-    "namespaces": NAMESPACE,
-    "configmaps": CONFIG_MAP,
-    "serviceaccounts": SERVICE_ACCOUNT,
-    "networkpolicies": NETWORK_POLICY,
-}
 INSIDE = (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
 OURS = f"labelSelector={OPERATED.replace('/', '%2F')}%3Dtrue"
 _CHARTS = chart_files(CONFIG)
@@ -32,22 +27,21 @@ _FOREIGN = (
 )
 
 
-def foreign(obj: Object) -> Object:
+def foreign(ours: Object) -> Object:
     """The same object to the byte count or nearly, under names that mean nothing to any function."""
-    raw = to_json(obj)
-    for ours, theirs in _FOREIGN:
-        raw = raw.replace(ours, theirs)
+    raw = to_json(ours)
+    for prefix, theirs in _FOREIGN:
+        raw = raw.replace(prefix, theirs)
     made: Object = from_json(raw)
     return made
 
 
 def namespace(name: str, project: str) -> Object:
-    labels = {PROJECT_LABEL: project} if project else {}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    return obj(NAMESPACE, name, labels={PROJECT_LABEL: project} if project else {})
 
 
 def member_label(name: str, project: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {PROJECT_ID: project}}}
+    return obj(NAMESPACE, name, labels={PROJECT_ID: project})
 
 
 def registration(project: str) -> tuple[Object, list[tuple[Kind, Object]]]:
@@ -75,9 +69,9 @@ def notice(stored: Object, project: str) -> Object:
     }
 
 
-def is_complete_registration(obj: Any) -> bool:
+def is_complete_registration(found: Any) -> bool:
     """Labels and annotation, as a registration namespace must have them."""
-    metadata = obj["metadata"]
+    metadata = found["metadata"]
     labels = metadata.get("labels") or {}
     annotated = (metadata.get("annotations") or {}).get(PROJECT_LABEL)
     return bool(labels.get(OPERATED) == "true" and labels.get(PROJECT_ID) and labels.get(PROJECT_LABEL) and annotated)

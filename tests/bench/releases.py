@@ -26,6 +26,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.model.config import Config
 from tenantry.model.kinds import EVENT, HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HELM_CHART, Object
 from tenantry.model.plan import Apply
+from tenantry.testing.objects import obj
 
 FUNCTION = "release-provisioning"
 IN_FLIGHT = 16
@@ -56,9 +57,7 @@ class Figures:
 
 
 def asked(project: str, name: str, version: str = VERSION) -> Object:
-    metadata = {"name": name, "namespace": f"cattle-project-{project}"}
-    made = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": PROJECT_HELM_CHART.kind}
-    return {**made, "metadata": metadata, "spec": {"helmApiVersion": version}}
+    return obj(PROJECT_HELM_CHART, name, f"cattle-project-{project}", spec={"helmApiVersion": version})
 
 
 class Releases:
@@ -77,15 +76,15 @@ class Releases:
     def expect(self, name: str) -> None:
         self._missing[name] = {NAMESPACE.kind, HELM_CHART.kind, HELM_RELEASE.kind}
 
-    def _seen(self, change: str, obj: Any) -> None:
-        name, now = obj["metadata"]["name"], time.perf_counter()
+    def _seen(self, change: str, found: Any) -> None:
+        name, now = found["metadata"]["name"], time.perf_counter()
         if change == "DELETED" or name not in self._missing:
             return
         part = NAMESPACE.kind
-        if "spec" in obj and "release" in obj["spec"]:
+        if "spec" in found and "release" in found["spec"]:
             part = HELM_RELEASE.kind
-        elif "valuesContent" in (obj.get("spec") or {}):
-            part, self.content[name] = HELM_CHART.kind, obj["spec"]["valuesContent"]
+        elif "valuesContent" in (found.get("spec") or {}):
+            part, self.content[name] = HELM_CHART.kind, found["spec"]["valuesContent"]
         self._missing[name].discard(part)
         if not self._missing[name]:
             self.done_at.setdefault(name, now)

@@ -16,7 +16,8 @@ from tests.bench import stack
 from tests.bench.wire import APPLY, Wire
 
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, ROLE_BINDING, SCOPE_INSTANCE, SCOPE_TEMPLATE, Kind, Object
+from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, ROLE_BINDING, SCOPE_INSTANCE, SCOPE_TEMPLATE, Object
+from tenantry.testing.objects import obj
 
 ROLES = ("a", "b")
 RESOURCES = (*stack.OUR_RESOURCES, "rolebindings", "clusterroles", "clusterrolebindings", "scopeinstances", "scopetemplates")
@@ -48,8 +49,8 @@ class Bindings:
         """Begin to watch."""
         await wire.watch(f"{ROLE_BINDING.path()}?labelSelector={UID}", self._seen)
 
-    def _seen(self, type_: str, obj: Any) -> None:
-        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+    def _seen(self, type_: str, binding: Any) -> None:
+        key = (binding["metadata"]["namespace"], binding["metadata"]["name"])
         self.changed_at = time.perf_counter()
         if type_ == "DELETED":
             self.there.pop(key, None)
@@ -66,10 +67,6 @@ class Bindings:
         return self.changed_at
 
 
-def _body(kind: Kind, name: str, **fields: Any) -> Object:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, **fields}
-
-
 async def _quiet(wire: Wire, for_s: float = 0.6) -> None:
     """Wait until nobody writes any more.
 
@@ -82,11 +79,11 @@ def template(name: str) -> Object:
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
     subject = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
     roles = [{"generateName": f"{name}.{each}", "rules": [rule], "subjects": [subject]} for each in ROLES]
-    return _body(SCOPE_TEMPLATE, name, spec={"clusterRoles": roles})
+    return obj(SCOPE_TEMPLATE, name, spec={"clusterRoles": roles})
 
 
 def instance(name: str, namespaces: Sequence[str]) -> Object:
-    return _body(SCOPE_INSTANCE, name, spec={"scopeTemplateName": name, "namespaces": list(namespaces)})
+    return obj(SCOPE_INSTANCE, name, spec={"scopeTemplateName": name, "namespaces": list(namespaces)})
 
 
 async def owners_are_known(wire: Wire, within: float = 120.0) -> None:
@@ -95,7 +92,7 @@ async def owners_are_known(wire: Wire, within: float = 120.0) -> None:
     Before that it looks at the owner of every new binding again and again, which is no cost of binding.
     """
     owner = {"apiVersion": SCOPE_INSTANCE.api_version, "kind": SCOPE_INSTANCE.kind, "name": "nobody", "uid": token_hex(18)}
-    orphan = _body(CONFIG_MAP, "bench-orphan")
+    orphan = obj(CONFIG_MAP, "bench-orphan")
     orphan["metadata"]["ownerReferences"] = [owner]
     await wire.do("POST", CONFIG_MAP.path("default"), orphan)
     async with asyncio.timeout(within):
@@ -112,7 +109,7 @@ async def measure(plane: ControlPlane, up: stack.Up, count: int, back: int) -> F
     name = f"bench-{token_hex(3)}"
     places = [f"{name}-{number}" for number in range(count)]
     async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
-        await asyncio.gather(*(wire.do("POST", NAMESPACE.path(), _body(NAMESPACE, each)) for each in places))
+        await asyncio.gather(*(wire.do("POST", NAMESPACE.path(), obj(NAMESPACE, each)) for each in places))
         await _apply(wire, SCOPE_TEMPLATE.path(name=name), template(name))
         watched = Bindings()
         await watched.start(watching)
@@ -151,7 +148,7 @@ async def _floor(wire: Wire, name: str, places: Sequence[str]) -> float:
     Their owner is the template, which stays, so that the garbage collector leaves them alone.
     """
     for each in ROLES:
-        await wire.do("POST", CLUSTER_ROLE.path(), _body(CLUSTER_ROLE, f"{name}.floor.{each}", rules=[]))
+        await wire.do("POST", CLUSTER_ROLE.path(), obj(CLUSTER_ROLE, f"{name}.floor.{each}", rules=[]))
     owner = {
         "apiVersion": SCOPE_TEMPLATE.api_version,
         "kind": SCOPE_TEMPLATE.kind,
@@ -167,7 +164,7 @@ async def _floor(wire: Wire, name: str, places: Sequence[str]) -> float:
         while todo:
             each, place = todo.pop()
             reference = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole", "name": f"{name}.floor.{each}"}
-            body = _body(
+            body = obj(
                 ROLE_BINDING,
                 f"{name}-{each}-{token_hex(5)}",
                 roleRef=reference,

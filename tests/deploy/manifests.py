@@ -11,6 +11,7 @@ uses; ``render`` is the real kustomize, for the overlays.
 
 from __future__ import annotations
 
+import copy
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from tenantry.serving.installed import services_of
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("knative", "triggers")
 OVERLAYS = tuple(sorted(p.parent.name for p in ROOT.glob("knative/overlays/*/kustomization.yaml")))
+WAYS = ("knative", *(f"knative/overlays/{name}" for name in OVERLAYS))
+"""The folders of all ways to install."""
 
 Body = dict[str, Any]
 
@@ -169,6 +172,19 @@ def pod_templates(found: list[Document]) -> list[tuple[str, Body]]:
     """The pod templates inside the documents, whatever kind holds them."""
     kinds = {"Service", "Deployment", "ContainerSource"}
     return [(str(d), d.spec["template"]) for d in found if d.kind in kinds and "template" in d.spec]
+
+
+def serving(found: list[Document]) -> list[Document]:
+    """The Knative Services."""
+    return [d for d in found if d.api_version == "serving.knative.dev/v1"]
+
+
+def within(body: Body, namespace: str) -> Body:
+    """A copy of an object in another namespace, if it is in any."""
+    moved = copy.deepcopy(body)
+    if "namespace" in moved["metadata"]:
+        moved["metadata"]["namespace"] = namespace
+    return moved
 
 
 def sources(found: list[Document]) -> list[tuple[Document, SourceSpec]]:

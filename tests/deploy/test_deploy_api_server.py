@@ -6,26 +6,20 @@ namespace and under names of the test's own.
 
 from __future__ import annotations
 
-import asyncio
-import copy
 from collections.abc import AsyncIterator
+from functools import partial
 
 import manifests
 import pytest
 import pytest_asyncio
-from manifests import Body, guessed_plural, kind_of, pod_templates
+from manifests import guessed_plural, kind_of, pod_templates, within
 
 from tenantry.api.client import Api
-from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION
+from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, POD, SERVICE_ACCOUNT
+from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 KNATIVE_ONLY = {"serviceAccountName", "containerConcurrency", "timeoutSeconds"}
-
-
-def in_namespace(body: Body, namespace: str) -> Body:
-    moved = copy.deepcopy(body)
-    if "namespace" in moved["metadata"]:
-        moved["metadata"]["namespace"] = namespace
-    return moved
 
 
 async def test_core_objects_are_valid(admin: Api, system: str) -> None:
@@ -34,7 +28,7 @@ async def test_core_objects_are_valid(admin: Api, system: str) -> None:
 
     assert core
     for document in core:
-        body = in_namespace(document.body, system)
+        body = within(document.body, system)
         stored = await admin.apply(kind_of(body), body, dry_run=True)
 
         assert stored["metadata"]["name"] == document.name, str(document)
@@ -42,15 +36,13 @@ async def test_core_objects_are_valid(admin: Api, system: str) -> None:
 
 async def test_pods_fit_the_restricted_profile(admin: Api, system: str) -> None:
     """Every pod that we deploy is valid and passes the pod security standard that our namespace enforces."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": system}}
-    await admin.apply(kind_of(account), account)
+    await admin.apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "default", system))
     templates = pod_templates(manifests.documents())
 
     assert templates
     for number, (name, template) in enumerate(templates):
         spec = {key: value for key, value in template["spec"].items() if key not in KNATIVE_ONLY}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod-{number}", "namespace": system}, "spec": spec}
-        stored = await admin.apply(kind_of(body), body, dry_run=True)
+        stored = await admin.apply(POD, obj(POD, f"pod-{number}", system, spec=spec), dry_run=True)
 
         assert stored["spec"]["containers"], name
 
@@ -114,10 +106,8 @@ async def authorised(admin: Api, system: str) -> AsyncIterator[str]:
     """Copies of our roles and bindings in force for the service accounts of the test's namespace, which it returns."""
     copies = []
     for document in (d for d in manifests.documents() if d.group == "rbac.authorization.k8s.io"):
-        body = copy.deepcopy(document.body)
+        body = within(document.body, system)
         body["metadata"]["name"] += f"-{system}"
-        if "namespace" in body["metadata"]:
-            body["metadata"]["namespace"] = system
         if "roleRef" in body:
             body["roleRef"]["name"] += f"-{system}"
             for subject in body["subjects"]:
@@ -125,13 +115,9 @@ async def authorised(admin: Api, system: str) -> AsyncIterator[str]:
         copies.append(body)
     for body in copies:
         await admin.apply(kind_of(body), body)
-    async with asyncio.timeout(20):
-        # New rights reach the authorizer through a watch.
-        for account in (FUNCTION, SOURCE):
-            while True:
-                if await allowed_to(admin, system, (account, "list", "", "namespaces", "")):
-                    break
-                await asyncio.sleep(0.05)
+    for account in (FUNCTION, SOURCE):  # new rights reach the authorizer through a watch
+        right = (account, "list", "", "namespaces", "")
+        await eventually(partial(allowed_to, admin, system, right), within=20, what=f"the rights of {account}")
     yield system
     for body in copies:
         await admin.delete(kind_of(body), body["metadata"]["name"], body["metadata"].get("namespace", ""))

@@ -44,8 +44,7 @@ def test_every_file_is_listed() -> None:
 
 def test_every_way_to_install_has_all_parts() -> None:
     """The default installation and each overlay include every part and every function, but for what one is there to leave out."""
-    roots = ["knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)]
-    for root in roots:
+    for root in manifests.WAYS:
         included = {path.name for path in manifests.read_kustomization(manifests.ROOT / root).resources if path.is_dir()}
 
         assert included == PARTS - LEFT_OUT.get(root, set()), root
@@ -117,7 +116,7 @@ def test_references_are_found(installed: list[Document]) -> None:
 def test_images_are_named_once_and_tagged_by_kustomize(documents: list[Document], kustomize: list[str]) -> None:
     """Our images carry no tag in the files and get the same one from kustomize everywhere."""
     ours = [c["image"] for _, t in pod_templates(documents) for c in t["spec"]["containers"] if "tenantry" in c["image"]]
-    for root in ("knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)):
+    for root in manifests.WAYS:
         rendered = manifests.render(manifests.ROOT / root, kustomize)
         images = {c["image"] for _, t in pod_templates(rendered) for c in t["spec"]["containers"] if "tenantry" in c["image"]}
 
@@ -140,7 +139,7 @@ def test_kustomize_agrees_with_the_files(kustomize: list[str], installed: list[D
 
 def test_a_new_configuration_makes_a_new_revision(kustomize: list[str]) -> None:
     """The name of the mounted ConfigMap depends on its content, in the default installation and in each overlay."""
-    for root in ("knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)):
+    for root in manifests.WAYS:
         rendered = manifests.render(manifests.ROOT / root, kustomize)
         (config,) = [d.name for d in rendered if d.kind == "ConfigMap"]
         mounted = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import copy
 import secrets
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -20,7 +19,7 @@ import manifests
 import pytest
 import pytest_asyncio
 import yaml
-from manifests import Body, Document, kind_of
+from manifests import Body, Document, kind_of, within
 from test_deploy_services import RESTRICTED
 
 from release_provisioning.jobs import manifest
@@ -29,7 +28,7 @@ from tenantry.api.errors import AdmissionDenied, ApiError, Forbidden
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.model.config import Config
-from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, Kind, Object
+from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, HELM_CHART, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, Kind, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -70,12 +69,6 @@ def shipped(kind: str, namespace: str = "", name: str = "") -> Body:
     found = manifests.resolve(manifests.ROOT / "knative")
     (body,) = [d.body for d in found if d.kind == kind and namespace in ("", d.namespace) and name in ("", d.name)]
     return body
-
-
-def within(body: Body, namespace: str) -> Body:
-    moved = copy.deepcopy(body)
-    moved["metadata"]["namespace"] = namespace
-    return moved
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -138,12 +131,8 @@ async def test_our_namespaces_take_restricted_pods_only(admin: Api, said: list[s
 async def test_helm_jobs_fit_their_namespace(admin: Api, said: list[str]) -> None:
     """The pods that install and uninstall releases are admitted in the system namespace; one with the host's network is not."""
     del said
-    chart: Object = {
-        "apiVersion": "helm.cattle.io/v1",
-        "kind": "HelmChart",
-        "metadata": {"name": "shop", "namespace": HELM, "uid": "1"},
-        "spec": {"chart": "shop", "authSecret": {"name": "a"}, "repoCAConfigMap": {"name": "b"}},
-    }
+    spec = {"chart": "shop", "authSecret": {"name": "a"}, "repoCAConfigMap": {"name": "b"}}
+    chart = obj(HELM_CHART, "shop", HELM, spec=spec, metadata={"uid": "1"})
     account = manifest.account(chart)
     await admin.create(SERVICE_ACCOUNT, account)
     jobs = [manifest.install_job(chart, None, {}, Config()), manifest.delete_job(chart, Config())]
@@ -311,10 +300,7 @@ async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> 
         labels = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": name}
         template = {"metadata": {"labels": labels}, "spec": PLAIN}
         spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-        await admin.create(
-            DEPLOYMENT,
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": system}, "spec": spec},
-        )
+        await admin.create(DEPLOYMENT, obj(DEPLOYMENT, name, system, spec=spec))
 
     async def pods() -> list[Object]:
         found = (await admin.list(POD, system, label_selector="app.kubernetes.io/part-of=tenantry")).items

@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 import pytest
-from manifests import Document
+from manifests import Document, serving
 from pydantic import BaseModel, ValidationError
 
 CHECKED_BY_API_SERVER = {
@@ -93,7 +93,7 @@ def test_a_misspelt_key_is_found(installed: list[Document]) -> None:
 
 def test_a_wrong_type_is_found(installed: list[Document]) -> None:
     """A value of the wrong type is refused by the schema."""
-    service = next(d for d in installed if d.api_version == "serving.knative.dev/v1")
+    service = serving(installed)[0]
     body = copy.deepcopy(service.body)
     body["spec"]["template"]["spec"]["timeoutSeconds"] = "soon"
 

@@ -38,7 +38,7 @@ from knative_pods import (
     function,
     helm_job,
 )
-from manifests import Body, Document
+from manifests import Body, Document, serving
 from networks import connects
 
 NODES = "a pod that really tries needs a node; the broker's ingress is Knative's, and knative/eventing-network is applied beside"
@@ -49,13 +49,9 @@ def policies_of(found: list[Document]) -> list[Body]:
     return [each.body for each in found if each.kind == "NetworkPolicy"]
 
 
-def services(found: list[Document]) -> list[Document]:
-    return [each for each in found if each.api_version == "serving.knative.dev/v1"]
-
-
 def functions(found: list[Document]) -> list[Pod]:
     """The pods of our Knative Services, with the labels that their templates give them."""
-    return [function(each.spec["template"]["metadata"]["labels"]) for each in services(found)]
+    return [function(each.spec["template"]["metadata"]["labels"]) for each in serving(found)]
 
 
 def deployed(found: list[Document]) -> list[Pod]:
@@ -113,8 +109,8 @@ def test_only_the_activator_calls_a_function(installed: list[Document], policies
 @pytest.mark.check("a-25", open=NODES)
 def test_the_activator_is_always_in_the_path(documents: list[Document]) -> None:
     """No gateway ever calls a function itself, which the policies would refuse."""
-    assert services(documents)
-    for each in services(documents):
+    assert serving(documents)
+    for each in serving(documents):
         assert each.spec["template"]["metadata"]["annotations"]["autoscaling.knative.dev/target-burst-capacity"] == "-1", str(
             each
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manifests import Document, pod_templates
+from manifests import Document, pod_templates, serving
 
 RESTRICTED = {
     "runAsNonRoot": True,
@@ -20,14 +20,10 @@ PLAIN_POD_FIELDS = {
 PLAIN_VOLUMES = {"configMap", "secret", "projected", "emptyDir"}
 
 
-def services(found: list[Document]) -> list[Document]:
-    return [d for d in found if d.api_version == "serving.knative.dev/v1"]
-
-
 def test_services_are_cluster_local(documents: list[Document]) -> None:
     """No service gets a public address."""
-    assert services(documents)
-    for service in services(documents):
+    assert serving(documents)
+    for service in serving(documents):
         assert service.body["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local", str(service)
     for service in documents:
         if service.api_version == "v1" and service.kind == "Service":
@@ -36,7 +32,7 @@ def test_services_are_cluster_local(documents: list[Document]) -> None:
 
 def test_services_scale_to_zero_within_bounds(documents: list[Document]) -> None:
     """A service has no instance while nothing happens, and bounds on how many it gets and what one takes at a time."""
-    for service in services(documents):
+    for service in serving(documents):
         annotations = service.spec["template"]["metadata"]["annotations"]
         spec = service.spec["template"]["spec"]
 
@@ -48,7 +44,7 @@ def test_services_scale_to_zero_within_bounds(documents: list[Document]) -> None
 
 def test_services_need_no_feature_flag(documents: list[Document]) -> None:
     """A service uses only what a stock installation of Knative Serving accepts."""
-    for service in services(documents):
+    for service in serving(documents):
         spec = service.spec["template"]["spec"]
 
         assert spec.keys() <= PLAIN_POD_FIELDS, str(service)
@@ -97,7 +93,7 @@ def test_functions_have_health_configuration_and_a_place_for_temporary_files(doc
 def test_the_configuration_is_the_file_that_the_functions_read(installed: list[Document]) -> None:
     """The key of the ConfigMap is the file name that TENANTRY_CONFIG names."""
     (config,) = [d for d in installed if d.kind == "ConfigMap"]
-    (container,) = services(installed)[0].spec["template"]["spec"]["containers"]
+    (container,) = serving(installed)[0].spec["template"]["spec"]["containers"]
     env = {variable["name"]: variable["value"] for variable in container["env"]}
 
     assert list(config.body["data"]) == [Path(env["TENANTRY_CONFIG"]).name]

@@ -31,7 +31,6 @@ from tenantry.model.config import Config
 ROOT = manifests.ROOT
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 BUILT = {name: f"registry.example.com/tenantry/{name}@{DIGEST}" for name in NAMES}
-WAYS = ["knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)]
 NETWORK = "which holes are known is asked of public databases by `make audit`, which needs the network"
 
 REGISTRIES = re.compile(
@@ -77,7 +76,7 @@ def test_every_image_is_a_placeholder_or_named_by_digest(documents: list[Documen
 
 
 @pytest.mark.check("a-60")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", manifests.WAYS)
 def test_what_was_built_is_installed_by_digest(way: str, kustomize: list[str], tmp_path: Path) -> None:
     """Pinned, each way to install names every image by digest, Helm's in the configuration; not pinned, each is told."""
     told = findings(each.body for each in manifests.render(ROOT / way, kustomize))
@@ -114,15 +113,11 @@ def test_what_was_built_is_installed_by_digest(way: str, kustomize: list[str], t
 )
 def test_pinning_takes_digests_only(change: dict[str, str], word: str, tmp_path: Path) -> None:
     """A tag, nothing, and a name that is none of ours are refused with the name, and nothing is written."""
+    where = {"base": ROOT / "knative", "config": ROOT / "knative/config/tenantry.yaml"}
     with pytest.raises(ImageError, match=re.escape(word)):
-        pin(BUILT | change, tmp_path / "deploy", base=ROOT / "knative", config=ROOT / "knative/config/tenantry.yaml")
+        pin(BUILT | change, tmp_path / "deploy", **where)
     with pytest.raises(ImageError, match="no image for helm-job"):
-        pin(
-            {k: v for k, v in BUILT.items() if k != JOB},
-            tmp_path,
-            base=ROOT / "knative",
-            config=ROOT / "knative/config/tenantry.yaml",
-        )
+        pin({k: v for k, v in BUILT.items() if k != JOB}, tmp_path, **where)
     assert not (tmp_path / "deploy").exists()
 
 

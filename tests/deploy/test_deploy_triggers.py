@@ -198,10 +198,9 @@ KNATIVES_OWN = ("sources.knative.dev/v1", "ApiServerSource")
 OLM = {("operators.coreos.com/v1alpha1", "ClusterServiceVersion"), ("operators.coreos.com/v1", "OperatorGroup")}
 SWITCHED_ON = {"knative/olm": OLM}
 """Folders that are applied where another system is, and the kinds of that system."""
-WAYS = ["knative", *(f"knative/overlays/{name}" for name in manifests.OVERLAYS)]
 
 
-@pytest.mark.parametrize("folder", [*WAYS, *SWITCHED_ON])
+@pytest.mark.parametrize("folder", [*manifests.WAYS, *SWITCHED_ON])
 def test_sources_name_what_is_served(folder: str) -> None:
     """Each kind of a source is built in, or ours by exactly that version, or of the system that the source is switched on with.
 
