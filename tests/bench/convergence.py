@@ -120,7 +120,7 @@ async def _register(wire: Wire, project: str, todo: deque[Coroutine[Any, Any, No
     for kind, obj in inside:
         body = objects.foreign(obj)
         todo.append(_apply(wire, kind.path(name, body["metadata"]["name"]), body))
-    event = objects.notice(stored, project)
+    event = objects.event(stored, project)
     todo.append(_post(wire, EVENT.path("default"), event))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from namespace_registration.projects.plan import Project, plan_project
-from tenantry.engine.notices import now_micro, reference
+from tenantry.engine.recorder import now_micro, reference
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Kind, Object
 from tenantry.model.names import OPERATED, PROJECT_ID
@@ -51,7 +51,7 @@ def registration(project: str) -> tuple[Object, list[tuple[Kind, Object]]]:
     return wanted[0][1], wanted[1:]
 
 
-def notice(stored: Object, project: str) -> Object:
+def event(stored: Object, project: str) -> Object:
     """The Kubernetes Event that tells of a registration."""
     regarding = reference(stored)
     return {

@@ -206,7 +206,7 @@ async def _one(wire: Wire, project: str, contents: dict[str, str]) -> None:
             continue
         path += f"/{write.subresource}" if write.subresource else ""
         await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
-    event = objects.notice(asking, project)
+    event = objects.event(asking, project)
     event["metadata"]["namespace"] = home
     await wire.do("POST", f"{EVENT.path(home)}?fieldManager=bench-floor", event)
 

@@ -114,10 +114,10 @@ def said(of: ObservedHelmChart, refusals: tuple[Refusal, ...] = (), **controller
     return {found["type"]: (found["status"], found["reason"], found["message"]) for found in conditions}
 
 
-def notice(of: ObservedHelmChart, refusals: tuple[Refusal, ...] = ()) -> str:
+def event(of: ObservedHelmChart, refusals: tuple[Refusal, ...] = ()) -> str:
     """The reason of the Event that goes with the report."""
     (write,) = report_chart(of, refusals, config()).writes()
-    return write.notice.reason if write.notice else ""
+    return write.event.reason if write.event else ""
 
 
 def last_reason(of: ObservedHelmChart) -> str:

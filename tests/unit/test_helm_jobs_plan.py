@@ -21,10 +21,10 @@ from chart_objects import (
     condition,
     config,
     delete_of,
+    event,
     further,
     install_of,
     named_alike,
-    notice,
     said,
     seen,
     settled,
@@ -298,7 +298,7 @@ def test_bad_input_is_told_and_runs_nothing(spec: dict[str, Any], reason: str) -
     assert writes(of) == []
     assert said(of)["Failed"][:2] == ("True", reason)
     assert said(of)["JobCreated"][0] == "False"
-    assert notice(of) == reason
+    assert event(of) == reason
 
 
 @pytest.mark.parametrize(("name", "reason"), [("x" * 51, "NameTooLong"), ("a.-", "InvalidName")])
@@ -398,10 +398,10 @@ def test_deletion_ends_the_run_uninstalls_and_lets_go() -> None:
 
 
 def last_word(of: ObservedHelmChart) -> tuple[str, str]:
-    """The notice that goes with giving up the finalizer."""
+    """The Event that goes with giving up the finalizer."""
     (last,) = [write for write in plan_chart(of, config()).writes() if write.kind is HELM_CHART]
-    assert last.notice is not None
-    return last.notice.reason, last.notice.note
+    assert last.event is not None
+    return last.event.reason, last.event.note
 
 
 def test_deletion_never_waits_for_ever() -> None:
@@ -443,7 +443,7 @@ def test_what_is_somebody_elses_holds_up_a_deletion_for_a_while(part: str) -> No
     assert (status, reason) == ("True", "NameTaken")
     assert name in message
     assert "helmcharts.helm.cattle.io/unmanaged" in message
-    assert notice(early) == "NameTaken"
+    assert event(early) == "NameTaken"
     reason, note = last_word(late)
     assert reason == "NotUninstalled"
     assert f"{name} is not of this HelmChart" in note
@@ -573,14 +573,14 @@ def test_status_follows_the_job() -> None:
     assert said(seen(of, install=install_of(of, active=1)))["Failed"] == ("False", "Running", "Helm runs")
     retrying = seen(of, install=install_of(of, failed=1), pods=pods)
     assert said(retrying)["Failed"] == ("False", "Retrying", "Helm failed and is tried again: last words")
-    assert notice(retrying) == "JobRetrying"
+    assert event(retrying) == "JobRetrying"
     failed = seen(of, install=install_of(of, conditions=[condition("Failed", message="limit")]), pods=pods)
     assert said(failed)["Failed"] == ("True", "JobFailed", "last words")
     assert said(seen(of, install=failed.install))["Failed"][2] == "limit"
     complete = seen(of, install=install_of(of, conditions=[condition("Complete")]))
     assert said(complete)["Failed"][:2] == ("False", "Complete")
     assert said(complete)["Installed"][0] == "True"
-    assert notice(complete) == "JobComplete"
+    assert event(complete) == "JobComplete"
 
 
 def test_old_job_says_nothing_about_new_values() -> None:
@@ -595,8 +595,8 @@ def test_healing_is_told_once() -> None:
     bad = chart(status={"jobName": "helm-install-demo", "conditions": [condition("Failed", reason="InvalidValues", message="m")]})
     told = chart(status={"conditions": [condition("Failed", "False", reason="Running", message="Helm runs")]})
 
-    assert notice(seen(bad)) == "Healed"
-    assert notice(seen(told)) == ""
+    assert event(seen(bad)) == "Healed"
+    assert event(seen(told)) == ""
     leaving = chart(leaving=True, status={"jobName": "helm-install-demo"})
     assert said(seen(leaving, delete=delete_of(leaving, active=1)))["JobCreated"][2].startswith("Helm uninstalls")
 
@@ -612,7 +612,7 @@ def test_refusals_are_told_with_their_fix() -> None:
     status = {"conditions": [condition("Failed", reason="QuotaExceeded", message=said(seen(), (quota,))["Failed"][2])]}
     again = Refusal(job, "quota", "exceeded 2")
     assert "exceeded 1" in said(seen(chart(status=status)), (again,))["Failed"][2]
-    assert notice(seen(chart(status=status)), (again,)) == ""
+    assert event(seen(chart(status=status)), (again,)) == ""
     assert "unmanaged" in said(seen(chart(leaving=True)), (quota,))["Failed"][2]
 
 

@@ -14,9 +14,9 @@ from chart_objects import (
     condition,
     config,
     delete_of,
+    event,
     install_of,
     last_reason,
-    notice,
     said,
     seen,
     settled,
@@ -209,7 +209,7 @@ def test_without_a_namespace_there_are_no_rights_and_no_job() -> None:
         assert said(lacking)["Failed"][1] == "NamespaceMissing"
     assert said(replace(seen(of), homeless=True))["Failed"][0] == "False"
     assert said(replace(seen(theirs), homeless=True))["Failed"][0] == "True"
-    assert notice(replace(seen(theirs), homeless=True)) == "NamespaceMissing"
+    assert event(replace(seen(theirs), homeless=True)) == "NamespaceMissing"
     assert writes(replace(at_work(of), homeless=True)) == []
 
 

@@ -83,8 +83,8 @@ def test_drift_is_put_back_under_a_guard() -> None:
     assert put_back.fields == ("data[a]",)
     assert put_back.body["data"] == {"a": "1"}
     assert (put_back.heir.manager, put_back.heir.operation) == ("helm", "Update")
-    assert put_back.notice is not None
-    assert (put_back.notice.reason, "data[a]" in put_back.notice.note) == ("Restored", True)
+    assert put_back.event is not None
+    assert (put_back.event.reason, "data[a]" in put_back.event.note) == ("Restored", True)
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_a_missing_object_is_made_with_helms_marks() -> None:
     *_, made = plan_lock(lock(seen(None)), CONFIG).writes()
     assert isinstance(made, PutBack)
     assert made.body["metadata"]["annotations"]["meta.helm.sh/release-name"] == "demo"
-    assert made.notice is not None
+    assert made.event is not None
     *_, again = plan_lock(lock(seen(None, again={"object": "x"})), CONFIG).writes()
     assert isinstance(again, PutBack)
-    assert again.notice is None
+    assert again.event is None
 
 
 def test_what_cannot_be_changed_is_deleted_once() -> None:
@@ -157,7 +157,7 @@ def told(state: Lock, *refusals: Refusal) -> tuple[Object, str]:
     (write,) = report_lock(state, refusals, CONFIG).writes()
     assert isinstance(write, Apply)
     status: Object = write.wanted["status"]
-    return status, write.notice.reason if write.notice else ""
+    return status, write.event.reason if write.event else ""
 
 
 def reason(status: Object, type_: str) -> str:

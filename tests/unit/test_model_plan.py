@@ -9,7 +9,7 @@ from tenantry.model.conditions import condition, find_condition, stamped
 from tenantry.model.difference import Difference
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, ROLE_BINDING, Key, Object, key_of
 from tenantry.model.names import PROJECT_ID_LIMIT, field_manager
-from tenantry.model.plan import NOTHING, Apply, Change, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write
+from tenantry.model.plan import NOTHING, Apply, Change, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, RemoveLabel, Write
 
 US = field_manager("test")
 
@@ -57,7 +57,7 @@ def test_changes_are_what_would_be_written(write: Write, text: str | None) -> No
 
 def test_a_plan_renders_its_changes_in_order() -> None:
     """Stages keep their order, and writes that change nothing are not shown."""
-    first = Delete(CONFIG_MAP, config_map(), Notice(config_map(), "Restored", "note", "Recreate"))
+    first = Delete(CONFIG_MAP, config_map(), KubernetesEvent(config_map(), "Restored", "note", "Recreate"))
     same = Apply(CONFIG_MAP, config_map(a="1"), config_map(a="1"))
     last = RemoveLabel(NAMESPACE, namespace({"team": "x"}), "team")
     plan = Plan(((first, same), (), (last,)))

@@ -181,8 +181,8 @@ def test_finalizer_waits_for_the_cleaning_up_and_not_for_ever() -> None:
     assert changes(seen(gone, roles=left)) == ["delete Role t1/x"]
     overdue = seen(gone, roles=left, overdue=frozenset({"s"}))
     assert sorted(changes(overdue)) == ["delete Role t1/x", "update NamespaceScope ops/s"]
-    notices = [write.notice for write in planned(overdue).writes() if write.notice is not None]
-    assert ("LeftBehind", True) in [(notice.reason, "Role t1/x" in notice.note) for notice in notices]
+    events = [write.event for write in planned(overdue).writes() if write.event is not None]
+    assert ("LeftBehind", True) in [(event.reason, "Role t1/x" in event.note) for event in events]
 
 
 def test_overdue_is_ten_minutes() -> None:
@@ -275,7 +275,7 @@ def test_the_same_refusal_in_other_words_is_not_written(leaving: bool) -> None:
         found = seen(live, roles={("t1", "x"): ours("Role", "x")})
         status = [write for write in reported(found, *refusals).writes() if isinstance(write, Apply)]
         said = [str(change) for change in reported(found, *refusals).changes(MANAGER)]
-        said += [write.notice.reason for write in status if write.notice is not None]
+        said += [write.event.reason for write in status if write.event is not None]
         live["status"] = status[0].wanted["status"] if status else {}
         return said
 

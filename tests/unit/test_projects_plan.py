@@ -81,7 +81,7 @@ def changes(plan: Plan) -> list[str]:
 
 def reasons(plan: Plan) -> list[str]:
     """Return the reasons of the Events of what would really be written."""
-    return [change.write.notice.reason for change in plan.changes(US) if change.write.notice is not None]
+    return [change.write.event.reason for change in plan.changes(US) if change.write.event is not None]
 
 
 def wanted(plan: Plan, kind: Kind, name: str = "") -> Object:
@@ -423,10 +423,10 @@ def told(plan: Plan) -> list[tuple[str, str, str]]:
     for write in plan.writes():
         assert isinstance(write, Apply)
         assert write.subresource == "status"
-        assert write.notice is not None
+        assert write.event is not None
         for made in write.wanted.get("status", {}).get("conditions", ()):
             assert (made["type"], made["status"]) == (REGISTERED_CONDITION, "False")
-            assert (write.notice.reason, write.notice.note, write.notice.type) == (made["reason"], made["message"], "Warning")
+            assert (write.event.reason, write.event.note, write.event.type) == (made["reason"], made["message"], "Warning")
             assert set(write.wanted["metadata"]) == {"name"}
             found.append((write.key.name, made["reason"], made["message"]))
     return found

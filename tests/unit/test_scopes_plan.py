@@ -244,7 +244,7 @@ def stored_status(plan: Plan, live: Object) -> list[str]:
     assert isinstance(write, Apply)
     said = [str(change) for change in plan.changes(MANAGER)]
     live["status"] = write.wanted["status"]
-    return said + ([write.notice.reason] if write.notice is not None else [])
+    return said + ([write.event.reason] if write.event is not None else [])
 
 
 @pytest.mark.parametrize("padding", ["", "some ", "many " * 30, "more " * 100])

@@ -32,7 +32,6 @@ from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject,
 from lock_enforcement.releases.trial import Memory, grantable, with_drift
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_RELEASE, NAMESPACE, SECRET, Key, Kind, Object, is_terminating
@@ -85,7 +84,7 @@ class Observer:
             bad_documents=history.deployed.problems if history.deployed else (),
             guard=history.guard,
         )
-        causes = None if isinstance(reader, Snapshot) else _only_objects(reader, self._config)
+        causes = _only_objects(reader, self._config)
         if causes is not None and not (kept(lock, self._config) and _is_settled(lock, history)):
             causes = None
         if causes is None:  # one that is settled was the oldest when it said so, and no older one can come
@@ -93,7 +92,7 @@ class Observer:
             lock = replace(lock, older=_older(helm_release, release, everyone, self._config))
         if not kept(lock, self._config) or history.deployed is None:
             return lock
-        if history.guard is not None and not isinstance(reader, Snapshot):
+        if history.guard is not None and reader.live:
             await self._index.include(helm_release, history.guard.versions, reader)
         return await self._with_objects(lock, causes, history.deployed, reader)
 
@@ -157,7 +156,7 @@ class Observer:
                 return
             found.update({target.key: listed.get(target.key.name) for target in group})
 
-        above = LIST_ABOVE_IN_SWEEP if isinstance(reader, Snapshot) else LIST_ABOVE
+        above = LIST_ABOVE if reader.live else LIST_ABOVE_IN_SWEEP
         jobs = []
         for (kind, namespace), group in groups.items():
             if len(group) > above and kind.namespaced:
@@ -174,7 +173,7 @@ class Observer:
         missing = [each for each in found if isinstance(each, _Target) and live[each.key] is None]
         if not missing:
             return {}
-        locked = self._index.locked if isinstance(reader, Snapshot) else await self._index.fresh(reader)
+        locked = await self._index.fresh(reader) if reader.live else self._index.locked
         held: dict[Key, str] = {}
         for target in missing:
             first = next(locked.holders_of(name_of(target.key)), None)

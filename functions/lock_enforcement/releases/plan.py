@@ -17,7 +17,7 @@ from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import HELM_RELEASE, Object, is_terminating
 from tenantry.model.names import LOCK_FINALIZER, RELEASE_MANAGED_BY, UPSTREAM_HELM_RELEASE_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Propagation, PutBack, RemoveFinalizers, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Propagation, PutBack, RemoveFinalizers, Write
 
 NEVER_DELETED = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 """Kinds that hold what is lost with them: a change that cannot be undone in place is only told."""
@@ -70,20 +70,20 @@ def _right(each: LockedObject, seen: Lock) -> Iterator[Write]:
     if each.kept:
         if each.live is None:
             body = marked(each.wanted, seen.release)
-            notice = None if each.again is not None else _notice(each, seen, "Recreated", "was deleted and is made again")
-            yield PutBack(each.kind, body, None, to, notice=notice, guard=seen.guard)
+            event = None if each.again is not None else _event(each, seen, "Recreated", "was deleted and is made again")
+            yield PutBack(each.kind, body, None, to, event=event, guard=seen.guard)
             return
         if each.drift and each.body is None:
             what = f"{_fields(each.drift)} cannot be put back in place, so it is deleted and made anew"
             propagation: Propagation = "Orphan" if each.kind.kind in ORPHANING else "Background"
-            notice = _notice(each, seen, "Recreated", what)
-            yield Delete(each.kind, each.live, notice, propagation, seen.guard)
+            event = _event(each, seen, "Recreated", what)
+            yield Delete(each.kind, each.live, event, propagation, seen.guard)
             return
         if each.drift:
             assert each.body is not None
             fields = tuple(shown(path) for path in each.drift)
-            notice = _notice(each, seen, "Restored", f"{_fields(each.drift)} put back")
-            yield PutBack(each.kind, each.body, each.live, to, fields, notice, seen.guard)
+            event = _event(each, seen, "Restored", f"{_fields(each.drift)} put back")
+            yield PutBack(each.kind, each.body, each.live, to, fields, event, seen.guard)
             return
     if each.live is not None and entries_of(each.live, LOCK_MANAGER):
         yield PutBack(each.kind, each.wanted, each.live, to)  # a process ended before it could hand the fields back
@@ -95,8 +95,8 @@ def _fields(paths: Sequence[Path]) -> str:
     return ", ".join(texts[: limits.PROBLEMS_SHOWN]) + more
 
 
-def _notice(each: LockedObject, seen: Lock, reason: str, what: str) -> Notice:
+def _event(each: LockedObject, seen: Lock, reason: str, what: str) -> KubernetesEvent:
     assert seen.deployed is not None
     by = f", changed by {' and '.join(found)}" if (found := drifters(each)) else ""
     note = f"{each.key}: {what}, as in revision {seen.deployed.revision} of release {seen.release}{by}"
-    return Notice(each.live or each.wanted, reason, note, "KeepRelease")
+    return KubernetesEvent(each.live or each.wanted, reason, note, "KeepRelease")

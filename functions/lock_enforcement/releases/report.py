@@ -14,7 +14,7 @@ from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_RELEASE, Key, Object, is_terminating
 from tenantry.model.names import RELEASE_MANAGED_BY
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
+from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
 _BETWEEN = "; "
@@ -61,14 +61,14 @@ def report_lock(seen: Lock, refusals: Sequence[Refusal], config: Config) -> Plan
     return _status(helm_release, status, _told(helm_release, status))
 
 
-def _status(helm_release: Object, status: Object, notice: Notice | None) -> Plan:
+def _status(helm_release: Object, status: Object, event: KubernetesEvent | None) -> Plan:
     wanted: Object = {
         "apiVersion": HELM_RELEASE.api_version,
         "kind": HELM_RELEASE.kind,
         "metadata": {name: helm_release["metadata"][name] for name in ("name", "namespace")},
         "status": status,
     }
-    return Plan(((Apply(HELM_RELEASE, wanted, helm_release, subresource="status", notice=notice),),))
+    return Plan(((Apply(HELM_RELEASE, wanted, helm_release, subresource="status", event=event),),))
 
 
 def _held_up(helm_release: Object, refusals: Sequence[Refusal]) -> Plan:
@@ -80,8 +80,8 @@ def _held_up(helm_release: Object, refusals: Sequence[Refusal]) -> Plan:
     if message_of(helm_release, LOCKED, problem.reason) == problem.text:
         return NOTHING
     held = condition(LOCKED, "False", problem.reason, problem.text)
-    notice = Notice(helm_release, problem.reason, problem.text, "Report", "Warning")
-    return _status(helm_release, {**before, "conditions": [held]}, notice)
+    event = KubernetesEvent(helm_release, problem.reason, problem.text, "Report", "Warning")
+    return _status(helm_release, {**before, "conditions": [held]}, event)
 
 
 def _helms(seen: Lock, before: Object) -> Object:
@@ -228,7 +228,7 @@ def drift_told(each: LockedObject) -> Object:
     }
 
 
-def _told(helm_release: Object, status: Object) -> Notice | None:
+def _told(helm_release: Object, status: Object) -> KubernetesEvent | None:
     """The Event for what changed in the status, if anything that people wait for did."""
     before = helm_release.get("status") or {}
     locked = find_condition({"status": status}, LOCKED) or {}
@@ -237,20 +237,20 @@ def _told(helm_release: Object, status: Object) -> Notice | None:
     was_complete = find_condition(helm_release, COMPLETE) or {}
     names = ("state", "version", "lockedVersion")
     if complete.get("status") == "False" and complete.get("message") != was_complete.get("message"):
-        return Notice(helm_release, str(complete["reason"]), str(complete["message"]), "Report", "Warning")
+        return KubernetesEvent(helm_release, str(complete["reason"]), str(complete["message"]), "Report", "Warning")
     if any(status.get(name) != before.get(name) for name in names) or locked.get("reason") != was_locked.get("reason"):
         return _turned(helm_release, status, locked)
     if was_complete.get("status") == "False" and complete.get("status") == "True":
-        return Notice(helm_release, "Healed", "every object of the manifest is kept again", "Report")
+        return KubernetesEvent(helm_release, "Healed", "every object of the manifest is kept again", "Report")
     return None
 
 
-def _turned(helm_release: Object, status: Object, locked: Object) -> Notice:
+def _turned(helm_release: Object, status: Object, locked: Object) -> KubernetesEvent:
     reason, message = str(locked["reason"]), str(locked["message"])
     if locked["status"] == "True":
-        return Notice(helm_release, "Locked", message, "Lock")
+        return KubernetesEvent(helm_release, "Locked", message, "Lock")
     if reason in ("NamesNoRelease", "Conflict", "RecordsUnreadable"):
-        return Notice(helm_release, reason, message, "Report", "Warning")
+        return KubernetesEvent(helm_release, reason, message, "Report", "Warning")
     if status["state"] == "Transitioning" and reason != "Paused":
-        return Notice(helm_release, "Transitioning", message, "Unlock")
-    return Notice(helm_release, "Unlocked" if reason != "Paused" else "Paused", message, "Unlock")
+        return KubernetesEvent(helm_release, "Transitioning", message, "Unlock")
+    return KubernetesEvent(helm_release, "Unlocked" if reason != "Paused" else "Paused", message, "Unlock")

@@ -27,7 +27,6 @@ from tenantry.api.errors import (
     RefusedError,
 )
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.comparison import Path, Schema, shown
 from tenantry.model.kinds import HORIZONTAL_POD_AUTOSCALER, ROLE, Key, Kind, Object
@@ -66,7 +65,7 @@ async def grantable(base: LockedObject, release: Mark, reader: Reader) -> Locked
     events and sweeps would be tried again for.
     """
     assert base.kind is not None
-    if base.kind.group != ROLE.group or isinstance(reader, Snapshot):
+    if base.kind.group != ROLE.group or not reader.live:
         return base
     try:
         await reader.try_create(base.kind, marked(base.wanted, release))
@@ -86,7 +85,7 @@ async def with_drift(base: LockedObject, memory: Memory, reader: Reader) -> Lock
     base, paths = await _compared(base, base.live, schema, reader)
     if not paths or _content(base) in memory.equal:
         return base
-    if isinstance(reader, Snapshot):
+    if not reader.live:
         return replace(base, drift=paths, body=partial(base.wanted, paths))
     fresh = await reader.get(kind, base.key.name, base.key.namespace)
     if fresh is None:

@@ -10,7 +10,7 @@ from lock_enforcement.locks import release_named, storage_of
 from lock_enforcement.sources.observe import observe_sources
 from lock_enforcement.sources.plan import Watched, plan_sources
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Prefetch, Snapshot
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
@@ -44,7 +44,7 @@ class Sources(Unit):
 
     async def _observe(self, _: Owner, reader: Reader) -> Watched:
         seen, locked = await observe_sources(self._index, reader)
-        if not isinstance(reader, Snapshot):
+        if reader.live:
             self._observed = locked
         return seen
 

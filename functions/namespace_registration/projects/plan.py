@@ -15,7 +15,7 @@ from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.hardening import harden, restored
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating, labels_of, object_of
 from tenantry.model.names import NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, RemoveLabel, Write, plan_of
+from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Refusal, RemoveLabel, Write, plan_of
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
@@ -91,7 +91,7 @@ def _registration_namespace(seen: Project, config: Config) -> Apply:
     }
     annotations = {**operator.namespace_annotations, config.project_label: project_annotation(seen.id, config)}
     wanted = object_of(NAMESPACE, {"name": registration_name(seen.id), "labels": labels, "annotations": annotations})
-    return Apply(NAMESPACE, wanted, live, create_only=True, notice=_registration_notice(seen, orphaned, wanted))
+    return Apply(NAMESPACE, wanted, live, create_only=True, event=_registration_event(seen, orphaned, wanted))
 
 
 def _foreign_orphan_label(seen: Project) -> Iterable[Write]:
@@ -101,22 +101,22 @@ def _foreign_orphan_label(seen: Project) -> Iterable[Write]:
         return
     if not is_sole_owner(live, REGISTRATION_MANAGER, "metadata", "labels", ORPHANED):
         note = f"project {seen.id} has a namespace: the orphan label was taken off"
-        yield RemoveLabel(NAMESPACE, live, ORPHANED, Notice(live, "Restored", note, "UnmarkOrphaned"))
+        yield RemoveLabel(NAMESPACE, live, ORPHANED, KubernetesEvent(live, "Restored", note, "UnmarkOrphaned"))
 
 
-def _registration_notice(seen: Project, orphaned: bool, wanted: Object) -> Notice:
+def _registration_event(seen: Project, orphaned: bool, wanted: Object) -> KubernetesEvent:
     live = seen.registration
     if live is None:
-        return Notice(wanted, "ProjectRegistered", f"project {seen.id} has its registration namespace", "Register")
+        return KubernetesEvent(wanted, "ProjectRegistered", f"project {seen.id} has its registration namespace", "Register")
     was_orphaned = ORPHANED in labels_of(live)
     if orphaned and not was_orphaned:
         note = f"project {seen.id} has no namespace any more or is not served: this namespace may be deleted"
-        return Notice(live, "ProjectOrphaned", note, "MarkOrphaned")
+        return KubernetesEvent(live, "ProjectOrphaned", note, "MarkOrphaned")
     if was_orphaned and not orphaned:
-        return Notice(live, "ProjectReturned", f"project {seen.id} has a namespace again", "UnmarkOrphaned")
+        return KubernetesEvent(live, "ProjectReturned", f"project {seen.id} has a namespace again", "UnmarkOrphaned")
     if not entries_of(live, REGISTRATION_MANAGER):
-        return Notice(live, "Adopted", f"this namespace is now the registration namespace of {seen.id}", "Adopt")
-    return Notice(live, "Restored", "labels and annotations of the registration namespace were put back", "Restore")
+        return KubernetesEvent(live, "Adopted", f"this namespace is now the registration namespace of {seen.id}", "Adopt")
+    return KubernetesEvent(live, "Restored", "labels and annotations of the registration namespace were put back", "Restore")
 
 
 def _contents(seen: Project, charts: tuple[ChartFiles, ...], config: Config) -> Iterable[Write]:
@@ -136,9 +136,9 @@ def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live:
             return  # its deletion is on its way, and asking again does not speed it up
         # An immutable ConfigMap can only be replaced; the next run makes it anew (hpo-4).
         note = f"ConfigMap {chart.config_map_name} was immutable and is made anew"
-        yield Delete(CONFIG_MAP, live, Notice(live, "Restored", note, "Recreate"))
+        yield Delete(CONFIG_MAP, live, KubernetesEvent(live, "Restored", note, "Recreate"))
         return
-    yield Apply(CONFIG_MAP, wanted, live, notice=restored(live))
+    yield Apply(CONFIG_MAP, wanted, live, event=restored(live))
 
 
 def report_project(observed: Project, refusals: Sequence[Refusal]) -> Plan:

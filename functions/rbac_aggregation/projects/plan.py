@@ -39,7 +39,7 @@ from tenantry.model.names import (
     ROLES_BOUND_CONDITION,
     field_manager,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Refusal, Write, plan_of
+from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Refusal, Write, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, chart_key, claimants
 from tenantry.model.standing import standing_condition
@@ -219,7 +219,7 @@ def plan_release(seen: ObservedRights, config: Config) -> Plan:
             continue
         if release_of(binding, config) == seen.release.name and (in_force or _is_abandoned(seen, binding, config)):
             note = f"Role {name} is not bound any more: {_why(seen, name, config)}"
-            writes.append(Delete(ROLE_BINDING, binding, Notice(binding, "RoleUnbound", note, "Unbind")))
+            writes.append(Delete(ROLE_BINDING, binding, KubernetesEvent(binding, "RoleUnbound", note, "Unbind")))
     return plan_of(*writes)
 
 
@@ -266,11 +266,15 @@ def _bind(seen: ObservedRights, name: str, level: str, people: Subjects, live: O
         return  # report_release reports it (hpo-67)
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
         # A reference cannot be changed; the next run makes it anew.
-        yield Delete(ROLE_BINDING, live, Notice(live, "Restored", f"RoleBinding {name} referred to another Role", "Recreate"))
+        yield Delete(
+            ROLE_BINDING, live, KubernetesEvent(live, "Restored", f"RoleBinding {name} referred to another Role", "Recreate")
+        )
         return
     reason = "RoleBound" if live is None else "RoleBindingUpdated"
-    notice = Notice(live or wanted, reason, f"Role {name} is bound to the people of level {level}: {_listed(people)}", "Bind")
-    yield Apply(ROLE_BINDING, wanted, live, create_only=True, notice=notice)
+    event = KubernetesEvent(
+        live or wanted, reason, f"Role {name} is bound to the people of level {level}: {_listed(people)}", "Bind"
+    )
+    yield Apply(ROLE_BINDING, wanted, live, create_only=True, event=event)
 
 
 def _listed(people: Subjects) -> str:

@@ -12,7 +12,6 @@ from release_provisioning.jobs.rights import StrayBinding
 from release_provisioning.jobs.seen import ObservedHelmChart, is_managed, outcome_of
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -99,7 +98,7 @@ async def _role_binding(place: str, namespace: str, name: str, reader: Reader) -
     At rest there is none: a sweep, whose list has those with our label, does not ask for the one of each HelmChart.
     """
     wanted = manifest.binding_name(namespace, name)
-    if not isinstance(reader, Snapshot):
+    if reader.live:
         return await reader.get(ROLE_BINDING, wanted, place)
     found = await reader.list(ROLE_BINDING, place, labels={CHART_LABEL: name})
     return next((each for each in found if each["metadata"]["name"] == wanted), None)

@@ -44,7 +44,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.manifests import NotReadable, load_yaml
 from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, Write, plan_of
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, Write, plan_of
 
 CLAIM_MANAGER = f"{MANAGER}-jobs"
 """Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
@@ -159,7 +159,9 @@ def _claim(chart: Object, config: Config) -> tuple[Write, ...]:
             {"op": "add", "path": "/metadata/annotations", "value": annotations},
             {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
         )
-        return (Edit(HELM_CHART, chart, steps, Notice(chart, "Claimed", f"{name} runs Helm for this HelmChart", "Claim")),)
+        return (
+            Edit(HELM_CHART, chart, steps, KubernetesEvent(chart, "Claimed", f"{name} runs Helm for this HelmChart", "Claim")),
+        )
     if UPSTREAM_HELM_CHART_FINALIZER in finalizers_of(chart) and HELM_CHART_FINALIZER in finalizers_of(chart):
         return (RemoveFinalizers(HELM_CHART, chart, (UPSTREAM_HELM_CHART_FINALIZER,)),)
     wanted = object_of(HELM_CHART, {**name_metadata(chart), "finalizers": [HELM_CHART_FINALIZER]})
@@ -182,14 +184,14 @@ def _install(seen: ObservedHelmChart, wanted: Object) -> list[Write]:
     if seen.delete is not None:
         return [] if is_terminating(seen.delete) else [Delete(JOB, seen.delete, propagation="Foreground")]
     if live is None:
-        notice = Notice(chart, "ApplyJob", f"Helm installs or upgrades with {seen.install_job}", "ApplyJob")
-        return [Apply(JOB, wanted, None, create_only=True, notice=notice)]
+        event = KubernetesEvent(chart, "ApplyJob", f"Helm installs or upgrades with {seen.install_job}", "ApplyJob")
+        return [Apply(JOB, wanted, None, create_only=True, event=event)]
     if not is_outdated(live, wanted) and _owner_uid(live) in ("", chart["metadata"]["uid"]):
         return []
     if is_terminating(live):
         return []  # its end is an event, and the next Job is made then
-    notice = Notice(chart, "ReplaceJob", f"chart or values changed: {seen.install_job} is replaced", "ApplyJob")
-    return [Delete(JOB, live, notice, propagation="Foreground")]
+    event = KubernetesEvent(chart, "ReplaceJob", f"chart or values changed: {seen.install_job} is replaced", "ApplyJob")
+    return [Delete(JOB, live, event, propagation="Foreground")]
 
 
 def is_outdated(live: Object, wanted: Object) -> bool:
@@ -228,12 +230,12 @@ def _uninstall(seen: ObservedHelmChart, config: Config) -> Plan:
         return plan_of(*rights.withdrawn(seen), *away)
     if seen.delete is not None:
         return Plan(tuple(rights.given(seen, config)))
-    notice = Notice(chart, "RemoveJob", f"Helm uninstalls with {seen.delete_job}", "RemoveJob")
-    job = Apply(JOB, manifest.delete_job(chart, config), None, create_only=True, notice=notice)
+    event = KubernetesEvent(chart, "RemoveJob", f"Helm uninstalls with {seen.delete_job}", "RemoveJob")
+    job = Apply(JOB, manifest.delete_job(chart, config), None, create_only=True, event=event)
     return Plan(((Apply(SERVICE_ACCOUNT, manifest.account(chart), seen.account),), *rights.given(seen, config), (job,)))
 
 
-def last_word(seen: ObservedHelmChart, config: Config) -> Notice | None:
+def last_word(seen: ObservedHelmChart, config: Config) -> KubernetesEvent | None:
     """Why there is nothing to wait for any more, as the last Event on this HelmChart; None while there is.
 
     It never waits for ever: the Job's own deadline ends in a failure, and what keeps Helm from its work has the same time; then
@@ -245,20 +247,20 @@ def last_word(seen: ObservedHelmChart, config: Config) -> Notice | None:
     by_hand = f"To fix it, run `helm uninstall {seen.name} --namespace {namespace}`"
     if seen.ending:
         note = f"{release} was not uninstalled: namespace {seen.namespace} is deleted"
-        return Notice(chart, "NotUninstalled", note, "Remove", "Warning")
+        return KubernetesEvent(chart, "NotUninstalled", note, "Remove", "Warning")
     result = outcome_of(job) if job is not None else "running"
     if result == "complete":
-        return Notice(chart, "Removed", f"{release} is uninstalled", "Remove")
+        return KubernetesEvent(chart, "Removed", f"{release} is uninstalled", "Remove")
     if job is not None and result == "failed":
         note = f"{release} could not be uninstalled and stays behind: {failure_of(job, seen.pods)}. {by_hand}"
-        return Notice(chart, "UninstallFailed", note, "Remove", "Warning")
+        return KubernetesEvent(chart, "UninstallFailed", note, "Remove", "Warning")
     if job is None and not has_run(seen):
-        return Notice(chart, "Removed", "nothing was installed for this HelmChart", "Remove")
+        return KubernetesEvent(chart, "Removed", "nothing was installed for this HelmChart", "Remove")
     if seen.install is None and (gone := _gone_with(seen, config)):
-        return Notice(chart, "Removed", f"namespace {namespace} {gone}, and {release} with it", "Remove")
+        return KubernetesEvent(chart, "Removed", f"namespace {namespace} {gone}, and {release} with it", "Remove")
     if stuck := _stuck(seen):
         note = f"{release} was not uninstalled and stays behind: {stuck}. {by_hand}"
-        return Notice(chart, "NotUninstalled", note, "Remove", "Warning")
+        return KubernetesEvent(chart, "NotUninstalled", note, "Remove", "Warning")
     return None
 
 

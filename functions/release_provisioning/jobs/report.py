@@ -30,7 +30,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal, plan_of
+from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
 
 FIXES = fixes(HELM_JOBS, invalid="correct the HelmChart")
@@ -65,8 +65,8 @@ def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: C
     if not seen.plain:
         status["observedGeneration"] = int(chart["metadata"].get("generation", 0))
     wanted = object_of(HELM_CHART, name_metadata(chart), status=status)
-    notice = _notice(chart, failed)
-    return plan_of(Apply(HELM_CHART, wanted, chart, subresource="status", notice=notice, stamp=not seen.plain))
+    event = _event(chart, failed)
+    return plan_of(Apply(HELM_CHART, wanted, chart, subresource="status", event=event, stamp=not seen.plain))
 
 
 def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
@@ -153,7 +153,7 @@ def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> Probl
     return reason, text_of(first, {first.cause: fix}, message_of(chart, "Failed", reason))
 
 
-def _notice(chart: Object, failed: Verdict) -> Notice | None:
+def _event(chart: Object, failed: Verdict) -> KubernetesEvent | None:
     """One Event when ``Failed`` changes: a Warning for a failure, a normal one when Helm is done."""
     before = find_condition(chart, "Failed") or {}
     status, reason, message = failed
@@ -162,9 +162,9 @@ def _notice(chart: Object, failed: Verdict) -> Notice | None:
     ):
         return None
     if status == "True" or reason == "Retrying":
-        return Notice(chart, reason if status == "True" else "JobRetrying", message, "RunHelm", "Warning")
+        return KubernetesEvent(chart, reason if status == "True" else "JobRetrying", message, "RunHelm", "Warning")
     if reason == "Complete":
-        return Notice(chart, "JobComplete", message, "RunHelm")
+        return KubernetesEvent(chart, "JobComplete", message, "RunHelm")
     if before.get("status") == "True":
-        return Notice(chart, "Healed", "the problem that was reported here is gone", "RunHelm")
+        return KubernetesEvent(chart, "Healed", "the problem that was reported here is gone", "RunHelm")
     return None

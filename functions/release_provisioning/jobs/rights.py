@@ -17,7 +17,7 @@ from tenantry.model.difference import owns
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan, Write, plan_of
+from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Write, plan_of
 
 
 def is_of_project(chart: Object) -> bool:
@@ -74,7 +74,7 @@ def given(seen: ObservedHelmChart, config: Config) -> list[tuple[Write, ...]]:
     live = seen.binding if kind is CLUSTER_ROLE_BINDING else seen.role_binding
     if live is not None and live.get("roleRef") != wanted["roleRef"]:
         note = f"the account of the Job is bound to ClusterRole {role} instead of {(live.get('roleRef') or {}).get('name')}"
-        return [(Delete(kind, live, Notice(seen.existing, "RoleChanged", note, "Bind")),)]
+        return [(Delete(kind, live, KubernetesEvent(seen.existing, "RoleChanged", note, "Bind")),)]
     others = tuple(Delete(other, found) for other, found in bindings_of(seen) if other is not kind and not is_terminating(found))
     return [(Apply(kind, wanted, live),), others]
 

@@ -11,9 +11,8 @@ from release_provisioning.projects.dashboards import Dashboards, KeptDashboards,
 from release_provisioning.projects.seen import Contender, ObservedRelease
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
-from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
+from tenantry.engine.recorder import now_micro
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -146,7 +145,7 @@ async def _namespaces(holder: Contender, config: Config, reader: Reader) -> Sequ
 async def _dashboards(namespace: str, name: str, reader: Reader) -> Dashboards:
     """What a chart has left for dashboards; read in a thread, since it may be megabytes of JSON, and other releases go on."""
     labels = {DASHBOARD_VALUES: name}
-    found = await reader.list(CONFIG_MAP, namespace, labels=labels) if isinstance(reader, Snapshot) else None
+    found = await reader.list(CONFIG_MAP, namespace, labels=labels) if not reader.live else None
     if found is None or any(each["data"] is None for each in found):
         found = await _read_dashboards(namespace, labels, reader)
     return await asyncio.to_thread(dashboards_of, found) if found else Dashboards({})

@@ -44,7 +44,7 @@ from tenantry.model.names import (
     RELEASE_MANAGED_BY,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Notice, Plan, RemoveFinalizers, RemoveLabel, Write, plan_of
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, RemoveLabel, Write, plan_of
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
 from tenantry.model.releases import claimants, held_by, release_namespace
@@ -105,8 +105,8 @@ def _taken_away(seen: ObservedRelease, config: Config, why: str) -> Iterable[Wri
         if live is None or is_terminating(live) or is_foreign(live, config):
             continue
         if held_by(live) or owns(live, RELEASE_MANAGER, "spec"):  # our label alone may be anybody's
-            notice = Notice(live, "ReleaseRemoved", f"release {seen.name} is taken away: {why}", "Remove")
-            yield Delete(kind, live, notice if kind is HELM_CHART else None)
+            event = KubernetesEvent(live, "ReleaseRemoved", f"release {seen.name} is taken away: {why}", "Remove")
+            yield Delete(kind, live, event if kind is HELM_CHART else None)
 
 
 def _orphaned(seen: ObservedRelease, config: Config) -> Iterable[Write]:
@@ -119,7 +119,7 @@ def _orphaned(seen: ObservedRelease, config: Config) -> Iterable[Write]:
     project = project_of_registration_name(made_for.partition("/")[0]) or labels_of(live).get(PROJECT_ID, "")
     wanted = _namespace(seen.name, project, made_for, config, orphaned=True)
     note = "there is no release here any more: this namespace may be deleted"
-    yield Apply(NAMESPACE, wanted, live, notice=Notice(live, "ReleaseOrphaned", note, "MarkOrphaned"))
+    yield Apply(NAMESPACE, wanted, live, event=KubernetesEvent(live, "ReleaseOrphaned", note, "MarkOrphaned"))
 
 
 def _clean_up(holder: Contender, seen: ObservedRelease, config: Config) -> Plan:
@@ -128,8 +128,8 @@ def _clean_up(holder: Contender, seen: ObservedRelease, config: Config) -> Plan:
         return Plan(((_held(holder, {CLEANED_UP_BY: seen.installation}),), (*away, *_orphaned(seen, config))))
     # The label is from an earlier installation: begin again (hpo-50).
     note = "the system was deployed again: the release is made again"
-    notice = Notice(holder.object, "CleanupOver", note, "Provision")
-    return plan_of(RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, notice))
+    event = KubernetesEvent(holder.object, "CleanupOver", note, "Provision")
+    return plan_of(RemoveLabel(PROJECT_HELM_CHART, holder.object, CLEANUP, event))
 
 
 def _held(holder: Contender, annotations: Mapping[str, str] | None = None) -> Apply:
@@ -177,13 +177,13 @@ def _home(holder: Contender, seen: ObservedRelease, config: Config) -> Iterable[
         yield Apply(NAMESPACE, wanted, live, create_only=True)
         return
     if annotations_of(live).get(ADOPT) == "true" and difference(wanted, live, manager=RELEASE_MANAGER) is None:
-        notice = Notice(live, "Adopted", f"the annotation {ADOPT} has done its work and is taken off", "Adopt")
-        yield Edit(NAMESPACE, live, ({"op": "remove", "path": pointer("metadata", "annotations", ADOPT)},), notice)
+        event = KubernetesEvent(live, "Adopted", f"the annotation {ADOPT} has done its work and is taken off", "Adopt")
+        yield Edit(NAMESPACE, live, ({"op": "remove", "path": pointer("metadata", "annotations", ADOPT)},), event)
         return
-    notice = Notice(live, "Restored", "labels and annotations were put back", "Restore")
+    event = KubernetesEvent(live, "Restored", "labels and annotations were put back", "Restore")
     if not is_made_for_release(live) or labels_of(live).get(PROJECT_ID) != holder.project:
-        notice = Notice(live, "Adopted", f"this namespace is now the namespace of release {seen.name}", "Adopt")
-    yield Apply(NAMESPACE, wanted, live, create_only=True, notice=notice)
+        event = KubernetesEvent(live, "Adopted", f"this namespace is now the namespace of release {seen.name}", "Adopt")
+    yield Apply(NAMESPACE, wanted, live, create_only=True, event=event)
     if ORPHANED in labels_of(live) and not is_sole_owner(live, RELEASE_MANAGER, "metadata", "labels", ORPHANED):
         yield RemoveLabel(NAMESPACE, live, ORPHANED)
 
@@ -235,19 +235,19 @@ def _helm_chart(
     annotations = {CHART_MANAGED_BY: managed_by, HELM_API_VERSION: chart.helm_api_version}
     live = seen.helm_chart
     if live is None:
-        notice = Notice(holder.object, "ReleaseRequested", f"release {seen.name} is being installed", "Provision")
+        event = KubernetesEvent(holder.object, "ReleaseRequested", f"release {seen.name} is being installed", "Provision")
     elif (live.get("spec") or {}).get("valuesContent") != values:
-        notice = Notice(holder.object, "ReleaseUpdated", f"release {seen.name} gets new values", "Provision")
+        event = KubernetesEvent(holder.object, "ReleaseUpdated", f"release {seen.name} gets new values", "Provision")
     else:
-        notice = Notice(holder.object, "Restored", f"HelmChart {seen.name} was put back as asked for", "Restore")
-    return Apply(HELM_CHART, object_of(HELM_CHART, _metadata(holder, seen, config, annotations), spec=spec), live, notice=notice)
+        event = KubernetesEvent(holder.object, "Restored", f"HelmChart {seen.name} was put back as asked for", "Restore")
+    return Apply(HELM_CHART, object_of(HELM_CHART, _metadata(holder, seen, config, annotations), spec=spec), live, event=event)
 
 
 def _helm_release(holder: Contender, seen: ObservedRelease, config: Config) -> Apply:
     """What is to be locked (hpo-27)."""
     metadata = _metadata(holder, seen, config, {RELEASE_MANAGED_BY: config.helm_project_operator.controller_name})
     release = {"name": seen.name, "namespace": release_namespace(holder.key, seen.name, config)}
-    notice = None
+    event = None
     if seen.helm_release is not None:
-        notice = Notice(holder.object, "Restored", f"HelmRelease {seen.name} was put back as asked for", "Restore")
-    return Apply(HELM_RELEASE, object_of(HELM_RELEASE, metadata, spec={"release": release}), seen.helm_release, notice=notice)
+        event = KubernetesEvent(holder.object, "Restored", f"HelmRelease {seen.name} was put back as asked for", "Restore")
+    return Apply(HELM_RELEASE, object_of(HELM_RELEASE, metadata, spec={"release": release}), seen.helm_release, event=event)

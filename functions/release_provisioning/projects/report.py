@@ -30,7 +30,7 @@ from tenantry.model.config import Config
 from tenantry.model.difference import difference
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, finalizers_of, is_terminating, name_metadata, object_of
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
-from tenantry.model.plan import Apply, Notice, Plan, Refusal
+from tenantry.model.plan import Apply, KubernetesEvent, Plan, Refusal
 from tenantry.model.projects import RELEASE_MANAGER
 from tenantry.model.refusals import REASONS, Fixes, first_of, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, release_namespace
@@ -232,9 +232,9 @@ def _status(live: Object, verdict: Verdict) -> Apply:
             for type_ in ("Ready", "Reconciling", "Stalled")
         ],
     }
-    before, notice = find_condition(live, holds) or {}, None
+    before, event = find_condition(live, holds) or {}, None
     # An Event when a state begins, or when another obstacle takes the place of one.
     if verdict.state != "moving" and (before.get("status"), before.get("reason")) != ("True", verdict.reason):
-        notice = Notice(live, verdict.reason, message, "Report", "Warning" if verdict.state == "stalled" else "Normal")
+        event = KubernetesEvent(live, verdict.reason, message, "Report", "Warning" if verdict.state == "stalled" else "Normal")
     wanted = object_of(PROJECT_HELM_CHART, name_metadata(live), status=status)
-    return Apply(PROJECT_HELM_CHART, wanted, live, subresource="status", notice=notice)
+    return Apply(PROJECT_HELM_CHART, wanted, live, subresource="status", event=event)

@@ -42,7 +42,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
-from tenantry.model.plan import Apply, Delete, Edit, Notice, Plan, Write
+from tenantry.model.plan import Apply, Delete, Edit, KubernetesEvent, Plan, Write
 from tenantry.model.pointer import pointer
 
 _NOT_PENDING = {"op": "remove", "path": pointer("metadata", "annotations", PENDING)}
@@ -114,8 +114,8 @@ def _apply(name: str, scopes: tuple[Scope, ...], value: str, live: Object | None
         "ownerReferences": owners,
     }
     wanted = object_of(CONFIG_MAP, metadata, data={LIST_KEY: value})
-    notice = Notice(scopes[0].live, "NamespacesChanged", f"ConfigMap {name} lists {value}", "WriteConfigMap")
-    return Apply(CONFIG_MAP, wanted, live, create_only=True, notice=notice if _value_of(live) != value else None)
+    event = KubernetesEvent(scopes[0].live, "NamespacesChanged", f"ConfigMap {name} lists {value}", "WriteConfigMap")
+    return Apply(CONFIG_MAP, wanted, live, create_only=True, event=event if _value_of(live) != value else None)
 
 
 def unnamed(seen: ObservedHome) -> int:
@@ -169,13 +169,13 @@ def _restarts(config_map: str, scopes: Sequence[Scope], digest: str, changed_at:
             kind = WORKLOADS[workload["kind"]]
             metadata = {part: workload["metadata"][part] for part in ("name", "namespace")}
             wanted = object_of(kind, metadata, spec={"template": {"metadata": {"annotations": {TEMPLATE_HASH: digest}}}})
-            yield Apply(kind, wanted, workload, notice=_restarted(workload, config_map, scopes[0]))
+            yield Apply(kind, wanted, workload, event=_restarted(workload, config_map, scopes[0]))
     for pod in seen.pods:
         known_already = str(pod["metadata"].get("creationTimestamp") or "") > changed_at
         if concerned(pod) and OLM_GROUP in annotations_of(pod) and not is_terminating(pod) and not known_already:
             yield Delete(POD, pod, _restarted(pod, config_map, scopes[0]))
 
 
-def _restarted(restarted: Object, config_map: str, scope: Scope) -> Notice:
+def _restarted(restarted: Object, config_map: str, scope: Scope) -> KubernetesEvent:
     what = f"{restarted['kind']} {restarted['metadata']['name']}"
-    return Notice(scope.live, "Restarted", f"{what} was restarted: ConfigMap {config_map} has another list", "Restart")
+    return KubernetesEvent(scope.live, "Restarted", f"{what} was restarted: ConfigMap {config_map} has another list", "Restart")

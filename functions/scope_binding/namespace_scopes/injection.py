@@ -36,7 +36,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import NAMESPACE_NAME
-from tenantry.model.plan import Edit, Notice, Write
+from tenantry.model.plan import Edit, KubernetesEvent, Write
 from tenantry.model.pointer import pointer
 
 VARIABLE = "WATCH_NAMESPACE"
@@ -141,7 +141,7 @@ def _edit(csv: Object, scope: Scope | None) -> Edit:
     if scope is None:
         return Edit(CLUSTER_SERVICE_VERSION, csv, tuple(operations))
     note = f"ClusterServiceVersion {csv['metadata']['name']} reads {VARIABLE} from ConfigMap {scope.config_map}"
-    return Edit(CLUSTER_SERVICE_VERSION, csv, tuple(operations), Notice(scope.live, "Injected", note, "Inject"))
+    return Edit(CLUSTER_SERVICE_VERSION, csv, tuple(operations), KubernetesEvent(scope.live, "Injected", note, "Inject"))
 
 
 def _record_of(obj: Object) -> dict[str, Any]:

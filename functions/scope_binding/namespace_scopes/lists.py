@@ -11,7 +11,6 @@ from scope_binding.namespace_scopes.config_map import sharing
 from scope_binding.namespace_scopes.names import LIST_LABEL, PENDING
 from scope_binding.namespace_scopes.seen import ObservedHome
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
 from tenantry.model.kinds import CONFIG_MAP, Object, annotations_of
 
 LARGE_AT_ONCE = 4
@@ -25,7 +24,7 @@ async def observe_config_maps(seen: ObservedHome, reader: Reader) -> Mapping[str
     put beside them is read by nobody.
     """
     labels, named = {LIST_LABEL: "true"}, set(sharing(seen))
-    if isinstance(reader, Snapshot):
+    if not reader.live:
         labelled = await reader.list(CONFIG_MAP, seen.name, labels=labels, keep=kept.config_map)
         found = {each["metadata"]["name"]: each for each in labelled}
         missing = sorted(name for name in named if kept.FOREIGN in found.get(name, {kept.FOREIGN: True}))

@@ -30,7 +30,6 @@ from scope_binding.namespace_scopes.status import unreported
 from tenantry.api import Keep
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.identifiers import is_dns_label
@@ -261,7 +260,7 @@ async def _read_again(places: Iterable[RolePlace], seen: ObservedHome, reader: R
     roles = dict(seen.roles)
     for number, place in enumerate(sorted(place for place in places if kept.DIGEST in roles[place])):
         live, (member, name) = None, place
-        if number < limits.ROLES_READ and not isinstance(reader, Snapshot):
+        if number < limits.ROLES_READ and reader.live:
             live = await reader.fetch(ROLE, name, member)
         same = live is not None and live["metadata"]["uid"] == roles[place]["metadata"]["uid"]
         roles[place] = kept.role(live) if live is not None and same else kept.without_digest(roles[place], ())

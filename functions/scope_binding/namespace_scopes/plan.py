@@ -16,7 +16,7 @@ from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.status import failed_cleanups, refusals_of_surplus, statuses
 from scope_binding.objects import object_of
 from tenantry.model.kinds import NAMESPACE_SCOPE, is_terminating
-from tenantry.model.plan import Apply, Notice, Plan, Refusal, RemoveFinalizers, Write
+from tenantry.model.plan import Apply, KubernetesEvent, Plan, Refusal, RemoveFinalizers, Write
 
 
 def plan(seen: ObservedHome) -> Plan:
@@ -48,5 +48,5 @@ def _finalizers(seen: ObservedHome) -> Iterator[Write]:
             yield RemoveFinalizers(NAMESPACE_SCOPE, scope.live, (FINALIZER,))
         elif has and is_terminating(scope.live) and (not leftovers or scope.name in seen.overdue):
             note = f"gone without cleaning up, after ten minutes of trying; left behind: {', '.join(leftovers)}"
-            notice = Notice(scope.live, "LeftBehind", note, "RemoveFinalizer", "Warning") if leftovers else None
-            yield RemoveFinalizers(NAMESPACE_SCOPE, scope.live, (FINALIZER,), notice)
+            event = KubernetesEvent(scope.live, "LeftBehind", note, "RemoveFinalizer", "Warning") if leftovers else None
+            yield RemoveFinalizers(NAMESPACE_SCOPE, scope.live, (FINALIZER,), event)

@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 from scope_binding.namespace_scopes import kept
 from scope_binding.namespace_scopes.declared import Projection, Scope, age_of, declared
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.kinds import NAMESPACE_SCOPE, Object, is_terminating
 
@@ -114,7 +113,7 @@ class RegisterCache:
             made = Register(every, self._projection, self._known)
             self._known = made.typed
             self._kept = {each["metadata"]["uid"]: each for each in every}
-        if isinstance(reader, Snapshot):
+        if not reader.live:
             self._snapshots[reader] = made
         else:
             reader.known.whole[NAMESPACE_SCOPE] = every

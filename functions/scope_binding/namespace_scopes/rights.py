@@ -17,7 +17,7 @@ from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.objects import KINDS
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, labels_of
-from tenantry.model.plan import Apply, Delete, Notice, Plan, Write
+from tenantry.model.plan import Apply, Delete, KubernetesEvent, Plan, Write
 
 
 def stale(seen: ObservedHome) -> Iterator[Object]:
@@ -84,7 +84,7 @@ def _member_plan(
         (replaced if _is_replaced(obj, flavours) else unwanted).append(Delete(KINDS[obj["kind"]], obj))
     plan = Plan(((*granting, *unwanted), tuple(replaced)))
     changed = next((write for write in plan.writes() if write.change(MANAGER) is not None), None)
-    return Plan() if changed is None else _with_notice(plan, changed, _notice(member, grants, taken, seen))
+    return Plan() if changed is None else _with_event(plan, changed, _event(member, grants, taken, seen))
 
 
 def _is_replaced(leftover: Object, wanted: Container[str]) -> bool:
@@ -136,17 +136,17 @@ def _without_strangers(grant: Grant, live: Object) -> Apply:
     return Apply(ROLE_BINDING, {**grant.binding(), "subjects": fewer}, live)
 
 
-def _with_notice(plan: Plan, chosen: Write, notice: Notice | None) -> Plan:
+def _with_event(plan: Plan, chosen: Write, event: KubernetesEvent | None) -> Plan:
 
     def carry(item: Write | Plan) -> Write | Plan:
         if isinstance(item, Plan):
-            return _with_notice(item, chosen, notice)
-        return replace(item, notice=notice) if item is chosen and isinstance(item, Apply | Delete) else item
+            return _with_event(item, chosen, event)
+        return replace(item, event=event) if item is chosen and isinstance(item, Apply | Delete) else item
 
     return Plan(tuple(tuple(carry(item) for item in stage) for stage in plan.stages))
 
 
-def _notice(member: str, grants: list[Grant], taken: Container[RolePlace], seen: ObservedHome) -> Notice | None:
+def _event(member: str, grants: list[Grant], taken: Container[RolePlace], seen: ObservedHome) -> KubernetesEvent | None:
     scopes = [grants[0].scope] if grants else [*seen.live, *seen.scopes]
     if not scopes:
         return None
@@ -154,8 +154,8 @@ def _notice(member: str, grants: list[Grant], taken: Container[RolePlace], seen:
     accounts = sorted({account for grant in given for account in grant.accounts})
     if accounts:
         note = f"rights in namespace {member} are as declared and consented to, for {', '.join(accounts)}"
-        return Notice(scopes[0].live, "RightsProjected", note, "Project")
+        return KubernetesEvent(scopes[0].live, "RightsProjected", note, "Project")
     if any(grant.accounts for grant in grants):
         note = f"nothing is added in namespace {member}: RoleBindings of others name Roles there, or have the name of ours"
-        return Notice(scopes[0].live, "RightsHeld", note, "Project", "Warning")
-    return Notice(scopes[0].live, "RightsWithdrawn", f"all rights in namespace {member} were taken away", "Withdraw")
+        return KubernetesEvent(scopes[0].live, "RightsHeld", note, "Project", "Warning")
+    return KubernetesEvent(scopes[0].live, "RightsWithdrawn", f"all rights in namespace {member} were taken away", "Withdraw")

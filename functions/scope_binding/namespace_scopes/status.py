@@ -30,7 +30,7 @@ from tenantry.model.kinds import (
     Object,
     is_terminating,
 )
-from tenantry.model.plan import Apply, Notice, Refusal, Write
+from tenantry.model.plan import Apply, KubernetesEvent, Refusal, Write
 from tenantry.model.refusals import first_of, fixes, message_of, text_of
 
 READY = "Ready"
@@ -101,12 +101,12 @@ def failed_cleanups(seen: ObservedHome, refusals: Sequence[Refusal]) -> Iterator
 def _status(live: Object, ready: Object, fields: Object | None = None, event: tuple[str, str] | None = None) -> Apply:
     """A status with its one condition, and the Event (reason, note) when the condition says something new."""
     metadata = {"name": live["metadata"]["name"], "namespace": live["metadata"]["namespace"]}
-    notice = None
+    recorded = None
     if not _stands(live, ready):
         reason, note = event or (ready["reason"], ready["message"])
-        notice = Notice(live, reason, note, "Report", "Normal" if ready["status"] == "True" else "Warning")
+        recorded = KubernetesEvent(live, reason, note, "Report", "Normal" if ready["status"] == "True" else "Warning")
     wanted = object_of(NAMESPACE_SCOPE, metadata, status={**(fields or {}), "conditions": [ready]})
-    return Apply(NAMESPACE_SCOPE, wanted, live, subresource="status", notice=notice)
+    return Apply(NAMESPACE_SCOPE, wanted, live, subresource="status", event=recorded)
 
 
 def _stands(live: Object, ready: Object) -> bool:

@@ -19,7 +19,7 @@ from scope_binding.namespace_scopes.register import Register, RegisterCache
 from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.objects import KINDS
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Prefetch, Snapshot
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage, taken_away
 from tenantry.model import limits
 from tenantry.model.config import Config
@@ -89,7 +89,7 @@ class NamespaceScopes(Unit):
         home = owner.name
         remembered = self._filled.get(home, {})
         found = await observe.observe(home, self._settings, reader, remembered, self._registers)
-        if not isinstance(reader, Snapshot):  # a snapshot may be older than what the last run filled
+        if reader.live:  # a snapshot may be older than what the last run filled
             if len(self._clashes) >= limits.REMEMBERED:
                 self._clashes.clear()
             self._clashes[home] = found.clashes

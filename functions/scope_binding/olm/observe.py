@@ -14,8 +14,8 @@ from typing import TypeVar
 from scope_binding.olm.plan import PARTS, CsvSeen, Part, event_name, is_copy, is_generated, pair_name, possible_complaints
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.leftovers import observe_leftovers
-from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
+from tenantry.engine.recorder import now_micro
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     EVENT,

@@ -39,7 +39,7 @@ from scope_binding.scopes.seen import (
     wanted_cluster_role,
 )
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Key, Object, is_terminating, key_of
-from tenantry.model.plan import NOTHING, Apply, Delete, Notice, Plan
+from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan
 
 Write = Apply | Delete
 
@@ -202,14 +202,14 @@ def _with_event(regarding: Object | None, first: Sequence[Write], then: Sequence
     if not due:
         return NOTHING
     beginning = stages[0] or stages[1]
-    beginning[0] = replace(beginning[0], notice=_event(regarding or due[0].live or {}, due))
+    beginning[0] = replace(beginning[0], event=_event(regarding or due[0].live or {}, due))
     return Plan(tuple(map(tuple, stages)))
 
 
-def _event(regarding: Object, due: Sequence[Write]) -> Notice:
+def _event(regarding: Object, due: Sequence[Write]) -> KubernetesEvent:
     done = Counter("removed" if isinstance(write, Delete) else "made" if write.live is None else "put right" for write in due)
     counts = ", ".join(f"{done[verb]} {verb}" for verb in ("made", "put right", "removed") if done[verb])
     named = ", ".join(str(write.key) for write in due[:5]) + (" and more" if len(due) > 5 else "")
     roles = due[0].kind is CLUSTER_ROLE
     reason, what = ("ClusterRolesChanged", "ClusterRoles") if roles else ("BindingsChanged", "bindings")
-    return Notice(regarding, reason, f"{what}: {counts}: {named}", "Scope")
+    return KubernetesEvent(regarding, reason, f"{what}: {counts}: {named}", "Scope")

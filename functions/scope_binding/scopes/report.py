@@ -13,7 +13,7 @@ from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.kinds import Kind, Object
 from tenantry.model.leftovers import report_leftovers
-from tenantry.model.plan import NOTHING, Apply, Notice, Plan, Refusal
+from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal
 from tenantry.model.refusals import fixes, message_of, text_of
 
 _BETWEEN = "; "
@@ -88,9 +88,9 @@ def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, unb
     message = message.encode()[: limits.MESSAGE_CHARACTERS].decode(errors="ignore")
     made = condition(type_, "True" if good else "False", reason, message, live["metadata"].get("generation"))
     before = find_condition(live, type_) or {}
-    notice = None
+    event = None
     if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
-        notice = Notice(live, reason, message, "Report", "Normal" if good else "Warning")
+        event = KubernetesEvent(live, reason, message, "Report", "Normal" if good else "Warning")
     status = {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})}
     wanted = object_of(kind, {"name": live["metadata"]["name"]}, status=status)
-    return Plan(((Apply(kind, wanted, live, subresource="status", notice=notice),),))
+    return Plan(((Apply(kind, wanted, live, subresource="status", event=event),),))

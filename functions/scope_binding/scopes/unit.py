@@ -36,7 +36,7 @@ from scope_binding.scopes.plan import plan_instance, plan_template, wanted_bindi
 from scope_binding.scopes.report import report_instance, report_template
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
 from tenantry.engine.reader import Reader
-from tenantry.engine.snapshot import Prefetch, Snapshot
+from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model import limits
 from tenantry.model.difference import difference
@@ -98,7 +98,7 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
 
     async def observe_whole(owner: Owner, reader: Reader) -> InstanceSeen:
         seen = await observe_part(owner, reader)
-        if seen.instance is not None and not isinstance(reader, Snapshot):  # observing for a sweep is no run
+        if seen.instance is not None and reader.live:  # observing for a sweep is no run
             running.begin(seen.instance)
         return seen
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
-from tenantry.engine import notices, telemetry
+from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, Known, SingleFlight
@@ -36,7 +36,7 @@ from tenantry.model.descriptor import Service
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import SERVICE_ACCOUNT, Key, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.model.plan import Notice
+from tenantry.model.plan import KubernetesEvent
 
 log = logging.getLogger("tenantry")
 
@@ -350,7 +350,7 @@ class Engine:
             "metadata": {"name": self._service.name, "namespace": SYSTEM_NAMESPACE},
         }
         try:
-            await notices.record(self._api, Notice(account, "RightMissing", note, "Reconcile", "Warning"))
+            await recorder.record(self._api, KubernetesEvent(account, "RightMissing", note, "Reconcile", "Warning"))
         except ApiError as error:
             log.warning("could not record the Event RightMissing: %s", error.message)
 

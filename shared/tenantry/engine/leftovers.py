@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from tenantry.engine.notices import now_micro
 from tenantry.engine.reader import Reader
+from tenantry.engine.recorder import now_micro
 from tenantry.model.kinds import EVENT, Object, key_of
 from tenantry.model.leftovers import Leftovers, warning_of
 from tenantry.model.standing import event_namespace

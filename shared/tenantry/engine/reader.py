@@ -65,7 +65,8 @@ class Known(dict[Key, Object | None]):
 class Reader:
     """Memoised live reads of one attempt of one run."""
 
-    _live = True
+    live = True
+    """Whether it reads the server now, for a run; a snapshot, which only says for whom a run is needed, does not."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class Reader:
         their reads.
         """
         key = key_in(kind, name, namespace)
-        if again and self._live:
+        if again and self.live:
             self.known[key] = await self._fetch(kind, name, namespace)
         elif key not in self.known:
             whole = self.known.whole.get(kind)

@@ -102,7 +102,7 @@ async def _read(api: Api, wanted: Prefetch) -> list[Object]:
 class Snapshot(Reader):
     """A reader that answers from prefetched lists where they cover the question, and live where not."""
 
-    _live = False
+    live = False
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)

@@ -28,7 +28,7 @@ from tenantry.api.errors import (
     RefusedError,
     TransientError,
 )
-from tenantry.engine import notices, telemetry
+from tenantry.engine import recorder, telemetry
 from tenantry.engine.reader import versions_of
 from tenantry.engine.shared import Shared
 from tenantry.model import limits
@@ -43,7 +43,7 @@ from tenantry.model.plan import (
     Delete,
     Edit,
     Guard,
-    Notice,
+    KubernetesEvent,
     Plan,
     PutBack,
     Refusal,
@@ -150,19 +150,19 @@ class Writer:
     async def _make(self, change: Change) -> None:
         write = change.write
         early = isinstance(write, Apply) and bool(write.subresource)
-        if early and write.notice is not None:
-            await self._announce(write.notice)
+        if early and write.event is not None:
+            await self._announce(write.event)
         stored = await (self._apply(write, change) if isinstance(write, Apply) else self._by[type(write)](write))
         telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
         log.info("%s", change)
         if self._on_write is not None:
             self._on_write(change)
-        if not early and write.notice is not None:
-            notice = write.notice
-            same = notice.regarding["metadata"].get("name") == stored["metadata"]["name"]
-            if same and notice.regarding["kind"] == stored["kind"]:
-                notice = Notice(stored, notice.reason, notice.note, notice.action, notice.type)
-            await self._announce(notice)
+        if not early and write.event is not None:
+            event = write.event
+            same = event.regarding["metadata"].get("name") == stored["metadata"]["name"]
+            if same and event.regarding["kind"] == stored["kind"]:
+                event = KubernetesEvent(stored, event.reason, event.note, event.action, event.type)
+            await self._announce(event)
 
     async def _apply(self, write: Apply, change: Change) -> Object:
         live = write.live
@@ -170,7 +170,7 @@ class Writer:
             return await self._api.create(write.kind, write.wanted)
         if change.why is not None and change.why.migrate and live is not None:
             live = await self._own_by_apply(write, live)
-        body = stamped(write.wanted, live, notices.now_seconds()) if write.stamp else write.wanted
+        body = stamped(write.wanted, live, recorder.now_seconds()) if write.stamp else write.wanted
         if live is not None:
             body = {**body, "metadata": {**body["metadata"], "uid": live["metadata"]["uid"]}}
         stored = await self._api.apply(write.kind, body, subresource=write.subresource, manager=write.manager)
@@ -248,14 +248,14 @@ class Writer:
         step = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
         return await self._patch(write.kind, fresh, ("resourceVersion",), step)
 
-    async def _announce(self, notice: Notice) -> None:
-        """Record a notice; only a transient failure matters to the run, since trying again helps then."""
+    async def _announce(self, event: KubernetesEvent) -> None:
+        """Record a event; only a transient failure matters to the run, since trying again helps then."""
         try:
-            await notices.record(self._api, notice)
+            await recorder.record(self._api, event)
         except TransientError:
             raise
         except ApiError as error:
-            log.warning("could not record the Event %s: %s", notice.reason, error.message)
+            log.warning("could not record the Event %s: %s", event.reason, error.message)
 
 
 def _cause(error: RefusedError) -> Cause:

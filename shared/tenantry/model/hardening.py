@@ -12,7 +12,7 @@ from typing import Any
 from tenantry.model.config import Config
 from tenantry.model.kinds import NETWORK_POLICY, SERVICE_ACCOUNT, Object, labels_of
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED
-from tenantry.model.plan import Apply, Notice
+from tenantry.model.plan import Apply, KubernetesEvent
 
 
 def harden(namespace: str, service_account: Object | None, network_policy: Object | None, config: Config) -> Iterable[Apply]:
@@ -21,11 +21,11 @@ def harden(namespace: str, service_account: Object | None, network_policy: Objec
     yield _network_policy(namespace, network_policy, config)
 
 
-def restored(live: Object | None) -> Notice | None:
+def restored(live: Object | None) -> KubernetesEvent | None:
     """The Event about an object of ours that somebody changed; none for one that is made."""
     if live is None:
         return None
-    return Notice(live, "Restored", f"{live['kind']} {live['metadata']['name']} was put back as configured", "Restore")
+    return KubernetesEvent(live, "Restored", f"{live['kind']} {live['metadata']['name']} was put back as configured", "Restore")
 
 
 def _service_account(namespace: str, live: Object | None, config: Config) -> Apply:
@@ -41,7 +41,7 @@ def _service_account(namespace: str, live: Object | None, config: Config) -> App
     if spec.image_pull_secrets:
         wanted["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     hardened_before = live is not None and OPERATED in labels_of(live)
-    return Apply(SERVICE_ACCOUNT, wanted, live, notice=restored(live) if hardened_before else None)
+    return Apply(SERVICE_ACCOUNT, wanted, live, event=restored(live) if hardened_before else None)
 
 
 def _network_policy(namespace: str, live: Object | None, config: Config) -> Apply:
@@ -52,7 +52,7 @@ def _network_policy(namespace: str, live: Object | None, config: Config) -> Appl
         "metadata": {"name": HARDENING_POLICY, "namespace": namespace, "labels": {OPERATED: "true"}},
         "spec": with_policy_defaults(spec),
     }
-    return Apply(NETWORK_POLICY, wanted, live, notice=restored(live))
+    return Apply(NETWORK_POLICY, wanted, live, event=restored(live))
 
 
 def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:

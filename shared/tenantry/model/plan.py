@@ -20,7 +20,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class KubernetesEvent:
     """A Kubernetes Event (events.k8s.io/v1) to record on an object, at most 1 KiB of note."""
 
     regarding: Object
@@ -49,7 +49,7 @@ class Apply:
 
     ``wanted`` is the complete set of fields of ours.  ``live`` is the object as observed; None means that
     it is to be made, with ``create_only`` never taking over what somebody else makes meanwhile.
-    ``notice`` is recorded when the apply is really needed: after it, or before it for a status, so that a
+    ``event`` is recorded when the apply is really needed: after it, or before it for a status, so that a
     condition never stands without its Event.  ``manager`` is the field manager where two units of one
     function write one object: each owns, and gives up, fields of its own.  Without ``stamp`` conditions get no
     ``lastTransitionTime``, for kinds of others whose schema knows none.
@@ -60,7 +60,7 @@ class Apply:
     live: Object | None
     create_only: bool = False
     subresource: str = ""
-    notice: Notice | None = None
+    event: KubernetesEvent | None = None
     manager: str = ""
     stamp: bool = True
 
@@ -97,7 +97,7 @@ class Delete(_OfLive):
     With ``Foreground`` it stays, terminating, until what it owns is gone.
     """
 
-    notice: Notice | None = None
+    event: KubernetesEvent | None = None
     propagation: Propagation = "Background"
     guard: Guard | None = None
 
@@ -112,7 +112,7 @@ class RemoveLabel(_OfLive):
     """Take one label off somebody's object, whoever put it there; nothing when it is not there."""
 
     label: str
-    notice: Notice | None = None
+    event: KubernetesEvent | None = None
 
     def change(self, manager: str) -> Change | None:
         """An update, where the label is there."""
@@ -130,7 +130,7 @@ class RemoveFinalizers(_OfLive):
     """
 
     finalizers: tuple[str, ...]
-    notice: Notice | None = None
+    event: KubernetesEvent | None = None
 
     def change(self, manager: str) -> Change | None:
         """An update, where one of them is there."""
@@ -147,7 +147,7 @@ class Edit(_OfLive):
     """
 
     operations: tuple[Mapping[str, Any], ...]
-    notice: Notice | None = None
+    event: KubernetesEvent | None = None
 
     def change(self, manager: str) -> Change | None:
         """An update of the places that the operations name."""
@@ -169,7 +169,7 @@ class PutBack:
     live: Object | None
     heir: Heir
     fields: tuple[str, ...] = ()
-    notice: Notice | None = None
+    event: KubernetesEvent | None = None
     guard: Guard | None = None
 
     @property

@@ -12,7 +12,7 @@ from tenantry.model.difference import entries_of
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import EVENT, Kind, Object, key_of, name_metadata, object_of
 from tenantry.model.names import field_manager
-from tenantry.model.plan import Apply, Notice
+from tenantry.model.plan import Apply, KubernetesEvent
 
 
 def standing_condition(
@@ -32,10 +32,10 @@ def standing_condition(
     if problem is None:
         if find_condition(on, type_) is None or not entries_of(on, manager, "status"):
             return []
-        return [Apply(kind, body, on, subresource="status", notice=Notice(on, *over, "Report"))]
+        return [Apply(kind, body, on, subresource="status", event=KubernetesEvent(on, *over, "Report"))]
     body["status"] = {"conditions": [condition(type_, "False", *problem)]}
     live = on if "uid" in on["metadata"] else None
-    return [Apply(kind, body, live, subresource="status", notice=Notice(on, *problem, "Report", "Warning"))]
+    return [Apply(kind, body, live, subresource="status", event=KubernetesEvent(on, *problem, "Report", "Warning"))]
 
 
 def warning_name(about: Object, reason: str, same: str) -> str:

@@ -1,4 +1,4 @@
-"""Kubernetes Events (events.k8s.io/v1) for notices.
+"""Records Kubernetes Events (events.k8s.io/v1).
 
 The name of an Event is derived from the object's uid and resource version and from what is said, so that
 a run that is repeated after a crash finds its Event there already, while the same thing happening again
@@ -15,7 +15,7 @@ from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists
 from tenantry.model import limits
 from tenantry.model.kinds import EVENT, Object
-from tenantry.model.plan import Notice
+from tenantry.model.plan import KubernetesEvent
 from tenantry.model.standing import event_namespace
 
 _INSTANCE = os.environ.get("HOSTNAME") or "local"
@@ -39,14 +39,14 @@ def reference(obj: Object) -> Object:
     return {**made, **{field: value for field, value in optional.items() if value}}
 
 
-async def record(api: Api, notice: Notice) -> None:
-    """Record a notice; one that is recorded already is left as it is.
+async def record(api: Api, event: KubernetesEvent) -> None:
+    """Record a event; one that is recorded already is left as it is.
 
     Events on cluster-scoped objects live in namespace ``default``, as the API demands.
     """
-    regarding = reference(notice.regarding)
+    regarding = reference(event.regarding)
     said = "\n".join(
-        (regarding.get("uid", ""), regarding.get("resourceVersion", ""), regarding["kind"], notice.reason, notice.note)
+        (regarding.get("uid", ""), regarding.get("resourceVersion", ""), regarding["kind"], event.reason, event.note)
     )
     digest = hashlib.sha256(f"{api.field_manager}\n{said}".encode()).hexdigest()[:16]
     body: Object = {
@@ -54,16 +54,16 @@ async def record(api: Api, notice: Notice) -> None:
         "kind": EVENT.kind,
         "metadata": {
             "name": f"{regarding['name'][:200]}.{digest}",
-            "namespace": event_namespace(notice.regarding),
+            "namespace": event_namespace(event.regarding),
         },
         "eventTime": now_micro(),
         "reportingController": f"tenantry.dev/{api.field_manager.removeprefix('tenantry-')}",
         "reportingInstance": _INSTANCE[:128],
-        "action": notice.action,
-        "reason": notice.reason,
+        "action": event.action,
+        "reason": event.reason,
         "regarding": regarding,
-        "note": notice.note.encode()[: limits.NOTE_BYTES].decode(errors="ignore"),
-        "type": notice.type,
+        "note": event.note.encode()[: limits.NOTE_BYTES].decode(errors="ignore"),
+        "type": event.type,
     }
     try:
         await api.create(EVENT, body)
