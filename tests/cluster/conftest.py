@@ -13,7 +13,7 @@ import pytest_asyncio
 from flawless import Calm, calming
 from operators import Operators
 from people import C1, FUNCTION, People
-from releases import CONFIG, FUNCTIONS
+from releases import CONFIG, FUNCTIONS, Demo, Owners
 from scoping import Scoping
 
 from tenantry.api import Api
@@ -56,6 +56,23 @@ async def c1(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
 async def releasing(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
     """Projects and their releases, until the module ends."""
     return await flawlessly(CONFIG, functions=FUNCTIONS)
+
+
+@pytest.fixture
+def owners(admin: Api) -> Owners:
+    """Project owners."""
+    return Owners(admin)
+
+
+@pytest.fixture
+async def demo(releasing: Knative, owners: Owners) -> Demo:
+    """A project with one namespace and a chart that is provisioned: project, ProjectHelmChart and release."""
+    project = await owners.project()
+    name = f"demo-{project}"
+    await owners.ask(name, project)
+    await owners.provisioned(f"{name}-dummy")
+    await owners.told(name, project, "WaitingForDashboardValues")
+    return project, name, f"{name}-dummy"
 
 
 @pytest.fixture

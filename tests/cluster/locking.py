@@ -37,7 +37,7 @@ Parts = Mapping[str, Any]
 
 def config_map(name: str, data: Mapping[str, str], **metadata: Any) -> Object:
     """A ConfigMap manifest without namespace."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": dict(data)}
+    return obj(CONFIG_MAP, name, metadata=metadata, data=dict(data))
 
 
 def locking(**settings: Any) -> dict[str, Any]:
@@ -47,12 +47,8 @@ def locking(**settings: Any) -> dict[str, Any]:
 
 def pod_hook(event: str) -> Object:
     """A hook that Helm waits for until somebody ends the pod: so a Helm operation is under way for as long as a test likes."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"hook-{event}", "annotations": {"helm.sh/hook": event}},
-        "spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "hook"}]},
-    }
+    spec = {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "hook"}]}
+    return obj(POD, f"hook-{event}", annotations={"helm.sh/hook": event}, spec=spec)
 
 
 async def end_hook(admin: Api, event: str, namespace: str, phase: str) -> None:
@@ -166,7 +162,7 @@ class Locks(People):
 
     async def namespace(self, name: str) -> None:
         """Create a namespace."""
-        await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await self.admin.create(NAMESPACE, obj(NAMESPACE, name))
         self._namespaces.append(name)
 
     async def lock(self, name: str, release: str, namespace: str, system: str = SYSTEM, **spec: Any) -> Object:
@@ -175,6 +171,21 @@ class Locks(People):
         self._made.append((name, system))
         self._places[name] = namespace
         return await self.admin.create(HELM_RELEASE, body)
+
+    async def release(self, helm: Helm, prefix: str, *documents: Object | str) -> str:
+        """Install a chart of these documents in a namespace of its own and lock it: the name of all three."""
+        name = f"{prefix}-{token()}"
+        await self.namespace(name)
+        await helm.install(name, name, *documents)
+        await self.lock(name, name, name)
+        await self.locked(name)
+        return name
+
+    async def swept(self) -> None:
+        """Wait until everything is handled and a sweep has looked at all releases."""
+        assert self._knative is not None
+        await self._knative.drain()
+        await self._knative.sweep(FUNCTION)
 
     async def status(self, name: str, holds: Callable[[Object], Any], within: float = PROJECTS_S) -> Object:
         """Wait until the status of a HelmRelease is so; returns it."""

@@ -31,6 +31,9 @@ CONFIG = changed(
 )
 """The reference configuration with defaults and overrides of values; who runs Helm is not the subject of these tests."""
 
+Demo = tuple[str, str, str]
+"""A project, its ProjectHelmChart, and the release of it."""
+
 
 class Owners(People):
     """Project owners, with the rights of an administrator."""

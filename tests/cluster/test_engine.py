@@ -11,7 +11,6 @@ from people import LABEL, changed, registration, swept, tell, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from times import PROJECTS_S
 
-from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, labels_of
 from tenantry.model.names import ORPHANED
@@ -43,11 +42,6 @@ def gate(proxy: FaultProxy) -> Iterator[MakeGate]:
     for each in proxy.faults:
         each.disarm()
     proxy.faults.clear()
-
-
-@pytest.fixture
-def owners(admin: Api) -> Owners:
-    return Owners(admin)
 
 
 async def project_of(system: Knative, owners: Owners) -> str:

@@ -44,6 +44,7 @@ from tenantry.model.names import LOCKED_SOURCE, RELEASE_MANAGED_BY, SYSTEM_NAMES
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import lockable, unpacked
+from tenantry.testing.objects import obj
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
 @pytest.mark.check("hpo-69")
 @pytest.mark.check("hpo-70")
 @pytest.mark.check("hpo-73")
-async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin: Api) -> None:
     """Locked with state, version, finalizer and Event; drift and deletion are put right, extras stay; unlocked, edits stay."""
     name = f"demo-{token()}"
     await locks.namespace(name)
@@ -106,18 +107,13 @@ async def test_a_release_is_locked_and_unlocked(helm: Helm, locks: Locks, admin:
     await locks.away(HELM_RELEASE, name, SYSTEM)
     edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "free"))
     await watched(admin, name, False)
-    await knative_.drain()
-    await knative_.sweep(FUNCTION)
+    await locks.swept()
     assert await admin.get(CONFIG_MAP, "c1", name) == edited
 
 
 async def test_the_finalizer_of_helm_locker_holds_nothing(helm: Helm, locks: Locks, admin: Api) -> None:
     """A HelmRelease that Helm Locker has had goes when it is deleted, though nobody of before takes its finalizer off."""
-    name = f"theirs-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
+    name = await locks.release(helm, "theirs", config_map("c1", {"a": "1"}))
     await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/metadata/finalizers/-", "wrangler.cattle.io/on-helm-release-remove"))
     await admin.delete(HELM_RELEASE, name, SYSTEM)
     await locks.away(HELM_RELEASE, name, SYSTEM)
@@ -130,7 +126,7 @@ async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, 
     """
     name = f"late-{token()}"
     to_lock, to_watch = lockable(f"late-{token()}", RESOURCE_QUOTA)
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q1"}, "spec": {"hard": {"pods": "7"}}}
+    quota = obj(RESOURCE_QUOTA, "q1", spec={"hard": {"pods": "7"}})
     await locks.give(to_lock)
     await locks.namespace(name)
     await helm.install(name, name, config_map("c1", {"a": "1"}), quota)
@@ -172,13 +168,9 @@ async def watched(admin: Api, namespace: str, wanted: bool) -> None:
 @pytest.mark.check("hpo-71")
 @pytest.mark.check("hpo-72")
 @pytest.mark.check("hpo-79")
-async def test_helm_at_work_is_left_alone(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_helm_at_work_is_left_alone(helm: Helm, locks: Locks, admin: Api) -> None:
     """During an upgrade edits stay; when it is deployed its content is kept; after a failed one the last deployed content is."""
-    name = f"work-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"rev": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
+    name = await locks.release(helm, "work", config_map("c1", {"rev": "1"}))
     await locks.until(SERVICE_ACCOUNT, "default", name, bool)
 
     upgrade = asyncio.create_task(helm.upgrade(name, name, config_map("c1", {"rev": "2"}), pod_hook("post-upgrade")))
@@ -187,8 +179,7 @@ async def test_helm_at_work_is_left_alone(helm: Helm, locks: Locks, admin: Api, 
     assert "Transitioning" in [event["reason"] for event in await locks.events(name, SYSTEM)]
     await locks.until(POD, "hook-post-upgrade", name, bool)
     edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/rev", "by hand"))
-    await knative_.drain()
-    await knative_.sweep(FUNCTION)
+    await locks.swept()
     live = await admin.get(CONFIG_MAP, "c1", name)
     assert live is not None
     assert live["metadata"]["resourceVersion"] == edited["metadata"]["resourceVersion"]
@@ -213,7 +204,7 @@ async def test_helm_at_work_is_left_alone(helm: Helm, locks: Locks, admin: Api, 
 
 @pytest.mark.check("hpo-74")
 @pytest.mark.check("hpo-75")
-async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks, admin: Api) -> None:
     """Without a release SecretNotFound; names missing are told; another namespace or another's mark is ignored."""
     name = f"none-{token()}"
     await locks.namespace(name)
@@ -224,10 +215,8 @@ async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks
     theirs = await locks.lock(f"{name}-theirs", name, name)
     await admin.delete(HELM_RELEASE, f"{name}-theirs", SYSTEM)
     await locks.away(HELM_RELEASE, f"{name}-theirs", SYSTEM)
-    annotated = {**theirs["metadata"], "annotations": {RELEASE_MANAGED_BY: "somebody-else"}, "finalizers": []}
-    body = {part: theirs[part] for part in ("apiVersion", "kind", "spec")}
-    keep = {part: annotated[part] for part in ("name", "namespace", "annotations")}
-    await admin.create(HELM_RELEASE, {**body, "metadata": keep})
+    marked = obj(HELM_RELEASE, f"{name}-theirs", SYSTEM, annotations={RELEASE_MANAGED_BY: "somebody-else"}, spec=theirs["spec"])
+    await admin.create(HELM_RELEASE, marked)
     await helm.install(name, name, config_map("c1", {"a": "1"}))
 
     status = await locks.status(name, lambda status: status.get("state") == "SecretNotFound")
@@ -236,8 +225,7 @@ async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks
         status = await locks.status(unnamed, lambda status: bool(status.get("conditions")))
         assert condition(status, "Locked")["reason"] == "NamesNoRelease"
     await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "2"))
-    await knative_.drain()
-    await knative_.sweep(FUNCTION)
+    await locks.swept()
     for place, namespace in ((name, name), (f"{name}-theirs", SYSTEM)):
         found = await admin.get(HELM_RELEASE, place, namespace)
         assert found is not None
@@ -257,12 +245,9 @@ async def test_records_are_read_in_every_form(helm: Helm, locks: Locks, admin: A
     packed = base64.b64decode(base64.b64decode(record["data"]["release"]))
     plain = base64.b64encode(base64.b64encode(gzip.decompress(packed))).decode()
     await locks.edit(SECRET, record["metadata"]["name"], name, ("replace", "/data/release", plain))
-    corrupt = {
-        **{part: record[part] for part in ("apiVersion", "kind", "type")},
-        "metadata": {"name": f"sh.helm.release.v1.{name}.v2", "namespace": name, "labels": record["metadata"]["labels"]},
-        "data": {"release": base64.b64encode(b"not a release").decode()},
-    }
-    await admin.create(SECRET, corrupt)
+    data = {"release": base64.b64encode(b"not a release").decode()}
+    second = f"sh.helm.release.v1.{name}.v2"
+    await admin.create(SECRET, obj(SECRET, second, name, record["metadata"]["labels"], type=record["type"], data=data))
     await helm.install(f"{name}-cm", name, config_map("c2", {"b": "1"}), driver="configmap")
     await locks.lock(name, name, name)
     await locks.lock(f"{name}-cm", f"{name}-cm", name)
@@ -288,11 +273,11 @@ def web(name: str) -> Object:
     container = {"name": "web", "image": "web", "resources": {"limits": {"cpu": "1000m"}}}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": DEPLOYMENT.api_version, "kind": DEPLOYMENT.kind, "metadata": {"name": name}, "spec": spec}
+    return obj(DEPLOYMENT, name, spec=spec)
 
 
 @pytest.mark.check("hpo-77")
-async def test_no_stray_copies(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_no_stray_copies(helm: Helm, locks: Locks, admin: Api) -> None:
     """An object without namespace is kept in the release namespace and appears nowhere else."""
     name = f"stray-{token()}"
     await locks.namespace(name)
@@ -304,8 +289,7 @@ async def test_no_stray_copies(helm: Helm, locks: Locks, admin: Api, knative_: K
     await locks.edit(DEPLOYMENT, name, name, ("replace", "/spec/replicas", 1))
     await locks.data(name, name, {"a": "1"})
     await locks.until(DEPLOYMENT, name, name, lambda found: found["spec"]["replicas"] == 0)
-    await knative_.drain()
-    await knative_.sweep(FUNCTION)
+    await locks.swept()
     for kind in (CONFIG_MAP, DEPLOYMENT):
         found = [each["metadata"]["namespace"] for each in (await admin.list(kind)).items if each["metadata"]["name"] == name]
         assert found == [name], kind.kind
@@ -333,12 +317,10 @@ async def test_status_changes_cause_no_write(
     versions = set()
     for number in range(100):
         condition_ = {"type": "Busy", "status": "True", "reason": f"R{number}", "message": ""}
-        body = {part: web(name)[part] for part in ("apiVersion", "kind")}
-        body |= {"metadata": {"name": name, "namespace": name}, "status": {"conditions": [condition_]}}
+        body = obj(DEPLOYMENT, name, name, status={"conditions": [condition_]})
         live = await admin.apply(DEPLOYMENT, body, subresource="status")
         versions.add(live["metadata"]["resourceVersion"])
-    await knative_.drain()
-    await knative_.sweep(FUNCTION)
+    await locks.swept()
 
     assert len(versions) == 100
     assert "lock-enforcement-locked" in heard
@@ -353,13 +335,9 @@ async def test_status_changes_cause_no_write(
 
 @pytest.mark.check("hpo-80")
 @pytest.mark.parametrize("pause", ["field", "annotation", "annotation of the object"])
-async def test_a_pause_lets_edits_stay(helm: Helm, locks: Locks, admin: Api, knative_: Knative, pause: str) -> None:
+async def test_a_pause_lets_edits_stay(helm: Helm, locks: Locks, admin: Api, pause: str) -> None:
     """While a release or an object is paused an edit and a deletion stay, whatever is looked at; then both are undone."""
-    name = f"pause-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1"}), config_map("c2", {"a": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
+    name = await locks.release(helm, "pause", config_map("c1", {"a": "1"}), config_map("c2", {"a": "1"}))
     release, annotation = (HELM_RELEASE, name, SYSTEM), "/metadata/annotations/tenantry.dev~1lock"
     where, on, off = {
         "field": (release, ("add", "/spec/suspend", True), ("replace", "/spec/suspend", False)),
@@ -372,8 +350,7 @@ async def test_a_pause_lets_edits_stay(helm: Helm, locks: Locks, admin: Api, kna
         await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
         await admin.delete(CONFIG_MAP, "c2", name)
     edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "x"))
-    await knative_.drain()
-    await knative_.sweep(FUNCTION)
+    await locks.swept()
     assert await admin.get(CONFIG_MAP, "c1", name) == edited
     assert (await admin.get(CONFIG_MAP, "c2", name) is None) is (where == release)
 
@@ -456,7 +433,7 @@ async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> 
 
 
 @pytest.mark.check("a-7")
-async def test_what_the_helm_release_allows_is_kept_elsewhere(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_what_the_helm_release_allows_is_kept_elsewhere(helm: Helm, locks: Locks, admin: Api) -> None:
     """A chart's object in another namespace is told and left alone until the HelmRelease names the namespace, and again when it
     does not any more; meanwhile it is watched and kept."""
     name = f"wide-{token()}"
@@ -472,8 +449,7 @@ async def test_what_the_helm_release_allows_is_kept_elsewhere(helm: Helm, locks:
             assert part in condition(status, "Complete")["message"]
         await watched(admin, f'"{other}"', False)
         edited = await locks.edit(CONFIG_MAP, "c2", other, ("replace", "/data/a", "drift"))
-        await knative_.drain()
-        await knative_.sweep(FUNCTION)
+        await locks.swept()
         assert await admin.get(CONFIG_MAP, "c2", other) == edited
 
     await left_alone()
@@ -522,10 +498,9 @@ async def test_the_lock_is_never_in_the_way_of_helm_4(helm4: Helm, locks: Locks,
     assert "conflict" in said
 
 
-def owners(obj: dict[str, object], manager: str) -> set[str]:
+def owners(live: Object, manager: str) -> set[str]:
     """The data keys that a manager owns."""
-    entries = obj["metadata"]["managedFields"]  # type: ignore[index]
-    fields = [entry["fieldsV1"].get("f:data", {}) for entry in entries if entry["manager"] == manager]
+    fields = [entry["fieldsV1"].get("f:data", {}) for entry in live["metadata"]["managedFields"] if entry["manager"] == manager]
     return {step.removeprefix("f:") for below in fields for step in below if step != "."}
 
 
@@ -535,25 +510,22 @@ async def test_what_cannot_be_changed_back_is_made_anew(helm: Helm, locks: Locks
     name = f"anew-{token()}"
     await locks.namespace(name)
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": {"suspend": True, "template": template}}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc"}, "spec": {"ports": [{"port": 80}]}}
-    service["spec"]["type"] = "ClusterIP"  # type: ignore[index]
-    await helm.install(name, name, job, service)
+    job = obj(JOB, "job", spec={"suspend": True, "template": template})
+    await helm.install(name, name, job, obj(SERVICE, "svc", spec={"ports": [{"port": 80}], "type": "ClusterIP"}))
     await locks.lock(name, name, name)
     await locks.locked(name)
     before = {kind: await locks.until(kind, each, name, bool) for kind, each in ((JOB, "job"), (SERVICE, "svc"))}
 
     await locks.edit(SERVICE, "svc", name, ("replace", "/spec/type", "NodePort"))
     image = "/spec/template/spec/containers/0/image"
-    other = {part: before[JOB][part] for part in ("apiVersion", "kind")}
-    metadata = {part: before[JOB]["metadata"][part] for part in ("name", "namespace", "annotations")}
-    metadata["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    labels = {"app.kubernetes.io/managed-by": "Helm"}
     await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/suspend", True))
     await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
     await admin.delete(JOB, "job", name)
     await locks.away(JOB, "job", name)
     changed = {**template["spec"], "containers": [{"name": "work", "image": "other"}]}
-    await admin.create(JOB, {**other, "metadata": metadata, "spec": {"suspend": True, "template": {"spec": changed}}})
+    spec = {"suspend": True, "template": {"spec": changed}}
+    await admin.create(JOB, obj(JOB, "job", name, labels, before[JOB]["metadata"]["annotations"], spec=spec))
     await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/suspend", None))
 
     for kind, each, path in ((SERVICE, "svc", "spec.type"), (JOB, "job", "spec.template.spec.containers[work].image")):
@@ -572,7 +544,7 @@ async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api
     name, huge = f"huge-{token()}", "1e1000000"
     await locks.namespace(name)
     await locks.lockable(RESOURCE_QUOTA)
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"limits.cpu": "2"}}}
+    quota = obj(RESOURCE_QUOTA, "q", spec={"hard": {"limits.cpu": "2"}})
     other = {**quota, "metadata": {"name": "other"}, "spec": {"hard": {"limits.cpu": huge}}}
     await helm.install(name, name, quota, json.dumps(other), config_map("c1", {"a": "1"}))
     await locks.lock(name, name, name)
@@ -597,12 +569,14 @@ async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api
     await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"})
 
 
-def right(found: dict[str, object]) -> bool:
+def right(found: Object) -> bool:
     """Whether a Job or Service is as in the chart."""
     spec = found["spec"]
-    if found["kind"] == "Service":
-        return bool(spec["type"] == "ClusterIP")  # type: ignore[index]
-    return bool(spec["template"]["spec"]["containers"][0]["image"] == "work")  # type: ignore[index]
+    return bool(
+        spec["type"] == "ClusterIP"
+        if found["kind"] == "Service"
+        else spec["template"]["spec"]["containers"][0]["image"] == "work"
+    )
 
 
 async def command(control_plane: ControlPlane, *arguments: str) -> tuple[int, str]:
@@ -617,11 +591,7 @@ async def command(control_plane: ControlPlane, *arguments: str) -> tuple[int, st
 
 async def test_the_command_shows_and_pauses(helm: Helm, locks: Locks, control_plane: ControlPlane) -> None:
     """List and show tell the state; pause lets edits stay, diff shows them with exit code 1, resume puts them back."""
-    name = f"cli-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1", "b": "1"}), config_map("c2", {"a": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
+    name = await locks.release(helm, "cli", config_map("c1", {"a": "1", "b": "1"}), config_map("c2", {"a": "1"}))
 
     code, listed = await command(control_plane, "list")
     assert code == 0

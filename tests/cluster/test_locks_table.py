@@ -258,11 +258,7 @@ async def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(helm: Helm, lock
 @pytest.mark.check("hpo-79")
 async def test_an_interrupted_upgrade_leaves_the_deployed_revision_kept(helm: Helm, locks: Locks, knative_: Knative) -> None:
     """Helm that was killed in the middle says for ever that it is at work; after the grace period that counts no more."""
-    name = f"cut-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"rev": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
+    name = await locks.release(helm, "cut", config_map("c1", {"rev": "1"}))
     await locks.until(SERVICE_ACCOUNT, "default", name, bool)
     upgrade = asyncio.create_task(helm.upgrade(name, name, config_map("c1", {"rev": "2"}), pod_hook("pre-upgrade")))
     await locks.until(POD, "hook-pre-upgrade", name, bool)

@@ -13,9 +13,7 @@ from people import registration, token
 from releases import DUMMY, SYSTEM, Owners, values_of
 from rights import cluster_role, user
 
-from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
-from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -36,6 +34,8 @@ from tenantry.testing import eventually
 LEVELS = {"owner": "admin", "member": "edit", "reader": "view"}
 """The people of a project and their ClusterRole in its registration namespace."""
 JSON, MERGE = "application/json", "application/merge-patch+json"
+
+pytestmark = pytest.mark.usefixtures("releasing")
 
 
 class Person:
@@ -74,11 +74,6 @@ class Person:
             "deletecollection": ("DELETE", every, None),
         }
         return {verb: await self.ask(*asked) for verb, asked in requests.items()}
-
-
-@pytest.fixture
-def owners(releasing: Knative, admin: Api) -> Owners:
-    return Owners(admin)
 
 
 @pytest.fixture

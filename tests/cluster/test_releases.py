@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 from flawless import Calm
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, registration
-from releases import DUMMY, FINALIZER, SYSTEM, Owners, cattle_of, conditions_of, values_of
+from releases import DUMMY, FINALIZER, SYSTEM, Demo, Owners, cattle_of, conditions_of, values_of
 from times import PROJECTS_S
 
 from tenantry.api import Api
@@ -31,21 +29,7 @@ from tenantry.testing import eventually
 
 A_DASHBOARD = '{"k": 1, "graphs": ["a"], "deep": {"x": 1}}'
 
-
-@pytest.fixture
-def owners(releasing: Knative, admin: Api) -> Owners:
-    return Owners(admin)
-
-
-@pytest.fixture
-async def demo(owners: Owners) -> tuple[str, str, str]:
-    """A project with one namespace and a chart that is provisioned: project, ProjectHelmChart and release."""
-    project = await owners.project()
-    name = f"demo-{project}"
-    await owners.ask(name, project)
-    await owners.provisioned(f"{name}-dummy")
-    await owners.told(name, project, "WaitingForDashboardValues")
-    return project, name, f"{name}-dummy"
+pytestmark = pytest.mark.usefixtures("releasing")
 
 
 @pytest.mark.check("hpo-27")
@@ -154,7 +138,7 @@ async def test_values_come_in_four_layers(owners: Owners) -> None:
 
 @pytest.mark.check("hpo-35")
 @pytest.mark.check("hpo-36")
-async def test_dashboard_values_are_shown(owners: Owners, demo: tuple[str, str, str]) -> None:
+async def test_dashboard_values_are_shown(owners: Owners, demo: Demo) -> None:
     """JSON that a chart leaves in labelled ConfigMaps is shown merged, by name and key; what is no JSON is left out and told."""
     project, name, release = demo
     second = {"2.json": '{"graphs": ["c"]}', "1.json": '{"graphs": ["b"], "k": 2}', "x.txt": "text", "bad.json": "not json"}
@@ -177,7 +161,7 @@ async def test_dashboard_values_are_shown(owners: Owners, demo: tuple[str, str, 
 
 
 @pytest.mark.check("hpo-37")
-async def test_a_namespace_that_joins_reaches_the_values(owners: Owners, demo: tuple[str, str, str]) -> None:
+async def test_a_namespace_that_joins_reaches_the_values(owners: Owners, demo: Demo) -> None:
     """A further namespace of the project is listed; an unrelated label changes nothing."""
     project, name, release = demo
     before = await owners.provisioned(release)
@@ -196,9 +180,7 @@ async def test_a_namespace_that_joins_reaches_the_values(owners: Owners, demo: t
 
 @pytest.mark.check("hpo-9")
 @pytest.mark.parametrize("name", ["kube-system", SYSTEM])
-async def test_a_system_namespace_is_no_target(
-    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Calm, name: str
-) -> None:
+async def test_a_system_namespace_is_no_target(owners: Owners, demo: Demo, releasing: Knative, calm: Calm, name: str) -> None:
     """A system namespace that is given a project gets nothing of ours, and no release of the project has it as a target."""
     project, chart, release = demo
     before = await owners.get(NAMESPACE, name)
@@ -220,9 +202,7 @@ async def test_a_system_namespace_is_no_target(
 
 
 @pytest.mark.check("hpo-38")
-async def test_what_was_made_is_put_back(
-    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Callable[[Knative], Awaitable[None]]
-) -> None:
+async def test_what_was_made_is_put_back(owners: Owners, demo: Demo, releasing: Knative, calm: Calm) -> None:
     """An edited HelmChart, HelmRelease or release namespace is as asked for again, and a deleted one is made again."""
     project, _, release = demo
     chart = await owners.provisioned(release)
@@ -245,7 +225,7 @@ async def test_what_was_made_is_put_back(
 
 @pytest.mark.check("hpo-22")
 @pytest.mark.check("hpo-23")
-async def test_a_release_namespace_is_hardened(owners: Owners, demo: tuple[str, str, str]) -> None:
+async def test_a_release_namespace_is_hardened(owners: Owners, demo: Demo) -> None:
     """Pods of a release get no token and no traffic unless its chart says so; an edit or a deletion is put back."""
     _, _, release = demo
     account, policy = (SERVICE_ACCOUNT, "default", release), (NETWORK_POLICY, HARDENING_POLICY, release)
@@ -266,9 +246,7 @@ async def test_a_release_namespace_is_hardened(owners: Owners, demo: tuple[str, 
 
 @pytest.mark.check("hpo-39")
 @pytest.mark.check("hpo-41")
-async def test_what_is_not_ours_is_left_alone(
-    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Callable[[Knative], Awaitable[None]]
-) -> None:
+async def test_what_is_not_ours_is_left_alone(owners: Owners, demo: Demo, releasing: Knative, calm: Calm) -> None:
     """A chart of another system, and a chart in an ordinary namespace, get no status, no finalizer and no release."""
     project = demo[0]
     ordinary = f"a1-{project}"
@@ -287,7 +265,7 @@ async def test_what_is_not_ours_is_left_alone(
 
 @pytest.mark.check("hpo-39")
 async def test_who_asks_for_what_nobody_has_is_told_what_there_is(
-    owners: Owners, demo: tuple[str, str, str], releasing: Knative, calm: Callable[[Knative], Awaitable[None]]
+    owners: Owners, demo: Demo, releasing: Knative, calm: Calm
 ) -> None:
     """A helmApiVersion that no chart has gets one Warning that names those there are, however often it is looked at."""
     project, name = demo[0], f"typo-{demo[0]}"
@@ -304,7 +282,7 @@ async def test_who_asks_for_what_nobody_has_is_told_what_there_is(
     await owners.provisioned(f"{name}-dummy")
 
 
-async def test_events_tell_what_was_done(owners: Owners, demo: tuple[str, str, str]) -> None:
+async def test_events_tell_what_was_done(owners: Owners, demo: Demo) -> None:
     """Each decision that changed something is one Event on the ProjectHelmChart."""
     project, name, release = demo
     await owners.edit(HELM_CHART, release, SYSTEM, ("replace", "/spec/targetNamespace", "evil"))
@@ -328,7 +306,7 @@ async def test_events_tell_what_was_done(owners: Owners, demo: tuple[str, str, s
     ],
 )
 async def test_the_owner_sees_what_helm_and_the_lock_say(
-    owners: Owners, demo: tuple[str, str, str], helm: list[Object], lock: str, ready: tuple[str, str], stalled: str
+    owners: Owners, demo: Demo, helm: list[Object], lock: str, ready: tuple[str, str], stalled: str
 ) -> None:
     """The result of Helm's Job and the state of the lock are in the conditions of the ProjectHelmChart."""
     project, name, release = demo

@@ -6,7 +6,7 @@ import pytest
 from flawless import Calm
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from refusing import refusing
-from releases import CLEANUP, DUMMY, FINALIZER, PROVISIONING, SYSTEM, Owners, cattle_of, conditions_of, values_of
+from releases import CLEANUP, DUMMY, FINALIZER, PROVISIONING, SYSTEM, Demo, Owners, cattle_of, conditions_of, values_of
 from times import CONTROLLER_S
 
 from tenantry.api import Api
@@ -32,27 +32,12 @@ from tenantry.model.names import PROJECT_CHART
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-Demo = tuple[str, str, str]
 MADE = (NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, JOB, ROLE, ROLE_BINDING)
 """What could be made for a release."""
 UNABLE = "UnableToCreateHelmRelease"
 UPSTREAM = "wrangler.cattle.io/on-project-helm-chart-remove"
 
-
-@pytest.fixture
-def owners(releasing: Knative, admin: Api) -> Owners:
-    return Owners(admin)
-
-
-@pytest.fixture
-async def demo(owners: Owners) -> Demo:
-    """A project with one namespace and a chart that is provisioned: project, ProjectHelmChart and release."""
-    project = await owners.project()
-    name = f"demo-{project}"
-    await owners.ask(name, project)
-    await owners.provisioned(f"{name}-dummy")
-    await owners.told(name, project, "WaitingForDashboardValues")
-    return project, name, f"{name}-dummy"
+pytestmark = pytest.mark.usefixtures("releasing")
 
 
 async def uids(owners: Owners, release: str) -> list[str]:

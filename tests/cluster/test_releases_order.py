@@ -30,11 +30,6 @@ async def line(knative: Callable[..., Awaitable[Knative]], admin: Api) -> AsyncI
         yield made
 
 
-@pytest.fixture
-def owners(admin: Api) -> Owners:
-    return Owners(admin)
-
-
 async def _before(owners: Owners, run: str) -> None:
     """Three projects with two namespaces each, and four charts that are provisioned."""
     for project in "abc":

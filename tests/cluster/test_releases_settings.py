@@ -13,7 +13,6 @@ import pytest
 from people import LABEL, ORPHANED, PROJECT_ID, changed, registration, token
 from releases import CLEANUP, CONFIG, DUMMY, FUNCTIONS, PROVISIONING, SYSTEM, Owners, cattle_of, conditions_of
 
-from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SERVICE_ACCOUNT, annotations_of, labels_of
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -21,11 +20,6 @@ from tenantry.serving.config import ConfigError, parse_config
 from tenantry.testing.settling import settle
 
 Running = Callable[..., AbstractAsyncContextManager[Knative]]
-
-
-@pytest.fixture
-def owners(admin: Api) -> Owners:
-    return Owners(admin)
 
 
 def with_charts(*charts: dict[str, Any], **operator: Any) -> dict[str, Any]:
