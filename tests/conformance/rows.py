@@ -15,6 +15,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import pytest
 from wire import Headers
 
 CANARY = "zq7canary"
@@ -244,5 +245,8 @@ def _refused_rows() -> Iterator[Row]:
     yield _refused("R12", "nothing at all", [], b"")
 
 
-ACCEPTED: tuple[Row, ...] = tuple(_accepted_rows())
-REFUSED: tuple[Row, ...] = tuple(_refused_rows())
+ACCEPTED, REFUSED = (
+    [pytest.param(row, id=str(row), marks=pytest.mark.check(row.check)) for row in rows]
+    for rows in (_accepted_rows(), _refused_rows())
+)
+"""The rows as parameters of a test, which then shows the check of each."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import pytest
+from owning import owner
 
 from tenantry.api import Api
 from tenantry.api.client import Listing
@@ -30,6 +31,9 @@ from tenantry.model.plan import NOTHING, Apply, Plan
 FUNCTION = "test"
 OBJECT: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}
 WANTED = Plan(((Apply(CONFIG_MAP, OBJECT, None),),))
+AWAY = TransientError("away")
+Act = Callable[[str, Reader], Awaitable[None]]
+"""What happens when an owner is observed live."""
 
 
 class Stub:
@@ -43,7 +47,7 @@ class Still:
     """A unit that writes nothing: owners by key, and what happens when one is observed live."""
 
     stages: Sequence[Sequence[Any]] = (("o/1",),)
-    act: Callable[[str, Reader], Awaitable[None]] | None = None
+    act: Act | None = None
     due: frozenset[str] = frozenset()
     name: str = "still"
     kinds: frozenset[Kind] = frozenset({NAMESPACE})
@@ -68,7 +72,7 @@ class Still:
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """Return the stages; the object that woke us counts as read."""
         reader.known[key] = OBJECT
-        return EVERY if self.stages is EVERY else [[owned(text) for text in stage] for stage in self.stages]
+        return EVERY if self.stages is EVERY else [[owner(text) for text in stage] for stage in self.stages]
 
     async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
         """Note the run; a snapshot only says who is due."""
@@ -102,19 +106,54 @@ class Still:
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Return every owner of every stage."""
-        return [owned(text) for stage in self.stages for text in stage]
+        return [owner(text) for stage in self.stages for text in stage]
 
 
-def owned(text: str) -> Owner:
-    """Return the owner of a text."""
-    found = Owner.parse(text)
-    assert found is not None
-    return found
+@dataclass
+class Deaf(Still):
+    """A unit that learns neither whom an event concerns nor whom there is."""
+
+    error: Exception = AWAY
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        if self.stages is EVERY:
+            return EVERY
+        raise self.error
+
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
+        raise self.error
 
 
-def make(*units: Still, **options: Any) -> Engine:
+class Sent(list[Event]):
+    """A broker that takes everything."""
+
+    async def __call__(self, event: Event) -> None:
+        self.append(event)
+
+
+def until(go: asyncio.Event) -> Act:
+    """Return what waits for ``go``."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        await go.wait()
+
+    return act
+
+
+def failing(errors: Mapping[str, Exception]) -> Act:
+    """Return what fails for these owners."""
+
+    async def act(owner: str, reader: Reader) -> None:
+        await asyncio.sleep(0)
+        if owner in errors:
+            raise errors[owner]
+
+    return act
+
+
+def make(*units: Still, api: Stub | None = None, **options: Any) -> Engine:
     """Return an engine over these units."""
-    return Engine(FUNCTION, cast(Api, Stub()), units, **options)
+    return Engine(FUNCTION, cast(Api, api or Stub()), units, **options)
 
 
 def look(name: str = "a1", kind: Kind = NAMESPACE) -> Event:
@@ -214,12 +253,7 @@ async def test_stages_follow_each_other() -> None:
 
 async def test_a_stage_that_fails_holds_back_the_next() -> None:
     """The memory of a move is not overwritten while the project that was left is not put right."""
-
-    async def act(owner: str, reader: Reader) -> None:
-        if owner == "o/1":
-            raise TransientError("away")
-
-    unit = Still((("o/1", "o/2"), ("o/3",)), act)
+    unit = Still((("o/1", "o/2"), ("o/3",)), failing({"o/1": AWAY}))
     assert await make(unit).handle(look()) == Verdict(503, "TransientError")
     assert "+o/3" not in unit.log
     assert "-o/2" in unit.log
@@ -235,11 +269,7 @@ async def test_a_later_stage_reads_anew() -> None:
 async def test_a_burst_on_one_owner_is_two_runs_that_see_every_cause() -> None:
     """Events on the same owner share runs; each is answered after a run that began after it."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    unit = Still(act=act)
+    unit = Still(act=until(go))
     made = make(unit)
     tasks = [asyncio.create_task(made.handle(look(f"a{number}"))) for number in range(20)]
     await settle()
@@ -254,11 +284,7 @@ async def test_a_burst_on_one_owner_is_two_runs_that_see_every_cause() -> None:
 async def test_two_units_do_not_share_runs() -> None:
     """Owners of the same name in two units are two owners."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    first, second = Still(act=act, name="a"), Still(act=act, name="b", kinds=frozenset({CONFIG_MAP}))
+    first, second = Still(act=until(go), name="a"), Still(act=until(go), name="b", kinds=frozenset({CONFIG_MAP}))
     made = make(first, second)
     tasks = [asyncio.create_task(made.handle(event)) for event in (look(), look(kind=CONFIG_MAP))]
     await settle()
@@ -270,11 +296,7 @@ async def test_two_units_do_not_share_runs() -> None:
 async def test_units_look_at_the_same_time() -> None:
     """One unit's run, or the pause after it, holds no other unit back."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    slow, other = Still(act=act, name="slow"), Still(name="other")
+    slow, other = Still(act=until(go), name="slow"), Still(name="other")
     task = asyncio.create_task(make(slow, other).handle(look()))
     await settle()
     assert (slow.log, other.log) == (["+o/1"], ["+o/1", "-o/1"])
@@ -298,32 +320,19 @@ async def test_events_of_another_duty_cost_nothing() -> None:
 @pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
 async def test_a_unit_that_cannot_look_keeps_no_other_back(error: Exception, status: int) -> None:
     """The event's verdict is the worst, and the other units have looked, whether they come before or after."""
-
-    class Broken(Still):
-        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-            raise error
-
     others = Still(name="before"), Still(name="after")
-    assert (await make(others[0], Broken(), others[1]).handle(look())).status == status
+    assert (await make(others[0], Deaf(error=error), others[1]).handle(look())).status == status
     assert [unit.log for unit in others] == [["+o/1", "-o/1"]] * 2
 
 
 async def test_failures_to_find_owners() -> None:
     """When the API server cannot say whom an event concerns, the event is tried again."""
-
-    class Deaf(Still):
-        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-            raise TransientError("away")
-
     assert await make(Deaf()).handle(look()) == Verdict(503, "TransientError")
 
 
 async def test_a_missing_kind_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """A CRD that is not installed needs a person, and the log says so at that level; other failures warn."""
-
-    async def act(owner: str, reader: Reader) -> None:
-        raise KindNotServed("no HelmChart here") if owner == "o/1" else TransientError("away")
-
+    act = failing({"o/1": KindNotServed("no HelmChart here"), "o/2": AWAY})
     with caplog.at_level(logging.WARNING, "tenantry"):
         await make(Still(act=act)).handle(look())
         await make(Still((("o/2",),), act)).handle(look())
@@ -335,16 +344,11 @@ async def test_a_missing_kind_is_an_error_in_the_log(caplog: pytest.LogCaptureFi
 
 async def test_a_bug_is_500_and_the_owner_can_be_run_again(caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception is logged with its owner, answered as 500, and blocks nothing."""
-    broken = [True]
-
-    async def act(owner: str, reader: Reader) -> None:
-        if broken[0]:
-            raise ZeroDivisionError
-
-    made = make(Still((("o/1", "o/2"),), act))
+    errors: dict[str, Exception] = {"o/1": ZeroDivisionError(), "o/2": ZeroDivisionError()}
+    made = make(Still((("o/1", "o/2"),), failing(errors)))
     assert (await made.handle(look())).status == 500
     assert "a bug: the run for o/1 ended" in caplog.text
-    broken[0] = False
+    errors.clear()
     assert (await made.handle(look())).status == 204
 
 
@@ -352,11 +356,7 @@ async def test_too_many_events_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the limit an event is refused with a time to wait, and nobody else is hurt."""
     monkeypatch.setattr(limits, "RUNS_PENDING", 2)
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    made = make(Still(act=act))
+    made = make(Still(act=until(go)))
     tasks = [asyncio.create_task(made.handle(look())) for _ in range(2)]
     await settle()
     assert await made.handle(look()) == Verdict(429, "too many events at once", retry_after=1.0)
@@ -369,11 +369,7 @@ async def test_too_many_events_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_deadline_answers_and_the_run_goes_on() -> None:
     """A sender is answered 503 in time; the run is not broken off, and draining waits for it."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    unit = Still(act=act)
+    unit = Still(act=until(go))
     made = make(unit, deadline_s=0.01)
     assert await made.handle(look()) == Verdict(503, "deadline exceeded")
     assert unit.log == ["+o/1"]
@@ -388,11 +384,7 @@ async def test_the_deadline_answers_and_the_run_goes_on() -> None:
 async def test_a_sender_that_hangs_up_does_not_break_off_the_run() -> None:
     """Cancelling the handler leaves the run and the count of pending events right."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    unit = Still(act=act)
+    unit = Still(act=until(go))
     made = make(unit)
     task = asyncio.create_task(made.handle(look()))
     await settle()
@@ -412,16 +404,9 @@ MANY = tuple(f"o/{number}" for number in range(60))
 
 async def test_a_small_fan_out_is_done_here_bounded() -> None:
     """Up to the threshold all owners run in place, a bounded number at a time, broker or not."""
-    sent: list[Event] = []
-
-    async def emit(event: Event) -> None:
-        sent.append(event)
-
-    async def act(owner: str, reader: Reader) -> None:
-        await asyncio.sleep(0)
-
-    unit = Still((MANY[: engine.FAN_OUT_ABOVE],), act)
-    assert (await make(unit, emit=emit).handle(look())).status == 204
+    sent = Sent()
+    unit = Still((MANY[: engine.FAN_OUT_ABOVE],), failing({}))
+    assert (await make(unit, emit=sent).handle(look())).status == 204
     assert len(unit.log) == 2 * engine.FAN_OUT_ABOVE
     assert unit.most == engine.PARALLEL
     assert sent == []
@@ -436,13 +421,9 @@ async def test_a_large_fan_out_without_a_broker_is_done_here() -> None:
 
 async def test_a_large_fan_out_goes_to_the_broker() -> None:
     """Each owner is one event that names function, unit, owner and cause, with the owner as partition key."""
-    sent: list[Event] = []
-
-    async def emit(event: Event) -> None:
-        sent.append(event)
-
+    sent = Sent()
     unit = Still((MANY,))
-    made = make(unit, emit=emit)
+    made = make(unit, emit=sent)
     assert await made.handle(look()) == Verdict(204, "nothing to do")
     assert unit.log == []
     assert {event.extensions["owner"] for event in sent} == set(MANY)
@@ -484,18 +465,14 @@ class Wide(Still):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         self.sweeps += 1
-        return [owned(text) for text in self.all_owners]
+        return [owner(text) for text in self.all_owners]
 
 
 async def test_a_key_that_concerns_everybody_is_planned_from_a_snapshot() -> None:
     """Only the owners that are due are run, in place even with a broker."""
-    sent: list[Event] = []
-
-    async def emit(event: Event) -> None:
-        sent.append(event)
-
+    sent = Sent()
     unit = Wide(due=frozenset({"o/3", "o/5"}))
-    assert (await make(unit, emit=emit).handle(look("all"))).status == 204
+    assert (await make(unit, emit=sent).handle(look("all"))).status == 204
     assert sorted(unit.log) == ["+o/3", "+o/5", "-o/3", "-o/5"]
     assert sent == []
 
@@ -505,9 +482,6 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
 
     class Busy(Still):
         """Two owners are due: one is right after its run, the other is never."""
-
-        def plan(self, observed: tuple[str, bool]) -> Plan:
-            return WANTED if observed[1] else NOTHING
 
         async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
             owner = str(of)
@@ -524,7 +498,7 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
             return body
 
     unit = Busy((("o/1", "o/2", "o/3"),))
-    verdict = await Engine(FUNCTION, cast(Api, Writing()), [unit]).sweep()
+    verdict = await make(unit, api=Writing()).sweep()
     assert (verdict.status, verdict.writes) == (204, 1)
     assert sorted(unit.log) == ["+o/1", "+o/2", "+o/2", "-o/1", "-o/2", "-o/2"]
 
@@ -532,11 +506,7 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
 async def test_keys_that_concern_everybody_are_joined() -> None:
     """What comes during such a run shares one further run."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    unit = Wide(act=act, due=frozenset({"o/3"}))
+    unit = Wide(act=until(go), due=frozenset({"o/3"}))
     made = make(unit)
     tasks = [asyncio.create_task(made.handle(look("all"))) for _ in range(5)]
     await settle()
@@ -581,7 +551,7 @@ async def test_units_of_a_sweep_share_their_lists() -> None:
             return await super().observe(of, reader)
 
     units = [Wanting(name="one"), Wanting(name="other")]
-    assert (await Engine(FUNCTION, cast(Api, Listed()), units).sweep()).status == 204
+    assert (await make(*units, api=Listed()).sweep()).status == 204
     assert Listed.asked == ["ConfigMap"]
     assert [id(each) for each in Wanting.seen] == [id(OBJECT)] * 2
 
@@ -605,11 +575,7 @@ async def test_a_snapshot_asks_once_for_an_object() -> None:
 async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
     """A run that is under way may write what it read before the snapshot: its owner counts as due."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    unit = Wide(act=act)
+    unit = Wide(act=until(go))
     made = make(unit)
     running = asyncio.create_task(made.handle(look("7")))
     await settle()
@@ -622,12 +588,7 @@ async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
 
 async def test_everybody_is_tried_again_when_the_lists_cannot_be_read() -> None:
     """A snapshot that cannot be taken is a transient failure of the event."""
-
-    class Deaf(Wide):
-        async def sweep(self, reader: Reader) -> Sequence[Owner]:
-            raise TransientError("away")
-
-    assert await make(Deaf()).handle(look("all")) == Verdict(503, "TransientError")
+    assert await make(Deaf(EVERY)).handle(look("all")) == Verdict(503, "TransientError")
 
 
 async def test_shared_reads_begin_after_they_are_asked_for() -> None:
@@ -703,15 +664,7 @@ async def test_a_sweep_runs_only_who_is_due() -> None:
 
 async def test_one_failure_stops_no_other_owner_of_a_sweep() -> None:
     """Every due owner is run, a bounded number at a time, and the worst verdict is the sweep's."""
-
-    async def act(owner: str, reader: Reader) -> None:
-        await asyncio.sleep(0)
-        if owner == "o/0":
-            raise TransientError("away")
-        if owner == "o/1":
-            raise ZeroDivisionError
-
-    unit = Still((MANY,), act, due=frozenset(MANY))
+    unit = Still((MANY,), failing({"o/0": AWAY, "o/1": ZeroDivisionError()}), due=frozenset(MANY))
     assert (await make(unit).sweep()).status == 500
     assert len(unit.log) == 2 * len(MANY)
     assert unit.most == engine.PARALLEL
@@ -734,11 +687,6 @@ async def test_a_sweep_lets_events_through() -> None:
 
 async def test_a_sweep_that_cannot_read() -> None:
     """A snapshot that cannot be taken fails the sweep, which is tried again."""
-
-    class Deaf(Still):
-        async def sweep(self, reader: Reader) -> Sequence[Owner]:
-            raise TransientError("away")
-
     assert await make(Deaf()).handle(sweep()) == Verdict(503, "TransientError")
 
 
@@ -746,16 +694,8 @@ async def test_a_sweep_that_cannot_read() -> None:
 async def test_one_unit_that_cannot_be_swept_stops_no_other(error: Exception, status: int) -> None:
     """The sweep is over when all units are, and not before: nothing of it goes on behind its answer."""
     go = asyncio.Event()
-
-    class Broken(Still):
-        async def sweep(self, reader: Reader) -> Sequence[Owner]:
-            raise error
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    other = Still(act=act, name="other", due=frozenset({"o/1"}))
-    task = asyncio.create_task(make(Broken(), other).handle(sweep()))
+    other = Still(act=until(go), name="other", due=frozenset({"o/1"}))
+    task = asyncio.create_task(make(Deaf(error=error), other).handle(sweep()))
     await settle()
     assert other.log == ["+o/1"]
     assert not task.done()
@@ -810,11 +750,7 @@ async def test_a_sweep_ends_with_its_deadline() -> None:
 async def test_a_sweep_that_joins_an_event_looks_at_everything() -> None:
     """An owner that waits for its next run because of an event is looked at as a whole when a sweep wants it, too."""
     go = asyncio.Event()
-
-    async def act(owner: str, reader: Reader) -> None:
-        await go.wait()
-
-    unit = Still(act=act, due=frozenset({"o/1"}))
+    unit = Still(act=until(go), due=frozenset({"o/1"}))
     made = make(unit)
     tasks = [asyncio.create_task(made.handle(look("a1")))]
     await settle()
@@ -829,12 +765,7 @@ async def test_a_sweep_that_joins_an_event_looks_at_everything() -> None:
 
 async def test_a_unit_is_told_how_each_run_ended() -> None:
     """Success is a 204; a failure that is tried again is none."""
-
-    async def act(owner: str, reader: Reader) -> None:
-        if owner == "o/2":
-            raise TransientError("away")
-
-    unit = Still((("o/1", "o/2"),), act)
+    unit = Still((("o/1", "o/2"),), failing({"o/2": AWAY}))
     await make(unit).handle(look())
     assert sorted(unit.endings) == [("o/1", True), ("o/2", False)]
 
@@ -879,14 +810,14 @@ async def test_a_kind_that_is_known_whole_is_not_asked_for_again() -> None:
         assert await reader.list(CONFIG_MAP, labels={"a": "b"}) == []
         assert await reader.get(CONFIG_MAP, "other", "n") is None
 
-    assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=act)]).handle(look())).status == 204
+    assert (await make(WholeKind(act=act), api=api).handle(look())).status == 204
     assert api.asked == ["list ConfigMap  3"]
 
 
 async def test_a_kind_of_many_objects_is_asked_for_one_by_one() -> None:
     """A page that is not all of it answers nothing."""
     api = Few(complete=False)
-    assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=ask)]).handle(look())).status == 204
+    assert (await make(WholeKind(act=ask), api=api).handle(look())).status == 204
     assert api.asked == ["list ConfigMap  3", "list ConfigMap n since 1", "get ConfigMap n/c"]
 
 
@@ -912,7 +843,7 @@ async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:
         reader.depends_on(verified, 1)
         assert await reader.unchanged()
 
-    tried = Engine(FUNCTION, cast(Api, api), [WholeKind(act=act)])
+    tried = make(WholeKind(act=act), api=api)
     assert (await tried.handle(look())).status == 204
     assert api.asked == [
         "list ConfigMap  3",
@@ -935,5 +866,5 @@ async def test_what_is_asked_for_anew_is_read_anew() -> None:
     async def act(_: str, reader: Reader) -> None:
         assert await reader.get(CONFIG_MAP, "c", "n", again=True) == OBJECT
 
-    assert (await Engine(FUNCTION, cast(Api, api), [WholeKind(act=act)]).handle(look())).status == 204
+    assert (await make(WholeKind(act=act), api=api).handle(look())).status == 204
     assert api.asked == ["list ConfigMap  3", "get ConfigMap n/c"]

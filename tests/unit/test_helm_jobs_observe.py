@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
 
 import owning
 import pytest
+from served import Served
 
 from release_provisioning.jobs import manifest
 from release_provisioning.jobs.observe import observe_chart
 from release_provisioning.jobs.seen import ObservedHelmChart
 from release_provisioning.jobs.unit import Jobs
 from release_provisioning.kept import LeftOut
-from tenantry.api import Api, Keep, Listing
-from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model import limits
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, HELM_CHART, JOB, ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Key, Kind, Object
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    HELM_CHART,
+    JOB,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Key,
+    Kind,
+    Object,
+    key_of,
+)
 from tenantry.model.names import CHART_LABEL, HELM_CHART_FINALIZER
 from tenantry.testing.objects import obj
 
@@ -36,55 +45,34 @@ CHART: Object = obj(
 CAUSE = Key(JOB.api_version, JOB.kind, SYSTEM, manifest.install_name("demo"))
 
 
-class Objects:
-    """Objects as a server has them, where some vanish as soon as something else was read."""
+class Vanishing(Served):
+    """A HelmChart that vanishes as soon as it was read."""
 
-    def __init__(self, *there: Object, vanishing: Kind | None = None) -> None:
-        self.there = {(each["kind"], each["metadata"]["name"]): each for each in there}
-        self.vanishing = vanishing
-
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        del namespace
-        found = self.there.get((kind.kind, name))
-        if self.vanishing == kind:
-            self.there.pop((kind.kind, name), None)
-        return found
-
-    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
-        return Listing([each for (of, _), each in self.there.items() if of == kind.kind], "1")
+    def found(self, key: Key) -> Object | None:
+        return self.objects.pop(key, None) if key.kind == HELM_CHART.kind else super().found(key)
 
 
 def made(kind: Kind, name: str) -> Object:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {
-            "name": name,
-            **({"namespace": SYSTEM} if kind.namespaced else {}),
-            "uid": "j",
-            "labels": {CHART_LABEL: "demo"},
-        },
-    }
+    home = SYSTEM if kind.namespaced else ""
+    return obj(kind, name, home, labels={CHART_LABEL: "demo"}, metadata={"uid": "j"})
 
 
 async def test_a_chart_that_another_replica_let_go_is_gone() -> None:
     """Its Job is away because the chart is: nothing is uninstalled a second time."""
-    api = Objects(CHART, vanishing=HELM_CHART)
-
-    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, api), [CAUSE]))).chart is None
-    assert (await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(CHART)), [CAUSE]))).chart == CHART
+    assert (await observe_chart(SYSTEM, "demo", CONFIG, Vanishing(CHART).reader([CAUSE]))).chart is None
+    assert (await observe_chart(SYSTEM, "demo", CONFIG, Served(CHART).reader([CAUSE]))).chart == CHART
 
 
 async def test_the_job_of_a_chart_that_is_gone_is_seen() -> None:
     """A run that ended after the finalizer went, and before the Jobs did, is made good by the next one."""
     binding = made(CLUSTER_ROLE_BINDING, manifest.binding_name(SYSTEM, "demo"))
     install = made(JOB, manifest.install_name("demo"))
-    seen = await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(binding, install)), [CAUSE]))
+    seen = await observe_chart(SYSTEM, "demo", CONFIG, Served(binding, install).reader([CAUSE]))
 
     assert seen.install == install
 
 
-class Typing(Objects):
+class Typing(Served):
     """One HelmChart whose values somebody changes: so many times, once after each look that has read everything."""
 
     def __init__(self, changes: int) -> None:
@@ -94,7 +82,7 @@ class Typing(Objects):
 
     def change(self) -> None:
         if self.waits < self.changes:
-            self.there["HelmChart", "demo"] = chart_with(self.waits + 1)
+            self.objects[key_of(CHART)] = chart_with(self.waits + 1)
 
     async def sleep(self, seconds: float) -> None:
         assert seconds == 2
@@ -119,7 +107,7 @@ async def test_helm_runs_when_the_values_are_still(
     """A look that would run Helm again waits until two looks want the same, but not for ever; what stays is not waited for."""
     api = Typing(changes)
     monkeypatch.setattr("tenantry.engine.decision.asyncio.sleep", api.sleep)
-    decided = await owning.decided(Jobs(CONFIG), f"chart/{SYSTEM}/demo", Reader(cast(Api, api), [CAUSE]))
+    decided = await owning.decided(Jobs(CONFIG), f"chart/{SYSTEM}/demo", api.reader([CAUSE]))
 
     assert (api.waits, decided.observed.chart) == (waits, chart_with(number))
 
@@ -127,8 +115,8 @@ async def test_helm_runs_when_the_values_are_still(
 async def test_a_first_installation_waits_for_nothing() -> None:
     """Nobody waits for what is installed first."""
     api = Typing(9)
-    del api.there["Job", "helm-install-demo"]
-    decided = await owning.decided(Jobs(CONFIG), f"chart/{SYSTEM}/demo", Reader(cast(Api, api), [CAUSE]))
+    del api.objects[CAUSE]
+    decided = await owning.decided(Jobs(CONFIG), f"chart/{SYSTEM}/demo", api.reader([CAUSE]))
     assert (api.waits, decided.observed.chart) == (0, chart_with(1))
 
 
@@ -142,8 +130,8 @@ async def test_a_first_installation_waits_for_nothing() -> None:
 )
 async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
     """By the label, where the name is the one that we give."""
-    assert await owning.sweep(Jobs(CONFIG), Reader(cast(Api, Objects(made(kind, name))))) == [f"chart/{SYSTEM}/demo"]
-    assert await owning.sweep(Jobs(CONFIG), Reader(cast(Api, Objects(made(kind, "another"))))) == []
+    assert await owning.sweep(Jobs(CONFIG), Served(made(kind, name)).reader()) == [f"chart/{SYSTEM}/demo"]
+    assert await owning.sweep(Jobs(CONFIG), Served(made(kind, "another")).reader()) == []
 
 
 @pytest.mark.parametrize(
@@ -169,42 +157,27 @@ async def test_a_sweep_finds_every_binding(enabled: bool, chart: Object | None, 
     there = [binding] if chart is None else [binding, {**chart_with(0), "spec": {"chart": "tiny", **chart}}]
     jobs = Jobs(config)
 
-    assert await owning.sweep(jobs, Reader(cast(Api, Objects(*there)))) == owners
+    assert await owning.sweep(jobs, Served(*there).reader()) == owners
     assert all(owning.accepts(jobs, owner) for owner in owners)
 
 
 async def test_rights_are_read_before_the_jobs_that_need_them() -> None:
     """A binding of a newer Job is never seen beside the end of an older one, whose binding would be taken away."""
     chart = chart_with(0)
-    objects = Objects(chart, job_for(chart))
-    asked: list[str] = []
-    get = objects.get
+    objects = Served(chart, job_for(chart))
+    await observe_chart(SYSTEM, "demo", CONFIG, objects.reader([CAUSE]))
 
-    async def noted(kind: Kind, name: str, namespace: str = "") -> Object | None:
-        asked.append(kind.kind)
-        return await get(kind, name, namespace)
-
-    objects.get = noted  # type: ignore[method-assign]
-    await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, objects), [CAUSE]))
-
+    asked = [key.kind for key in objects.asked]
     assert max(asked.index(kind.kind) for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)) < asked.index("Job")
 
 
 async def test_a_sweep_asks_for_no_binding_of_a_chart_at_rest() -> None:
     """It has the list of those with our label: there is nothing to ask for each HelmChart."""
-    jobs, objects = Jobs(CONFIG), Objects(chart_with(0), job_for(chart_with(0)))
-    snapshot = await Snapshot.take(cast(Api, objects), jobs.prefetch())
-    asked: list[str] = []
-    get = objects.get
-
-    async def noted(kind: Kind, name: str, namespace: str = "") -> Object | None:
-        asked.append(kind.kind)
-        return await get(kind, name, namespace)
-
-    objects.get = noted  # type: ignore[method-assign]
+    jobs, objects = Jobs(CONFIG), Served(chart_with(0), job_for(chart_with(0)))
+    snapshot = await Snapshot.take(objects.api, jobs.prefetch())
     await observe_chart(SYSTEM, "demo", CONFIG, snapshot)
 
-    assert not {"RoleBinding", "ClusterRoleBinding", "Namespace"} & set(asked)
+    assert not {"RoleBinding", "ClusterRoleBinding", "Namespace"} & {key.kind for key in objects.asked}
 
 
 @pytest.mark.parametrize(
@@ -227,21 +200,9 @@ async def test_a_deletion_waits_since_its_newest_step(stamps: dict[str, dict[str
     jobs = [made(JOB, f"helm-{part}-demo") for part in stamps]
     for job, found in zip(jobs, stamps.values(), strict=True):
         job["metadata"] |= {field: ago(since) for field, since in found.items()}
-    seen = await observe_chart(SYSTEM, "demo", CONFIG, Reader(cast(Api, Objects(chart, *jobs)), [CAUSE]))
+    seen = await observe_chart(SYSTEM, "demo", CONFIG, Served(chart, *jobs).reader([CAUSE]))
 
     assert seen.waited_s == pytest.approx(minutes * 60, abs=30)
-
-
-class Sized(Objects):
-    """Lists keep what they are told to keep."""
-
-    async def list(self, kind: Kind, namespace: str = "", *, keep: Keep | None = None, **_: Any) -> Listing:
-        found = (await super().list(kind, namespace)).items
-        return Listing([keep(each) for each in found] if keep else found, "1")
-
-    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
-        del whole
-        return await super().get(kind, name, namespace)
 
 
 async def test_a_sweep_over_large_helm_charts_keeps_few_and_finds_them_as_they_are() -> None:
@@ -251,9 +212,9 @@ async def test_a_sweep_over_large_helm_charts_keeps_few_and_finds_them_as_they_a
     charts = [large_chart(name, text) for name in names]
     secrets = [{**manifest.secret(chart, None), "kind": SECRET.kind} for chart in charts]
     other = {**secrets[0], "data": {**secrets[0]["data"], "values-01_HelmChart.yaml": "eA=="}}
-    api = Sized(*charts, *secrets[1:], other)
+    api = Served(*charts, *secrets[1:], other)
     jobs = Jobs(CONFIG)
-    snapshot = await Snapshot.take(cast(Api, api), jobs.prefetch())
+    snapshot = await Snapshot.take(api.api, jobs.prefetch())
     assert list(await owning.sweep(jobs, snapshot)) == [f"chart/{SYSTEM}/{name}" for name in names]
     kept = await snapshot.list(HELM_CHART, SYSTEM)
     assert [isinstance(each, LeftOut) for each in kept] == [False, False, True, True]
@@ -268,10 +229,6 @@ async def test_a_sweep_over_large_helm_charts_keeps_few_and_finds_them_as_they_a
 
 
 def large_chart(name: str, text: str) -> Object:
-    chart = made(HELM_CHART, name)
     marks = {"helmcharts.cattle.io/managed-by": CONFIG.helm_project_operator.controller_name}
-    return {
-        **chart,
-        "metadata": {**chart["metadata"], "annotations": marks},
-        "spec": {"chart": "tiny", "targetNamespace": "place", "valuesContent": text},
-    }
+    spec = {"chart": "tiny", "targetNamespace": "place", "valuesContent": text}
+    return obj(HELM_CHART, name, SYSTEM, labels={CHART_LABEL: "demo"}, annotations=marks, metadata={"uid": "j"}, spec=spec)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import owning
 import pytest
+from served import Served
 
 from scope_binding.consent import consent_objects
 from scope_binding.namespace_scopes.names import FROM_LABEL, MANAGER, managed_role_name, ownership_labels
 from scope_binding.namespace_scopes.observe import observe
 from scope_binding.namespace_scopes.register import RegisterCache
 from scope_binding.namespace_scopes.unit import NamespaceScopes
-from tenantry.api import Api, Listing
+from tenantry.api import Listing
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.reader import Reader
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -49,46 +49,27 @@ def given(kind: Kind) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": reference}
 
 
-class Server:
+class Server(Served):
     """A NamespaceScope that is served; one read of something that is missing, or is not, does not find it."""
 
     def __init__(self, missing: str, *, there: bool, read: int = 1) -> None:
         objects = [scope(), given(ROLE), given(ROLE_BINDING), *consent_objects("t1", "ops")]
         objects += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("ops", "t1")]
         objects += [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "ops"}}]
-        self.objects: dict[Key, Object] = {}
         for number, obj in enumerate(objects):
             obj["metadata"] |= {"uid": str(number), "resourceVersion": "1"}
-            self.objects[key_of(obj)] = obj
+        super().__init__(*objects)
         (self.missing,) = (key for key in self.objects if f"{key.kind} {key.name}" == missing)
         self.there = there
         self.read = read
         self.reads = 0
 
-    def seen(self, key: Key) -> bool:
-        if key != self.missing:
-            return True
-        self.reads += 1
-        return self.there and self.reads != self.read
-
-    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
-        key = Key(kind.api_version, kind.kind, namespace, name)
-        return self.objects.get(key) if self.seen(key) else None
-
-    async def list(
-        self, kind: Kind, namespace: str = "", label_selector: str = "", field_selector: str = "", **_: Any
-    ) -> Listing:
-        label, _, value = label_selector.partition("=")
-        name = field_selector.removeprefix("metadata.name=")
-        found = [
-            (key, obj)
-            for key, obj in self.objects.items()
-            if key.kind == kind.kind
-            and namespace in ("", key.namespace)
-            and name in ("", key.name)
-            and (not label or (obj["metadata"].get("labels") or {}).get(label) == value)
-        ]
-        return Listing([obj for key, obj in found if self.seen(key)], "1")
+    def found(self, key: Key) -> Object | None:
+        if key == self.missing:
+            self.reads += 1
+            if not self.there or self.reads == self.read:
+                return None
+        return super().found(key)
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -99,7 +80,7 @@ class Server:
 async def test_what_seems_to_be_missing_is_looked_for_twice_before_rights_go(missing: str, there: bool) -> None:
     """Rights outlive one read that does not find home, member, consent or account; when it is gone so are they."""
     server = Server(missing, there=there)
-    decided = await owning.decided(NamespaceScopes(Config()), "namespace/ops", Reader(cast(Api, server)))
+    decided = await owning.decided(NamespaceScopes(Config()), "namespace/ops", server.reader())
     deleted = {write.key.name for write in decided.plan.writes() if isinstance(write, Delete)}
     assert server.reads == 2
     assert deleted == (set() if there else {NAME})
@@ -127,8 +108,8 @@ async def test_operators_are_gone_when_discovery_says_so() -> None:
     """One answer that OLM's kind is not served ends no injection: the run fails and is tried again."""
     settings, registers = NamespaceScopeSettings(), RegisterCache("managed")
     with pytest.raises(KindNotServed):
-        await observe("ops", settings, Reader(cast(Api, WithoutOlm(known=True))), {}, registers)
-    found = await observe("ops", settings, Reader(cast(Api, WithoutOlm(known=False))), {}, registers)
+        await observe("ops", settings, WithoutOlm(known=True).reader(), {}, registers)
+    found = await observe("ops", settings, WithoutOlm(known=False).reader(), {}, registers)
     assert found.csvs == ()
 
 
@@ -139,7 +120,7 @@ async def test_only_what_two_looks_agree_on_goes(read: int) -> None:
     extra = given(ROLE)
     extra["metadata"] |= {"name": managed_role_name("gone", "ops", shared=False), "uid": "x", "resourceVersion": "1"}
     server.objects[key_of(extra)] = extra
-    decided = await owning.decided(NamespaceScopes(Config()), "namespace/ops", Reader(cast(Api, server)))
+    decided = await owning.decided(NamespaceScopes(Config()), "namespace/ops", server.reader())
     deleted = {write.key.name for write in decided.plan.writes() if isinstance(write, Delete)}
     assert deleted == {extra["metadata"]["name"]}
 
@@ -149,4 +130,4 @@ async def test_who_may_want_a_right_looks_before_who_its_label_names() -> None:
     server = Server(f"{NAMESPACE.kind} t1", there=True, read=0)
     key = key_of(given(ROLE_BINDING))
     for said, stages in (("drifted", [["namespace/ops"], ["namespace/drifted"]]), ("ops", [["namespace/ops"]])):
-        assert await owning.owners(NamespaceScopes(Config()), key, {FROM_LABEL: said}, Reader(cast(Api, server))) == stages
+        assert await owning.owners(NamespaceScopes(Config()), key, {FROM_LABEL: said}, server.reader()) == stages

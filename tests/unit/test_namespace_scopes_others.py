@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import owning
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from served import Served
 
 from scope_binding.consent import FROM_UID, consent_objects, given_to, is_given_to
 from scope_binding.namespace_scopes import plan
@@ -20,7 +22,6 @@ from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.rules import Given, lacking, parse, within
 from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.unit import NamespaceScopes
-from tenantry.api import Api, Listing
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model.config import Config, NamespaceScopeSettings
@@ -218,46 +219,30 @@ def test_beside_a_binding_of_somebody_elses_our_role_becomes_less() -> None:
 # -- what is remembered ------------------------------------------------------------------------------------------
 
 
-class Server:
+class Home(Served):
     """``ops`` with a member that consents, as far as NamespaceScopes read it."""
 
     def __init__(self) -> None:
-        self.objects: dict[Key, Object] = {}
+        super().__init__()
+        self.versions = itertools.count(1)
         self.put(scope(), namespace("ops"), namespace("t1"), *consent_objects("t1", "ops", (rule("secrets", "get"),)))
         self.put({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "ops"}})
 
     def put(self, *objects: Object) -> None:
-        """Make or replace objects; what has no age was made a moment later."""
+        """Make or replace objects, each time as a new version; what has no age was made a moment later."""
         for obj in objects:
-            metadata = {"uid": obj["metadata"]["name"], "resourceVersion": "1", "creationTimestamp": LATER, **obj["metadata"]}
+            metadata = {"uid": obj["metadata"]["name"], "creationTimestamp": LATER, **obj["metadata"]}
+            metadata["resourceVersion"] = str(next(self.versions))
             self.objects[key_of(obj)] = {**obj, "metadata": metadata}
-
-    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
-        return self.objects.get(Key(kind.api_version, kind.kind, namespace, name))
-
-    async def list(
-        self, kind: Kind, namespace: str = "", label_selector: str = "", field_selector: str = "", **_: Any
-    ) -> Listing:
-        label, _, value = label_selector.partition("=")
-        name = field_selector.removeprefix("metadata.name=")
-        found = [
-            obj
-            for key, obj in self.objects.items()
-            if key.kind == kind.kind
-            and namespace in ("", key.namespace)
-            and name in ("", key.name)
-            and (not label or (obj["metadata"].get("labels") or {}).get(label) == value)
-        ]
-        return Listing(found, "1")
 
 
 async def test_a_filling_is_looked_at_again() -> None:
     """What a Role had before is known until a live look; whoever is found then takes it back to that, and until he is gone."""
-    server, unit = Server(), NamespaceScopes(Config())
-    api, rules = cast(Api, server), [rule("secrets", "get")]
+    server, unit = Home(), NamespaceScopes(Config())
+    rules = [rule("secrets", "get")]
 
     async def looked(reader: Reader | None = None) -> ObservedHome:
-        found: ObservedHome = await owning.observe(unit, "namespace/ops", reader or Reader(api))
+        found: ObservedHome = await owning.observe(unit, "namespace/ops", reader or server.reader())
         return found
 
     def known() -> dict[RolePlace, Any]:
@@ -268,7 +253,7 @@ async def test_a_filling_is_looked_at_again() -> None:
     assert first.growing == {PLACE, summary}
     assert known() == {PLACE: (), summary: ()}
     server.put(live(ROLE, NAME, rules=rules), live(ROLE, SUMMARY, rules=rules), binding(NAME, NAME, OP), binding("x", NAME, EVE))
-    assert (await looked(Snapshot(api))).before == {PLACE: ()}, "a look of a sweep forgets nothing"
+    assert (await looked(Snapshot(server.api))).before == {PLACE: ()}, "a look of a sweep forgets nothing"
     for _ in range(2):
         caught = await looked()
         assert (caught.growing, caught.before) == (set(), {PLACE: ()})
@@ -288,7 +273,7 @@ async def test_a_filling_is_looked_at_again() -> None:
 
 async def test_bindings_of_any_name_are_looked_at_where_something_is_held_up() -> None:
     """An event of a RoleBinding that cannot be ours leads to who said that a Role there could not be written."""
-    server, unit = Server(), NamespaceScopes(Config())
+    server, unit = Home(), NamespaceScopes(Config())
     key = Key(ROLE_BINDING.api_version, "RoleBinding", "t1", "x")
     for told, owners in (
         ([], []),
@@ -296,13 +281,13 @@ async def test_bindings_of_any_name_are_looked_at_where_something_is_held_up() -
         ([f"t2/{NAME}: failed to update from namespace ops", "t1/r: insufficient permissions", "t1: not authorized"], []),
     ):
         server.put(scope(unprojectedRoles=told))
-        assert await owning.owners(unit, key, {}, Reader(cast(Api, server))) == owners
+        assert await owning.owners(unit, key, {}, server.reader()) == owners
 
 
 async def test_a_home_that_is_replaced_meanwhile_is_noticed() -> None:
     """The uid of home is an input of the decision: a run that gave to another one looks again."""
-    server = Server()
-    reader = Reader(cast(Api, server))
+    server = Home()
+    reader = server.reader()
     await owning.observe(NamespaceScopes(Config()), "namespace/ops", reader)
     assert await reader.unchanged()
     server.objects[Key(NAMESPACE.api_version, "Namespace", "", "ops")]["metadata"]["uid"] = "another"

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import owning
 from scope_objects import declared
+from served import Served
 
 from scope_binding.scopes.unit import Scopes
-from tenantry.api import Api, Listing
-from tenantry.engine.reader import Reader
-from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Kind, Object
+from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key
 
 GROUP = SCOPE_TEMPLATE.group
 WELL = [{"type": each, "status": "True", "observedGeneration": 1} for each in ("Templated", "Scoped")]
 TEMPLATE = {**declared(SCOPE_TEMPLATE, "st", clusterRoles=[]), "status": {"conditions": WELL}}
 INSTANCE = {**declared(SCOPE_INSTANCE, "si", scopeTemplateName="st"), "status": {"conditions": WELL}}
-
-
-class Declared:
-    """An API server with one template and one instance that names it."""
-
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        return {SCOPE_TEMPLATE: TEMPLATE, SCOPE_INSTANCE: INSTANCE}.get(kind)
-
-    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
-        return Listing([INSTANCE] if kind == SCOPE_INSTANCE else [TEMPLATE] if kind == SCOPE_TEMPLATE else [], "1")
+SERVER = Served(TEMPLATE, INSTANCE)
 
 
 async def test_an_event_that_comes_again_goes_to_the_instances_again() -> None:
@@ -34,10 +22,10 @@ async def test_an_event_that_comes_again_goes_to_the_instances_again() -> None:
     key = Key(SCOPE_TEMPLATE.api_version, "ScopeTemplate", "", "st")
     template, instance = f"ScopeTemplate.{GROUP}/st", f"ScopeInstance.{GROUP}/si"
     for _ in range(2):
-        assert await owning.owners(unit, key, {}, Reader(cast(Api, Declared()))) == [[template], [instance], [template]]
-        await owning.observe(unit, template, Reader(cast(Api, Declared())))
+        assert await owning.owners(unit, key, {}, SERVER.reader()) == [[template], [instance], [template]]
+        await owning.observe(unit, template, SERVER.reader())
         owning.ended(unit, template, True)
-        await owning.observe(unit, instance, Reader(cast(Api, Declared())))
+        await owning.observe(unit, instance, SERVER.reader())
         owning.ended(unit, instance, False)
 
 
@@ -46,7 +34,7 @@ async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
     unit = Scopes()
     key = Key(SCOPE_INSTANCE.api_version, "ScopeInstance", "", "si")
     for _ in range(2):
-        stages = await owning.owners(unit, key, {}, Reader(cast(Api, Declared())))
+        stages = await owning.owners(unit, key, {}, SERVER.reader())
         assert stages == [[f"ScopeTemplate.{GROUP}/st"], [f"ScopeInstance.{GROUP}/si"]]
-        await owning.observe(unit, f"ScopeInstance.{GROUP}/si", Reader(cast(Api, Declared())))
+        await owning.observe(unit, f"ScopeInstance.{GROUP}/si", SERVER.reader())
         owning.ended(unit, f"ScopeInstance.{GROUP}/si", True)
