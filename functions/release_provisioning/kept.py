@@ -90,4 +90,4 @@ class SweptCharts:
 
 def are_small(values: Any) -> bool:
     """Whether values become YAML in a few milliseconds."""
-    return not isinstance(values, Digest) and len(to_json(values)) <= limits.VALUES_SMALL_BYTES
+    return not isinstance(values, Digest | Oversized) and len(to_json(values)) <= limits.VALUES_SMALL_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -97,7 +98,8 @@ def asked(name: str, namespace: str, values: Any = None, **spec: Any) -> Object:
 async def as_written(api: Api, method: str, path: str, body: bytes, content_type: str = "application/json") -> None:
     """Send a body that no encoder of ours would write, such as one of 5,000 levels."""
     headers = {**api._headers, "Content-Type": content_type}
-    response = await api._send(method, path, None, body, headers, api._timeout)
+    content: Any = io.BytesIO(body)  # which aiohttp reads in parts: it warns of large bytes
+    response = await api._send(method, path, None, content, headers, api._timeout)
     answer = await response.text()
     assert response.status < 300, (response.status, answer[:300])
 

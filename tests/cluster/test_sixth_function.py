@@ -61,7 +61,7 @@ async def observe(owner, reader):
     return await reader.get(NAMESPACE, owner.name), await reader.get(CONFIG_MAP, "greeting", owner.name)
 
 
-def plan(self, observed):
+def plan(observed):
     namespace, live = observed
     guest = labels_of(namespace).get(LABEL)
     if not guest:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from release_provisioning.kept import SweptCharts, SweptHelmCharts, digests_of, kept_chart
+from release_provisioning.kept import SweptCharts, SweptHelmCharts, are_small, digests_of, kept_chart
 from release_provisioning.projects.dashboards import KeptDashboards, dashboards_of
 from release_provisioning.projects.values import values_problem
 from tenantry.model import limits
@@ -159,3 +159,10 @@ def test_values_as_large_as_they_may_be_become_yaml_in_bounded_time() -> None:
 
     assert as_yaml(values)
     assert time.perf_counter() - began < 2
+
+
+def test_what_was_not_kept_is_not_small() -> None:
+    """Values over their budget, and digests of large ones, are no values that a plan could make a text of."""
+    assert not are_small(Oversized("too many"))
+    assert not are_small(Digest({"a": 1}))
+    assert are_small({"a": 1})
