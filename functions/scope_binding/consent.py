@@ -13,8 +13,8 @@ for one namespace and not for its name, see `is_given_to`.
 
 from __future__ import annotations
 
-from scope_binding.objects import account_subject, binding_of, object_of
-from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, annotations_of
+from scope_binding.objects import account_subject, binding_of
+from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, annotations_of, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -13,15 +13,11 @@ from tenantry.model.kinds import (
     VALIDATING_WEBHOOKS,
     Kind,
     Object,
+    object_of,
 )
 
 KINDS = {kind.kind: kind for kind in (ROLE, ROLE_BINDING, CLUSTER_ROLE_BINDING, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)}
 """The kinds of which there are two where one is meant, by name."""
-
-
-def object_of(kind: Kind, metadata: Mapping[str, Any], **parts: Any) -> Object:
-    """An object of a kind."""
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": dict(metadata), **parts}
 
 
 def binding_of(kind: Kind, metadata: Mapping[str, Any], role: tuple[Kind, str], subjects: Iterable[Object]) -> Object:

@@ -28,7 +28,6 @@ from scope_binding.namespace_scopes.names import (
     value_hash,
 )
 from scope_binding.namespace_scopes.seen import ObservedHome
-from scope_binding.objects import object_of
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -41,6 +40,7 @@ from tenantry.model.kinds import (
     annotations_of,
     is_terminating,
     labels_of,
+    object_of,
 )
 from tenantry.model.plan import Apply, Delete, Edit, KubernetesEvent, Plan, Write
 from tenantry.model.pointer import pointer

@@ -8,8 +8,8 @@ from typing import Literal
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.names import ACCOUNT_LABEL, label_value, ownership_labels
 from scope_binding.namespace_scopes.rules import Given
-from scope_binding.objects import account_subject, binding_of, object_of
-from tenantry.model.kinds import ROLE, ROLE_BINDING, Object
+from scope_binding.objects import account_subject, binding_of
+from tenantry.model.kinds import ROLE, ROLE_BINDING, Object, object_of
 
 RolePlace = tuple[str, str]
 """Namespace and name of a Role, and of the RoleBinding to it."""

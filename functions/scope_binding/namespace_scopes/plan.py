@@ -14,8 +14,7 @@ from scope_binding.namespace_scopes.names import FINALIZER
 from scope_binding.namespace_scopes.rights import rights_plans, stale
 from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.namespace_scopes.status import failed_cleanups, refusals_of_surplus, statuses
-from scope_binding.objects import object_of
-from tenantry.model.kinds import NAMESPACE_SCOPE, is_terminating
+from tenantry.model.kinds import NAMESPACE_SCOPE, is_terminating, object_of
 from tenantry.model.plan import Apply, KubernetesEvent, Plan, Refusal, RemoveFinalizers, Write
 
 

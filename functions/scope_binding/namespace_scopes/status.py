@@ -14,7 +14,6 @@ from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import LIST_LABEL
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.seen import ObservedHome
-from scope_binding.objects import object_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.identifiers import is_dns_label
@@ -29,6 +28,7 @@ from tenantry.model.kinds import (
     VALIDATING_WEBHOOKS,
     Object,
     is_terminating,
+    object_of,
 )
 from tenantry.model.plan import Apply, KubernetesEvent, Refusal, Write
 from tenantry.model.refusals import first_of, fixes, message_of, text_of

@@ -12,9 +12,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from scope_binding.descriptor import OLM
-from scope_binding.objects import account_subject, object_of
+from scope_binding.objects import account_subject
 from tenantry.model.identifiers import digest
-from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object, is_terminating, labels_of
+from tenantry.model.kinds import (
+    CLUSTER_SERVICE_VERSION,
+    SCOPE_INSTANCE,
+    SCOPE_TEMPLATE,
+    Key,
+    Object,
+    is_terminating,
+    labels_of,
+    object_of,
+)
 from tenantry.model.leftovers import Leftovers, report_leftovers
 from tenantry.model.names import SCOPE_GENERATED, field_manager
 from tenantry.model.plan import Apply, Delete, Plan, Refusal, Write

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scope_binding.descriptor import SCOPES
-from scope_binding.objects import object_of
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.names import SCOPED, TEMPLATED
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, role_problem, template_problem
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
-from tenantry.model.kinds import Kind, Object
+from tenantry.model.kinds import Kind, Object, object_of
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal
 from tenantry.model.refusals import fixes, message_of, text_of

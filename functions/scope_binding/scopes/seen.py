@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scope_binding.objects import object_of
 from scope_binding.scopes.declared import Role, roles_of
 from scope_binding.scopes.names import (
     GENERATE_NAME,
@@ -22,7 +21,7 @@ from scope_binding.scopes.names import (
     was_of,
 )
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import CLUSTER_ROLE, Object, is_terminating, labels_of
+from tenantry.model.kinds import CLUSTER_ROLE, Object, is_terminating, labels_of, object_of
 from tenantry.model.leftovers import Leftovers
 
 
