@@ -39,10 +39,11 @@ async def test_bad_project_ids_are_told_and_harm_nobody(c1: Knative, people: Peo
     await people.registered(good)
     for name in bad:
         assert LABEL in await people.warned(name, "InvalidProjectID")
-        told = await people.condition(name)
+        found = await people.until(NAMESPACE, name, "", condition_of)
+        told = condition_of(found)
         assert told is not None
         assert (told["status"], told["reason"]) == ("False", "InvalidProjectID")
-        assert PROJECT_ID not in labels_of(await people.get(NAMESPACE, name))
+        assert PROJECT_ID not in labels_of(found)
 
     function = c1.functions[FUNCTION]
     before = function.pid
