@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lock_enforcement.helm import RECORD_LABELS, Mark
-from lock_enforcement.locks import is_ours, reach_of, release_named, storage_of
-from lock_enforcement.records import Part, Records
+from lock_enforcement.locks import claim_of, reach_of, storage_of
+from lock_enforcement.records import Records
 from tenantry.api.errors import ApiError
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Reader, versions_in
 from tenantry.engine.shared import Shared, started
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.model.config import Config
@@ -53,15 +53,10 @@ class Holder:
     namespaces: frozenset[str]
     whole: bool = True
 
-    @property
-    def age(self) -> tuple[str, str]:
-        """For sorting: the oldest first."""
-        return self.created, self.name
-
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """All holders of one moment, and the kinds and namespaces of what they lock.
+    """All holders of one moment.
 
     ``declared`` has every HelmRelease of the system namespace, at the state of its declaration: see `declaration_of`.  ``failed``
     is why some release could not be read: then an object that nobody claims here may be claimed all the same.
@@ -72,19 +67,11 @@ class Locked:
     declared: dict[str, Declaration] = field(default_factory=dict)
     failed: ApiError | None = None
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """The kinds of what is locked."""
-        return frozenset[Kind]().union(*(holder.kinds for holder in self.holders.values()))
-
-    @property
-    def namespaces(self) -> frozenset[str]:
-        """The namespaces of what is locked."""
-        return frozenset[str]().union(*(holder.namespaces for holder in self.holders.values()))
-
     def holders_of(self, name: Name) -> Iterator[Holder]:
         """Those who claim an object, the oldest first."""
-        yield from sorted((self.holders[each] for each in self.by_object.get(name, ())), key=lambda holder: holder.age)
+        yield from sorted(
+            (self.holders[each] for each in self.by_object.get(name, ())), key=lambda each: (each.created, each.name)
+        )
 
 
 def declaration_of(helm_release: Object | None) -> Declaration:
@@ -153,8 +140,8 @@ class Index:
         async def look(helm_release: Object) -> None:
             name = helm_release["metadata"]["name"]
             declared[name] = declaration_of(helm_release)
-            release = release_named(helm_release)
-            if release is None or not is_ours(helm_release, self._config) or is_terminating(helm_release):
+            release = claim_of(helm_release, self._config)
+            if release is None:
                 return
             try:
                 holder = await self._holder(helm_release, release, reader)
@@ -198,8 +185,7 @@ class Index:
         """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""
         name = helm_release["metadata"]["name"]
         headers = await self.records.headers(release, storage_of(helm_release), reader)
-        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in headers)
-        state = declaration_of(helm_release), versions
+        state = declaration_of(helm_release), versions_in(headers)
         known = self._known.get(name)
         if known is None or known[0] != state:
             known = self._known[name] = state, started(self._read(helm_release, release, state, reader))
@@ -221,9 +207,7 @@ class Index:
             history = await self.records.history(release, storage_of(helm_release), reader)
         if history.deployed is None:
             return None
-        kinds: dict[Part, Kind | None] = {
-            part: await reader.served(part.api_version, part.kind) for part in history.deployed.parts
-        }
+        kinds = {part: await reader.served(part.named.api_version, part.named.kind) for part in history.deployed.parts}
         reach = reach_of(helm_release, release)
         keys = {part.key(kind, release): kind for part, kind in kinds.items() if kind}
         within = {key: kind for key, kind in keys.items() if not reach.outside(kind, key.namespace)}

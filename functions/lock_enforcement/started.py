@@ -33,9 +33,8 @@ async def watches(key: Key, reader: Reader) -> bool:
     One that changes meanwhile tells its own readiness later.
     """
     before = await reader.get(API_SERVER_SOURCE, key.name, key.namespace)
-    if not is_ready(before):
+    if before is None or not is_ready(before):
         return False
-    assert before is not None
     await asyncio.sleep(beginning_s(before))
     after = await reader.get(API_SERVER_SOURCE, key.name, key.namespace, again=True)
     return is_ready(after) and after is not None and _generation(after) == _generation(before)

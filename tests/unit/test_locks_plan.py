@@ -47,7 +47,7 @@ def seen(live: Object | None, **fields: Any) -> LockedObject:
 
 
 def lock(*objects: LockedObject, **fields: Any) -> Lock:
-    base = Lock("demo", helm_release(), RELEASE, DEPLOYED, DEPLOYED, objects=objects, count=len(objects))
+    base = Lock(helm_release(), RELEASE, DEPLOYED, DEPLOYED, objects=objects, count=len(objects))
     return replace(base, **fields)
 
 
@@ -150,7 +150,7 @@ def test_a_deleted_lock_lets_go() -> None:
     off = Config.model_validate({"helmProjectOperator": {"helmLocker": {"enabled": False}}})
     assert kept(lock(DRIFTED), off) == 0
     assert list(report_lock(lock(DRIFTED), (), off).writes()) == []
-    assert list(plan_lock(lock(helm_release=None), CONFIG).writes()) == []
+    assert list(plan_lock(None, CONFIG).writes()) == []
 
 
 def told(state: Lock, *refusals: Refusal) -> tuple[Object, str]:

@@ -15,9 +15,20 @@ from tenantry.model import limits
 from tenantry.model.comparison import Path, shown
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import HELM_RELEASE, Object, is_terminating
+from tenantry.model.kinds import HELM_RELEASE, Object, is_terminating, name_metadata, object_of
 from tenantry.model.names import LOCK_FINALIZER, RELEASE_MANAGED_BY, UPSTREAM_HELM_RELEASE_FINALIZER
-from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Propagation, PutBack, RemoveFinalizers, Write
+from tenantry.model.plan import (
+    NOTHING,
+    Apply,
+    Delete,
+    KubernetesEvent,
+    Plan,
+    Propagation,
+    PutBack,
+    RemoveFinalizers,
+    Write,
+    plan_of,
+)
 
 NEVER_DELETED = frozenset({"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"})
 """Kinds that hold what is lost with them: a change that cannot be undone in place is only told."""
@@ -29,36 +40,24 @@ REPLACED = frozenset({("Service", "spec.type")})
 """Fields that are put back by making the object anew, though the API would take an update (hpo-83)."""
 
 
-def plan_lock(seen: Lock, config: Config) -> Plan:
+def plan_lock(seen: Lock | None, config: Config) -> Plan:
     """Claim the HelmRelease, and put right what drifted."""
-    helm_release = seen.helm_release
-    if helm_release is None:
+    if seen is None:
         return NOTHING
+    helm_release = seen.helm_release
     if is_terminating(helm_release) and is_ours(helm_release, config):
         ours = (LOCK_FINALIZER, UPSTREAM_HELM_RELEASE_FINALIZER)
-        return Plan(((RemoveFinalizers(HELM_RELEASE, helm_release, ours),),))
+        return plan_of(RemoveFinalizers(HELM_RELEASE, helm_release, ours))
     if not is_ours(helm_release, config) or not config.helm_project_operator.helm_locker.enabled:
-        return Plan(((RemoveFinalizers(HELM_RELEASE, helm_release, (LOCK_FINALIZER,)),),))
-    writes: list[Write] = [_claim(helm_release, config)]
-    if kept(seen, config):
-        for each in seen.objects:
-            writes += _right(each, seen)
-    return Plan((tuple(writes),))
+        return plan_of(RemoveFinalizers(HELM_RELEASE, helm_release, (LOCK_FINALIZER,)))
+    objects = seen.objects if kept(seen, config) else ()
+    return plan_of(_claim(helm_release, config), *(write for each in objects for write in _right(each, seen)))
 
 
 def _claim(helm_release: Object, config: Config) -> Apply:
-    metadata = helm_release["metadata"]
-    wanted: Object = {
-        "apiVersion": HELM_RELEASE.api_version,
-        "kind": HELM_RELEASE.kind,
-        "metadata": {
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "annotations": {RELEASE_MANAGED_BY: config.helm_project_operator.controller_name},
-            "finalizers": [LOCK_FINALIZER],
-        },
-    }
-    return Apply(HELM_RELEASE, wanted, helm_release)
+    annotations = {RELEASE_MANAGED_BY: config.helm_project_operator.controller_name}
+    metadata = {**name_metadata(helm_release), "annotations": annotations, "finalizers": [LOCK_FINALIZER]}
+    return Apply(HELM_RELEASE, object_of(HELM_RELEASE, metadata), helm_release)
 
 
 def _right(each: LockedObject, seen: Lock) -> Iterator[Write]:
@@ -90,9 +89,7 @@ def _right(each: LockedObject, seen: Lock) -> Iterator[Write]:
 
 
 def _fields(paths: Sequence[Path]) -> str:
-    texts = [shown(path) for path in paths]
-    more = f" and {len(texts) - limits.PROBLEMS_SHOWN} more" if len(texts) > limits.PROBLEMS_SHOWN else ""
-    return ", ".join(texts[: limits.PROBLEMS_SHOWN]) + more
+    return limits.few([shown(path) for path in paths])
 
 
 def _event(each: LockedObject, seen: Lock, reason: str, what: str) -> KubernetesEvent:

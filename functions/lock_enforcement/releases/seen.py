@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lock_enforcement.fields import managers_of
 from lock_enforcement.helm import HELM_MANAGER, RELEASE_NAME, Mark, Record
-from lock_enforcement.locks import is_ours, is_paused
+from lock_enforcement.locks import claim_of, is_paused
 from tenantry.model.comparison import Path
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Kind, Object, is_terminating
@@ -63,19 +63,17 @@ class LockedObject:
 class Lock:
     """A HelmRelease and what it locks, as they are.
 
-    ``release`` is None when it names none.  ``older`` is the name of an older HelmRelease for the same release.  ``whole`` says
-    whether all objects were looked at; ``count`` is how many there are.  ``age_s`` is since the newest record was written.
+    ``release`` is None when it names none.  ``older`` is the name of an older HelmRelease for the same release.  ``objects`` are
+    those that were observed, of ``count`` in the manifest.  ``age_s`` is since the newest record was written.
     """
 
-    name: str
-    helm_release: Object | None
+    helm_release: Object
     release: Mark | None = None
     newest: Record | None = None
     deployed: Record | None = None
     unreadable: tuple[str, ...] = ()
     age_s: float = 0.0
     older: str = ""
-    whole: bool = True
     count: int = 0
     objects: tuple[LockedObject, ...] = ()
     bad_documents: tuple[str, ...] = ()
@@ -104,9 +102,7 @@ def revision_kept(newest: Record | None, deployed: Record | None, age_s: float, 
 def kept(seen: Lock, config: Config) -> int:
     """The revision that this HelmRelease keeps now; 0 while it is paused, away, or another one's."""
     helm_release = seen.helm_release
-    if helm_release is None or is_terminating(helm_release) or not is_ours(helm_release, config):
-        return 0
-    if seen.older or seen.release is None or is_paused(helm_release):
+    if claim_of(helm_release, config) is None or seen.older or is_paused(helm_release):
         return 0
     if not config.helm_project_operator.helm_locker.enabled:
         return 0
