@@ -6,7 +6,6 @@ that it asks for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic_core import to_json
@@ -30,11 +29,9 @@ from tenantry.engine.reader import Reader
 from tenantry.model import limits
 from tenantry.model.comparison import Path, Schema, shown
 from tenantry.model.kinds import HORIZONTAL_POD_AUTOSCALER, ROLE, Key, Kind, Object
-from tenantry.model.plan import Cause, Refusal
+from tenantry.model.plan import Refusal
 
 REPLICAS: Path = ("spec", "replicas")
-
-_CAUSES: Mapping[type[RefusedError], Cause] = {Forbidden: "rights", QuotaExceeded: "quota", AdmissionDenied: "admission"}
 
 Content = tuple[str, int, int]
 """The uid of an object, and hashes of what it and its manifest say: its status and who owns its fields may change."""
@@ -70,7 +67,7 @@ async def grantable(base: LockedObject, release: Mark, reader: Reader) -> Locked
     try:
         await reader.try_create(base.kind, marked(base.wanted, release))
     except Forbidden as error:
-        return replace(base, problem=refused(Refusal(base.key, "rights", error.message)))
+        return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
     except (RefusedError, AlreadyExists, NotFound):
         pass  # the write tells, or finds what was made meanwhile: the object, or the Role that a binding needs
     return base
@@ -97,7 +94,7 @@ async def with_drift(base: LockedObject, memory: Memory, reader: Reader) -> Lock
     try:
         return await _judged(base, paths, schema, memory, reader)
     except (Forbidden, QuotaExceeded, AdmissionDenied) as error:
-        return replace(base, problem=refused(Refusal(base.key, _CAUSES[type(error)], error.message)))
+        return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
 
 
 async def _compared(base: LockedObject, live: Object, schema: Schema, reader: Reader) -> tuple[LockedObject, tuple[Path, ...]]:
@@ -149,11 +146,11 @@ async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Read
     """An update is refused: make it anew if the manifest as such is valid, else leave out what is not."""
     assert base.kind is not None
     assert base.live is not None
-    if len(paths) > 1:
-        results = {path: await _tried(base.kind, partial(base.wanted, [path]), reader) for path in paths}
-        usable = tuple(path for path, made in results.items() if made is not None and changed_paths([path], base.live, made))
-    else:
-        usable = ()
+    usable: list[Path] = []
+    for path in paths if len(paths) > 1 else ():
+        made = await _tried(base.kind, partial(base.wanted, [path]), reader)
+        if made is not None and changed_paths([path], base.live, made):
+            usable.append(path)
     mark = mark_of(base.live)  # as it would be made anew: without Helm's marks our fence refuses it
     try:
         await reader.try_create(base.kind, base.wanted if mark is None else marked(base.wanted, mark))
@@ -166,12 +163,10 @@ async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Read
             return replace(base, problem=Problem("Immutable", text))
         return replace(base, drift=paths)
     except Invalid as error:
-        problem = refused(Refusal(base.key, "invalid", error.message))
-    else:
-        return replace(base, live=None)  # it vanished meanwhile
-    if usable:
-        return replace(base, drift=usable, body=partial(base.wanted, usable))
-    return replace(base, problem=problem)
+        if usable:
+            return replace(base, drift=tuple(usable), body=partial(base.wanted, usable))
+        return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
+    return replace(base, live=None)  # it vanished meanwhile
 
 
 def _content(base: LockedObject) -> Content:
