@@ -123,7 +123,7 @@ class Index:
         return await asyncio.shield(made)
 
     async def include(self, helm_release: Object, versions: frozenset[tuple[str, str]], reader: Reader) -> None:
-        """Know what a HelmRelease locks before its objects are looked at, so that an event of what changes later leads to it.
+        """Know what a HelmRelease locks before its objects are observed, so that an event of what changes later leads to it.
 
         ``versions`` are those of its release's records.
         """
@@ -137,7 +137,7 @@ class Index:
         declared: dict[str, Declaration] = {}
         failed: list[ApiError] = []
 
-        async def look(helm_release: Object) -> None:
+        async def add(helm_release: Object) -> None:
             name = helm_release["metadata"]["name"]
             declared[name] = declaration_of(helm_release)
             release = claim_of(helm_release, self._config)
@@ -155,7 +155,7 @@ class Index:
             if holder is not None:
                 holders[name] = holder
 
-        await asyncio.gather(*(look(each) for each in await reader.list(HELM_RELEASE, system)))
+        await asyncio.gather(*(add(each) for each in await reader.list(HELM_RELEASE, system)))
         self._known = {name: known for name, known in self._known.items() if name in declared}
         by_object: dict[Name, tuple[str, ...]] = {}
         for holder in holders.values():

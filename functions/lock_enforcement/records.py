@@ -1,6 +1,6 @@
 """Reading Helm's records: which revisions there are, and what the ones that matter say.
 
-Only the storage that the release uses is looked at: whoever may write ConfigMaps may not be able to write Secrets.
+Only the storage that the release uses is read: whoever may write ConfigMaps may not be able to write Secrets.
 Lists bring metadata only.  Contents are read for the newest record, and for older ones as long as no deployed one was
 found; what was read is remembered by uid and resource version, of which each has one content for ever.
 """

@@ -1,7 +1,7 @@
 """Reads for locks: a HelmRelease, the records of its release, and the objects of the manifest.
 
-An event of one object looks at that object alone, as long as the HelmRelease says that all is well; otherwise, and in a
-sweep, at all of them.  What looks like drift is tried in a dry run, so that what the API server would not change is
+After an event of one object only that object is read, as long as the HelmRelease says that all is well; otherwise, and in a
+sweep, all of them.  What looks like drift is tried in a dry run, so that what the API server would not change is
 none; the sweep leaves that to the run that it asks for.
 """
 

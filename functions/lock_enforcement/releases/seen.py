@@ -23,7 +23,7 @@ COMPLETE = "Complete"
 class Problem:
     """Why one object or document is not kept: a reason in one word, and a sentence that names the fix.
 
-    What does not block is only told.  ``refusal`` is what the API server refused, in a dry run or in earnest.
+    What does not block is only reported.  ``refusal`` is what the API server refused, in a dry run or in earnest.
     """
 
     reason: str
@@ -37,8 +37,8 @@ class LockedObject:
     """One object of the manifest as it is.
 
     ``body`` is the apply that puts ``drift`` back; with drift and no body the object has to be made anew.
-    ``again`` is what was told when we have just deleted it for that.  ``outside`` is the field of ``spec.allow`` that would have
-    to name it; nothing of such an object is read.
+    ``again`` is what was reported when we have just deleted it for that.  ``outside`` is the field of ``spec.allow`` that would
+    have to name it; nothing of such an object is read.
     """
 
     key: Key

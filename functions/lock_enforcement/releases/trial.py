@@ -1,6 +1,6 @@
 """Which of what looks like drift is: the API server's dry runs have the last word.
 
-What it would not change is no drift, and what it would not take is told.  The sweep asks nothing: it leaves that to the run
+What they would not change is no drift, and what they refuse is reported.  A sweep makes no dry run: it leaves that to the run
 that it asks for.
 """
 
@@ -58,8 +58,8 @@ class Memory:
 async def grantable(base: LockedObject, release: Mark, reader: Reader) -> LockedObject:
     """A missing object that grants rights, with what the API server says about granting them.
 
-    Nobody grants what he does not have, and any chart can name such rights: that is told, and is no failure of ours that
-    events and sweeps would be tried again for.
+    Nobody grants what he does not have, and any chart can name such rights: that is reported, and is no failure of ours for
+    which events and sweeps would be tried again.
     """
     assert base.kind is not None
     if base.kind.group != ROLE.group or not reader.live:
@@ -69,7 +69,7 @@ async def grantable(base: LockedObject, release: Mark, reader: Reader) -> Locked
     except Forbidden as error:
         return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
     except (RefusedError, AlreadyExists, NotFound):
-        pass  # the write tells, or finds what was made meanwhile: the object, or the Role that a binding needs
+        pass  # the write reports it, or finds what was made meanwhile: the object, or the Role that a binding needs
     return base
 
 

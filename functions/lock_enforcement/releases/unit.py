@@ -62,7 +62,7 @@ class Releases(Unit):
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object.
 
-        A source of ours that begins to watch concerns them all: what changed before, nobody told.
+        A source of ours that begins to watch concerns them all: no event reported what changed before.
         """
         del hint
         if is_locked_source(key):
