@@ -29,6 +29,7 @@ Name = tuple[str, str, str, str]
 log = logging.getLogger(__name__)
 
 LEFT = 1000
+"""HelmReleases that claim nothing any more of which it is remembered what they claimed."""
 PARALLEL = 32
 """Releases whose records are read at once: a process that has just started knows none."""
 
@@ -98,7 +99,8 @@ class Index:
         self._gate = asyncio.Semaphore(PARALLEL)
         self._known: dict[str, tuple[State, asyncio.Task[Holder | None]]] = {}
         self._newest = 0.0
-        self._left: dict[str, Holder] = {}
+        self.last: dict[str, Holder] = {}
+        """What each HelmRelease claims, or claimed last: who waits for objects that one has left is to be woken."""
 
     def lists(self) -> list[Prefetch]:
         """What an index is made from; the few releases that Helm keeps elsewhere than in Secrets are asked for one by one."""
@@ -149,8 +151,8 @@ class Index:
                 failed.append(error)
                 return
             except Exception:
-                log.exception("a bug: what HelmRelease %s locks cannot be told", name)
-                failed.append(ApiError(f"what HelmRelease {name} locks cannot be told: see the log"))
+                log.exception("a bug: what HelmRelease %s locks cannot be determined", name)
+                failed.append(ApiError(f"what HelmRelease {name} locks cannot be determined: see the log"))
                 return
             if holder is not None:
                 holders[name] = holder
@@ -163,23 +165,10 @@ class Index:
                 by_object[each] = (*by_object.get(each, ()), holder.name)
         made = Locked(holders, by_object, declared, failed[0] if failed else None)
         if reader.begun >= self._newest:  # not by who is done first: lists that were begun earlier show less
-            self._remember_left(made)
             self._newest, self.locked = reader.begun, made
+            left = [(name, holder) for name, holder in self.last.items() if name not in holders]
+            self.last = dict(left[-LEFT:]) | holders
         return made
-
-    def _remember_left(self, made: Locked) -> None:
-        """Keep what those claimed last that claim nothing now: whoever waits for their objects is to be woken."""
-        for name, holder in self.locked.holders.items():
-            if name not in made.holders:
-                self._left[name] = holder
-        for name in made.holders:
-            self._left.pop(name, None)
-        while len(self._left) > LEFT:
-            del self._left[next(iter(self._left))]
-
-    def last_of(self, name: str) -> Holder | None:
-        """What a HelmRelease claims, or claimed last."""
-        return self.locked.holders.get(name) or self._left.get(name)
 
     async def _holder(self, helm_release: Object, release: Mark, reader: Reader) -> Holder | None:
         """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""

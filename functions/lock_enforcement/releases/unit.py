@@ -87,7 +87,7 @@ class Releases(Unit):
         """A HelmRelease, and those that claim the same release or the same objects: who keeps them may have changed."""
         everyone = await self._everyone(reader)
         live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
-        last = self._index.last_of(key.name)
+        last = self._index.last.get(key.name)
         release = claim_of(live, self._config) if live is not None else None
         same = {release, last.release if last else None} - {None}
         names = {key.name, *(found["metadata"]["name"] for found in everyone if release_named(found) in same)}

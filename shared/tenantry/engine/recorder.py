@@ -34,9 +34,8 @@ def now_seconds() -> str:
 def reference(obj: Object) -> Object:
     """The ``v1.ObjectReference`` of an object."""
     metadata = obj["metadata"]
-    made = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
-    optional = {field: metadata.get(field) for field in ("namespace", "uid", "resourceVersion")}
-    return {**made, **{field: value for field, value in optional.items() if value}}
+    optional = {field: metadata[field] for field in ("namespace", "uid", "resourceVersion") if metadata.get(field)}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], **optional}
 
 
 async def record(api: Api, event: KubernetesEvent) -> None:
