@@ -85,28 +85,20 @@ def heir(record: Record) -> Heir:
     return Heir(("metadata", "annotations", RELEASE_NAME), HELM_MANAGER, "Apply" if record.server_side else "Update")
 
 
-def revision_kept(newest: Record | None, deployed: Record | None, age_s: float, config: Config) -> int:
-    """The revision whose objects are kept now; 0 for none (hpo-71, hpo-72, hpo-79)."""
+def kept(seen: Lock, config: Config) -> int:
+    """The revision whose objects are kept now (hpo-71, hpo-72, hpo-79); 0 for none: paused, being deleted, or another's."""
+    locker, newest, deployed = config.helm_project_operator.helm_locker, seen.newest, seen.deployed
+    if not locker.enabled or claim_of(seen.helm_release, config) is None or seen.older or is_paused(seen.helm_release):
+        return 0
     if newest is None or deployed is None:
         return 0
-    locker = config.helm_project_operator.helm_locker
     if newest.status == "deployed":
         return newest.revision
-    if newest.status == "failed" and age_s >= locker.failed_grace_seconds:
+    if newest.status == "failed" and seen.age_s >= locker.failed_grace_seconds:
         return deployed.revision
-    if newest.status.startswith("pending-") and age_s >= locker.interrupted_grace_seconds:
+    if newest.status.startswith("pending-") and seen.age_s >= locker.interrupted_grace_seconds:
         return deployed.revision
     return 0
-
-
-def kept(seen: Lock, config: Config) -> int:
-    """The revision that this HelmRelease keeps now; 0 while it is paused, away, or another one's."""
-    helm_release = seen.helm_release
-    if claim_of(helm_release, config) is None or seen.older or is_paused(helm_release):
-        return 0
-    if not config.helm_project_operator.helm_locker.enabled:
-        return 0
-    return revision_kept(seen.newest, seen.deployed, seen.age_s, config)
 
 
 def drifters(each: LockedObject) -> tuple[str, ...]:
