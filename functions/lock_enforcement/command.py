@@ -15,7 +15,7 @@ from lock_enforcement.index import Index
 from lock_enforcement.locks import release_named
 from lock_enforcement.releases.observe import Observer
 from lock_enforcement.releases.report import why_not_kept
-from lock_enforcement.releases.seen import LockedObject
+from lock_enforcement.releases.seen import LOCK_MANAGER, LockedObject
 from lock_enforcement.releases.trial import Memory
 from tenantry.api import Api
 from tenantry.api.errors import NotFound
@@ -24,16 +24,19 @@ from tenantry.cli.output import output_option, structured, table
 from tenantry.engine.reader import Reader
 from tenantry.model.comparison import MISSING, shown, value_at
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import HELM_RELEASE, annotations_of
+from tenantry.model.kinds import HELM_RELEASE, Object, annotations_of
 from tenantry.model.names import LOCK
 from tenantry.model.pointer import pointer
 from tenantry.serving.config import load_config
 
 NOTHING_LOCKED = 3
-MANAGER = "tenantry-lock-enforcement"
-PERSON = "tenantry-cli"
 
 namespace_option = click.option("-n", "--namespace", default="", help="Where HelmReleases live; default: from the configuration.")
+
+
+def _of_one(command: Callable[..., None]) -> Callable[..., None]:
+    """Arguments and options of what is done with one HelmRelease."""
+    return click.argument("name")(namespace_option(kubeconfig_option(command)))
 
 
 @click.group()
@@ -55,10 +58,10 @@ def lock() -> None:
 def list_(namespace: str, kubeconfig: Path | None, output: str) -> None:
     """List HelmReleases with what they lock."""
 
-    async def read(api: Any, system: str) -> list[dict[str, Any]]:
+    async def read(api: Api, system: str) -> list[dict[str, Any]]:
         return [_summary(found) for found in (await api.list(HELM_RELEASE, system)).items]
 
-    rows = _run(read, namespace, kubeconfig, PERSON)
+    rows = _run(read, namespace, kubeconfig)
     if output != "text":
         click.echo(structured(rows, output))
         return
@@ -70,47 +73,39 @@ def list_(namespace: str, kubeconfig: Path | None, output: str) -> None:
 
 
 @lock.command()
-@click.argument("name")
-@namespace_option
-@kubeconfig_option
+@_of_one
 @output_option
 def show(name: str, namespace: str, kubeconfig: Path | None, output: str) -> None:
     """Show one HelmRelease: its release, conditions, and what was put right last."""
 
-    async def read(api: Any, system: str) -> dict[str, Any]:
+    async def read(api: Api, system: str) -> dict[str, Any]:
         found = await _get(api, name, system)
         status = found.get("status") or {}
-        parts = {part: status.get(part) for part in ("lockedVersion", "lastDrift", "conditions")}
-        return {**_summary(found), **{part: value for part, value in parts.items() if value is not None}}
+        parts = ("lockedVersion", "lastDrift", "conditions")
+        return {**_summary(found), **{part: status[part] for part in parts if status.get(part) is not None}}
 
-    row = _run(read, namespace, kubeconfig, PERSON)
+    row = _run(read, namespace, kubeconfig)
     click.echo(structured(row, "yaml" if output == "text" else output))
 
 
 @lock.command()
-@click.argument("name")
-@namespace_option
-@kubeconfig_option
+@_of_one
 def pause(name: str, namespace: str, kubeconfig: Path | None) -> None:
     """Let everybody change the objects of a release until it is resumed."""
-    _run(_suspend(name, True), namespace, kubeconfig, PERSON)
+    _suspend(name, namespace, kubeconfig, True)
     click.echo(f"{name} is paused")
 
 
 @lock.command()
-@click.argument("name")
-@namespace_option
-@kubeconfig_option
+@_of_one
 def resume(name: str, namespace: str, kubeconfig: Path | None) -> None:
     """Keep the objects of a release again; what drifted meanwhile is put back."""
-    _run(_suspend(name, False), namespace, kubeconfig, PERSON)
+    _suspend(name, namespace, kubeconfig, False)
     click.echo(f"{name} is locked again")
 
 
 @lock.command()
-@click.argument("name")
-@namespace_option
-@kubeconfig_option
+@_of_one
 @output_option
 def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> None:
     """Show where live objects differ from the locked revision, also while the release is paused.
@@ -119,23 +114,23 @@ def diff(name: str, namespace: str, kubeconfig: Path | None, output: str) -> Non
     not shown.  Exit code 1 when something drifted or cannot be kept, 3 when nothing is locked and so nothing was compared.
     """
 
-    async def read(api: Any, system: str) -> dict[str, Any]:
-        await _get(api, name, system)
+    async def read(api: Api, system: str) -> dict[str, Any]:
         config = load_config()
         observer = Observer(config, Index(config), Memory())
         seen = await observer.lock(name, Reader(api), paused_too=True)
+        if seen is None:
+            raise _missing(name, system)
         drift = [row for each in seen.objects if (row := _drift(each)) is not None]
-        problems = [str(text) for text in seen.bad_documents]
         why = why_not_kept(seen, config)
         return {
             "release": str(seen.release),
             "revision": seen.deployed.revision if seen.deployed else 0,
             "drift": drift,
-            "problems": problems,
+            "problems": list(seen.bad_documents),
             **({"notLocked": why} if why else {}),
         }
 
-    found = _run(read, namespace, kubeconfig, MANAGER)
+    found = _run(read, namespace, kubeconfig, LOCK_MANAGER)
     if output != "text":
         click.echo(structured(found, output))
     elif why := found.get("notLocked"):
@@ -176,8 +171,8 @@ def _value(value: Any) -> str:
     return "nothing" if value is MISSING else json.dumps(value, ensure_ascii=False)[:200]
 
 
-def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]]:
-    async def write(api: Any, system: str) -> None:
+def _suspend(name: str, namespace: str, kubeconfig: Path | None, suspended: bool) -> None:
+    async def write(api: Api, system: str) -> None:
         found = await _get(api, name, system)
         operations = [{"op": "test", "path": "/metadata/uid", "value": found["metadata"]["uid"]}]
         if not isinstance(found.get("spec"), dict):
@@ -187,18 +182,21 @@ def _suspend(name: str, suspended: bool) -> Callable[[Any, str], Awaitable[None]
             operations.append({"op": "remove", "path": pointer("metadata", "annotations", LOCK)})
         await api.json_patch(HELM_RELEASE, name, system, operations)
 
-    return write
+    _run(write, namespace, kubeconfig)
 
 
-async def _get(api: Any, name: str, system: str) -> dict[str, Any]:
+async def _get(api: Api, name: str, system: str) -> Object:
     found = await api.get(HELM_RELEASE, name, system)
     if found is None:
-        raise NotFound(f"there is no HelmRelease {name} in namespace {system}; `tenantry lock list` shows those that are")
-    made: dict[str, Any] = found
-    return made
+        raise _missing(name, system)
+    return found
 
 
-def _summary(found: dict[str, Any]) -> dict[str, Any]:
+def _missing(name: str, system: str) -> NotFound:
+    return NotFound(f"there is no HelmRelease {name} in namespace {system}; `tenantry lock list` shows those that are")
+
+
+def _summary(found: Object) -> dict[str, Any]:
     status = found.get("status") or {}
     locked = find_condition(found, "Locked") or {}
     complete = find_condition(found, "Complete") or {}
@@ -213,7 +211,9 @@ def _summary(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _run(work: Callable[[Any, str], Awaitable[Any]], namespace: str, kubeconfig: Path | None, manager: str) -> Any:
+def _run(
+    work: Callable[[Api, str], Awaitable[Any]], namespace: str, kubeconfig: Path | None, manager: str = "tenantry-cli"
+) -> Any:
     async def run() -> Any:
         system = namespace or load_config().helm_project_operator.system_namespace
         async with await Api.connect(field_manager=manager, kubeconfig=kubeconfig) as api:

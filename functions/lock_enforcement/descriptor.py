@@ -11,7 +11,7 @@ ACCOUNT = "tenantry-lock-source"
 """Of the sources, also of those that the function makes."""
 RECORDS = ("locked", "records")
 LOCKED = ("locked", "true")
-"""What the events of the sources carry that the function makes."""
+"""The extension attribute on every event of the sources that the function makes: what its Trigger asks for."""
 
 LOCKS = Service(
     NAME,

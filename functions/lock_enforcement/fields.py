@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tenantry.model.comparison import METADATA, MISSING, Entry, Path, Schema, differing, find_entry, value_at
-from tenantry.model.kinds import Object
+from tenantry.model.kinds import Object, name_metadata
 
 _OF_THE_SERVER = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"}
@@ -118,12 +118,7 @@ def _dropped(value: Any, steps: Sequence[str]) -> Any:
 
 def partial(wanted: Object, paths: Iterable[Path]) -> Object:
     """The smallest apply that puts these paths back: identity, and the fields at the paths."""
-    metadata = wanted["metadata"]
-    body: Object = {
-        "apiVersion": wanted["apiVersion"],
-        "kind": wanted["kind"],
-        "metadata": {part: metadata[part] for part in ("name", "namespace") if part in metadata},
-    }
+    body: Object = {"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": name_metadata(wanted)}
     for path in paths:
         _copy(wanted, body, path)
     return body

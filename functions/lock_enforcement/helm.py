@@ -91,11 +91,6 @@ def revision_of(record: Object, release: str) -> int | None:
     return int(found["revision"])
 
 
-def is_record_name(name: str) -> bool:
-    """Whether an object of this name can be a record."""
-    return bool(release_in_name(name))
-
-
 def release_in_name(name: str) -> str:
     """The release that a record of this name is of; empty for any other name."""
     found = _RECORD_NAME.fullmatch(name)
@@ -204,10 +199,9 @@ def is_marked(obj: Object, mark: Mark) -> bool:
 def remarked(obj: Object, mark: Mark) -> Object:
     """An object of a manifest with those of Helm's marks that it names as Helm writes them, whatever the manifest says."""
     metadata = obj.get("metadata") or {}
-    marks = {MANAGED_BY: "Helm", RELEASE_NAME: mark.name, RELEASE_NAMESPACE: mark.namespace}
     parts = {
         part: {name: marks.get(name, text) for name, text in texts.items()}
-        for part in ("labels", "annotations")
+        for part, marks in _marks(mark).items()
         if isinstance(texts := metadata.get(part), dict)
     }
     return {**obj, "metadata": {**metadata, **parts}}
@@ -216,15 +210,9 @@ def remarked(obj: Object, mark: Mark) -> Object:
 def marked(obj: Object, mark: Mark) -> Object:
     """An object with the marks that Helm puts on what it makes."""
     metadata = obj.get("metadata") or {}
-    return {
-        **obj,
-        "metadata": {
-            **metadata,
-            "labels": {**(metadata.get("labels") or {}), MANAGED_BY: "Helm"},
-            "annotations": {
-                **(metadata.get("annotations") or {}),
-                RELEASE_NAME: mark.name,
-                RELEASE_NAMESPACE: mark.namespace,
-            },
-        },
-    }
+    parts = {part: {**(metadata.get(part) or {}), **marks} for part, marks in _marks(mark).items()}
+    return {**obj, "metadata": {**metadata, **parts}}
+
+
+def _marks(mark: Mark) -> Mapping[str, Mapping[str, str]]:
+    return {"labels": {MANAGED_BY: "Helm"}, "annotations": {RELEASE_NAME: mark.name, RELEASE_NAMESPACE: mark.namespace}}

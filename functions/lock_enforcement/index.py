@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lock_enforcement.helm import RECORD_LABELS, Mark
-from lock_enforcement.locks import is_ours, reach_of, release_named, storage_of
-from lock_enforcement.records import Part, Records
+from lock_enforcement.locks import claim_of, reach_of, storage_of
+from lock_enforcement.records import Records
 from tenantry.api.errors import ApiError
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Reader, versions_in
 from tenantry.engine.shared import Shared, started
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.model.config import Config
@@ -29,6 +29,7 @@ Name = tuple[str, str, str, str]
 log = logging.getLogger(__name__)
 
 LEFT = 1000
+"""HelmReleases that claim nothing any more of which it is remembered what they claimed."""
 PARALLEL = 32
 """Releases whose records are read at once: a process that has just started knows none."""
 
@@ -53,15 +54,10 @@ class Holder:
     namespaces: frozenset[str]
     whole: bool = True
 
-    @property
-    def age(self) -> tuple[str, str]:
-        """For sorting: the oldest first."""
-        return self.created, self.name
-
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """All holders of one moment, and the kinds and namespaces of what they lock.
+    """All holders of one moment.
 
     ``declared`` has every HelmRelease of the system namespace, at the state of its declaration: see `declaration_of`.  ``failed``
     is why some release could not be read: then an object that nobody claims here may be claimed all the same.
@@ -72,19 +68,11 @@ class Locked:
     declared: dict[str, Declaration] = field(default_factory=dict)
     failed: ApiError | None = None
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """The kinds of what is locked."""
-        return frozenset[Kind]().union(*(holder.kinds for holder in self.holders.values()))
-
-    @property
-    def namespaces(self) -> frozenset[str]:
-        """The namespaces of what is locked."""
-        return frozenset[str]().union(*(holder.namespaces for holder in self.holders.values()))
-
     def holders_of(self, name: Name) -> Iterator[Holder]:
         """Those who claim an object, the oldest first."""
-        yield from sorted((self.holders[each] for each in self.by_object.get(name, ())), key=lambda holder: holder.age)
+        yield from sorted(
+            (self.holders[each] for each in self.by_object.get(name, ())), key=lambda each: (each.created, each.name)
+        )
 
 
 def declaration_of(helm_release: Object | None) -> Declaration:
@@ -111,7 +99,8 @@ class Index:
         self._gate = asyncio.Semaphore(PARALLEL)
         self._known: dict[str, tuple[State, asyncio.Task[Holder | None]]] = {}
         self._newest = 0.0
-        self._left: dict[str, Holder] = {}
+        self.last: dict[str, Holder] = {}
+        """What each HelmRelease claims, or claimed last: who waits for objects that one has left is to be woken."""
 
     def lists(self) -> list[Prefetch]:
         """What an index is made from; the few releases that Helm keeps elsewhere than in Secrets are asked for one by one."""
@@ -136,7 +125,7 @@ class Index:
         return await asyncio.shield(made)
 
     async def include(self, helm_release: Object, versions: frozenset[tuple[str, str]], reader: Reader) -> None:
-        """Know what a HelmRelease locks before its objects are looked at, so that an event of what changes later leads to it.
+        """Know what a HelmRelease locks before its objects are observed, so that an event of what changes later leads to it.
 
         ``versions`` are those of its release's records.
         """
@@ -150,11 +139,11 @@ class Index:
         declared: dict[str, Declaration] = {}
         failed: list[ApiError] = []
 
-        async def look(helm_release: Object) -> None:
+        async def add(helm_release: Object) -> None:
             name = helm_release["metadata"]["name"]
             declared[name] = declaration_of(helm_release)
-            release = release_named(helm_release)
-            if release is None or not is_ours(helm_release, self._config) or is_terminating(helm_release):
+            release = claim_of(helm_release, self._config)
+            if release is None:
                 return
             try:
                 holder = await self._holder(helm_release, release, reader)
@@ -162,13 +151,13 @@ class Index:
                 failed.append(error)
                 return
             except Exception:
-                log.exception("a bug: what HelmRelease %s locks cannot be told", name)
-                failed.append(ApiError(f"what HelmRelease {name} locks cannot be told: see the log"))
+                log.exception("a bug: what HelmRelease %s locks cannot be determined", name)
+                failed.append(ApiError(f"what HelmRelease {name} locks cannot be determined: see the log"))
                 return
             if holder is not None:
                 holders[name] = holder
 
-        await asyncio.gather(*(look(each) for each in await reader.list(HELM_RELEASE, system)))
+        await asyncio.gather(*(add(each) for each in await reader.list(HELM_RELEASE, system)))
         self._known = {name: known for name, known in self._known.items() if name in declared}
         by_object: dict[Name, tuple[str, ...]] = {}
         for holder in holders.values():
@@ -176,30 +165,16 @@ class Index:
                 by_object[each] = (*by_object.get(each, ()), holder.name)
         made = Locked(holders, by_object, declared, failed[0] if failed else None)
         if reader.begun >= self._newest:  # not by who is done first: lists that were begun earlier show less
-            self._remember_left(made)
             self._newest, self.locked = reader.begun, made
+            left = [(name, holder) for name, holder in self.last.items() if name not in holders]
+            self.last = dict(left[-LEFT:]) | holders
         return made
-
-    def _remember_left(self, made: Locked) -> None:
-        """Keep what those claimed last that claim nothing now: whoever waits for their objects is to be woken."""
-        for name, holder in self.locked.holders.items():
-            if name not in made.holders:
-                self._left[name] = holder
-        for name in made.holders:
-            self._left.pop(name, None)
-        while len(self._left) > LEFT:
-            del self._left[next(iter(self._left))]
-
-    def last_of(self, name: str) -> Holder | None:
-        """What a HelmRelease claims, or claimed last."""
-        return self.locked.holders.get(name) or self._left.get(name)
 
     async def _holder(self, helm_release: Object, release: Mark, reader: Reader) -> Holder | None:
         """What one HelmRelease locks; read again only when it or a record of its release has changed, or reading failed."""
         name = helm_release["metadata"]["name"]
         headers = await self.records.headers(release, storage_of(helm_release), reader)
-        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in headers)
-        state = declaration_of(helm_release), versions
+        state = declaration_of(helm_release), versions_in(headers)
         known = self._known.get(name)
         if known is None or known[0] != state:
             known = self._known[name] = state, started(self._read(helm_release, release, state, reader))
@@ -221,9 +196,7 @@ class Index:
             history = await self.records.history(release, storage_of(helm_release), reader)
         if history.deployed is None:
             return None
-        kinds: dict[Part, Kind | None] = {
-            part: await reader.served(part.api_version, part.kind) for part in history.deployed.parts
-        }
+        kinds = {part: await reader.served(part.named.api_version, part.named.kind) for part in history.deployed.parts}
         reach = reach_of(helm_release, release)
         keys = {part.key(kind, release): kind for part, kind in kinds.items() if kind}
         within = {key: kind for key, kind in keys.items() if not reach.outside(kind, key.namespace)}

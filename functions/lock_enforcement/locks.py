@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lock_enforcement.fields import pointer_problem
-from lock_enforcement.helm import Mark
+from lock_enforcement.helm import Mark, release_in_name
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import CONFIG_MAP, SECRET, Kind, Object, annotations_of
+from tenantry.model.kinds import CONFIG_MAP, SECRET, Key, Kind, Object, annotations_of, is_terminating
 from tenantry.model.names import LOCK, LOCK_IGNORE, LOCK_PAUSED, RELEASE_MANAGED_BY
 from tenantry.model.releases import is_release_name
 
@@ -28,7 +28,19 @@ def release_named(helm_release: Object) -> Mark | None:
     """The Helm release that a HelmRelease names; None when it names none that can be."""
     release = (helm_release.get("spec") or {}).get("release") or {}
     name, namespace = release.get("name") or "", release.get("namespace") or ""
-    return Mark(name, namespace) if _is_helms(name) and is_dns_label(namespace) else None
+    possible = len(name) <= LONGEST_RELEASE and is_release_name(name) and is_dns_label(namespace)
+    return Mark(name, namespace) if possible else None
+
+
+def claim_of(helm_release: Object, config: Config) -> Mark | None:
+    """The Helm release that a HelmRelease claims: one that is for this installation and is not being deleted."""
+    return release_named(helm_release) if is_ours(helm_release, config) and not is_terminating(helm_release) else None
+
+
+def helm_releases_of(record: Key, helm_releases: Iterable[Object]) -> list[Object]:
+    """The HelmReleases whose release a record is of, where Helm keeps it; none for what is no record."""
+    release = Mark(release_in_name(record.name), record.namespace)
+    return [each for each in helm_releases if release_named(each) == release and storage_of(each).kind == record.kind]
 
 
 def storage_of(helm_release: Object) -> Kind:
@@ -74,16 +86,6 @@ def _texts(value: object) -> frozenset[str]:
     return frozenset(text for text in value if isinstance(text, str)) if isinstance(value, list) else frozenset()
 
 
-def _is_helms(name: str) -> bool:
-    """Whether Helm takes a name for a release."""
-    return len(name) <= LONGEST_RELEASE and is_release_name(name)
-
-
-def age_of(helm_release: Object) -> tuple[str, str]:
-    """For sorting: the oldest first."""
-    return helm_release["metadata"]["creationTimestamp"], helm_release["metadata"]["name"]
-
-
 def is_paused(helm_release: Object) -> bool:
     """Whether a whole release is paused, by field or by annotation (hpo-80)."""
     return (helm_release.get("spec") or {}).get("suspend") is True or has_pause(helm_release)
@@ -127,10 +129,8 @@ def ignore_problems(helm_release: Object) -> list[str]:
     ]
 
 
-def _rules(helm_release: Object) -> Iterator[Object]:
-    for rule in (helm_release.get("spec") or {}).get("ignore") or ():
-        if isinstance(rule, dict):
-            yield rule
+def _rules(helm_release: Object) -> list[Object]:
+    return [rule for rule in (helm_release.get("spec") or {}).get("ignore") or () if isinstance(rule, dict)]
 
 
 def _concerns(rule: Object, wanted: Object) -> bool:

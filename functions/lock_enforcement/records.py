@@ -1,6 +1,6 @@
 """Reading Helm's records: which revisions there are, and what the ones that matter say.
 
-Only the storage that the release uses is looked at: whoever may write ConfigMaps may not be able to write Secrets.
+Only the storage that the release uses is read: whoever may write ConfigMaps may not be able to write Secrets.
 Lists bring metadata only.  Contents are read for the newest record, and for older ones as long as no deployed one was
 found; what was read is remembered by uid and resource version, of which each has one content for ever.
 """
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pydantic_core import from_json, to_json
 
 from lock_enforcement.helm import RECORD_LABELS, BadRecord, LargeRecord, Mark, Record, read_record, revision_of
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Reader, versions_in
 from tenantry.model import limits
-from tenantry.model.kinds import Key, Kind, Object, labels_of
+from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
 from tenantry.model.manifests import read_manifest
 from tenantry.model.plan import Guard
 
@@ -26,15 +26,13 @@ from tenantry.model.plan import Guard
 class Part:
     """One object of a manifest: what it is called there, and its JSON."""
 
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
+    named: Key
     json: bytes
 
-    def key(self, kind: Kind, release: Mark) -> Key:
+    def key(self, kind: Kind | None, release: Mark) -> Key:
         """What it is called in the cluster: an object without namespace lives in that of the release."""
-        return Key(self.api_version, self.kind, (self.namespace or release.namespace) if kind.namespaced else "", self.name)
+        namespaced = kind is None or kind.namespaced
+        return replace(self.named, namespace=(self.named.namespace or release.namespace) if namespaced else "")
 
     def load(self) -> Object:
         """The object."""
@@ -49,11 +47,6 @@ class Content:
     record: Record
     parts: tuple[Part, ...] = ()
     problems: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Bytes, roughly."""
-        return 1000 + len(self.record.notes) + sum(len(part.json) + 300 for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +86,8 @@ class Records:
     async def history(self, release: Mark, storage: Kind, reader: Reader) -> History:
         """Read the records of a release."""
         headers = await self.headers(release, storage, reader)
-        revisions = [(revision_of(header, release.name), header) for header in headers]
-        remaining = sorted(
-            ((revision, header) for revision, header in revisions if revision is not None), key=lambda each: -each[0]
-        )
-        versions = frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in headers)
+        named = [(revision, each) for each in headers if (revision := revision_of(each, release.name)) is not None]
+        remaining = sorted(named, key=lambda each: -each[0])
         labels = (*sorted(RECORD_LABELS.items()), ("name", release.name))
         newest: Content | None = None
         unreadable: list[str] = []
@@ -116,7 +106,7 @@ class Records:
                 continue
             if newest is None:
                 newest, changed_at = content, _changed_at(header, content.record)
-                guard = Guard(storage, release.namespace, labels, versions)
+                guard = Guard(storage, release.namespace, labels, versions_in(headers))
                 # Helm's own label says where to look; what the record says decides.
                 remaining.sort(key=lambda each: (labels_of(each[1]).get("status") != "deployed", -each[0]))
             if content.record.status == "deployed":
@@ -155,24 +145,19 @@ def _read(stored: Object, release: str) -> Content | str:
         return TooLarge(error)
     except BadRecord as error:
         return str(error)
+    manifest, record = record.manifest, replace(record, manifest="")
     if record.status != "deployed":
-        return Content(replace(record, manifest=""))
-    manifest = read_manifest(record.manifest)
-    parts = tuple(
-        Part(
-            found["apiVersion"],
-            found["kind"],
-            found["metadata"].get("namespace") or "",
-            found["metadata"]["name"],
-            to_json(found),
-        )
-        for found in manifest.objects
-    )
-    return Content(replace(record, manifest=""), parts, tuple(str(problem) for problem in manifest.problems))
+        return Content(record)
+    read = read_manifest(manifest)
+    parts = tuple(Part(key_of(found), to_json(found)) for found in read.objects)
+    return Content(record, parts, tuple(map(str, read.problems)))
 
 
 def _size(content: Content | str) -> int:
-    return content.size if isinstance(content, Content) else 200
+    """Bytes, roughly."""
+    if isinstance(content, str):
+        return 200
+    return 1000 + len(content.record.notes) + sum(len(part.json) + 300 for part in content.parts)
 
 
 def _changed_at(header: Object, record: Record) -> float:

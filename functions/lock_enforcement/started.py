@@ -1,7 +1,7 @@
 """When the sources that the function makes watch what they name.
 
 Knative says in the status that a source is ready; then its adapter runs, and begins its watches one after the other, within the
-API client's limits.  What changed before that is told by nobody, so the locks are looked at once more afterwards.
+API client's limits.  No event reports what changed before that, so all locks are observed once more afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WATCHES_PER_S, WATCHES_AT_ONCE = 5.0, 10
 
 BEGIN_S = 1.0
 LONGEST_S = 30.0
-"""With the look itself this is within the time of one event."""
+"""With the observation itself this is within the time of one event."""
 
 
 def is_locked_source(key: Key) -> bool:
@@ -30,12 +30,11 @@ def is_locked_source(key: Key) -> bool:
 async def watches(key: Key, reader: Reader) -> bool:
     """Whether a source of ours watches as it is declared now; waits for the adapter of one that is ready.
 
-    One that changes meanwhile tells its own readiness later.
+    One that changes meanwhile reports its own readiness later, by another event.
     """
     before = await reader.get(API_SERVER_SOURCE, key.name, key.namespace)
-    if not is_ready(before):
+    if before is None or not is_ready(before):
         return False
-    assert before is not None
     await asyncio.sleep(beginning_s(before))
     after = await reader.get(API_SERVER_SOURCE, key.name, key.namespace, again=True)
     return is_ready(after) and after is not None and _generation(after) == _generation(before)

@@ -16,7 +16,7 @@ from people import changed, registration, token
 from releases import CONFIG, DUMMY, SYSTEM, Owners
 from times import PROJECTS_S
 
-from lock_enforcement.helm import is_record_name
+from lock_enforcement.helm import release_in_name
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError, Forbidden
 from tenantry.model.conditions import find_condition
@@ -289,4 +289,4 @@ async def unharmed(scene: Scene, before: list[tuple[Kind, Object]]) -> None:
 async def records_of(api: Api, namespace: str) -> list[str]:
     """The names of Helm's records in a namespace."""
     found = (await api.list(SECRET, namespace)).items
-    return sorted(each["metadata"]["name"] for each in found if is_record_name(each["metadata"]["name"]))
+    return sorted(each["metadata"]["name"] for each in found if release_in_name(each["metadata"]["name"]))

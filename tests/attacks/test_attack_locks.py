@@ -16,7 +16,7 @@ import pytest_asyncio
 from attackers import Attackers, asked, cluster_admin, forged
 from locking import DEPLOYMENT, FUNCTION, PRIORITY_CLASS, SYSTEM, Helm, Locks, condition, config_map, locking, marked_for, token
 
-from lock_enforcement.helm import is_record_name
+from lock_enforcement.helm import release_in_name
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
@@ -239,7 +239,7 @@ async def test_records_give_nobody_rights(scene: Scene, admin: Api, attackers: A
     assert (await scene.locks.status(theirs, bool))["state"] == "SecretNotFound"
 
     for each in (await scene.attacker.list(SECRET, home)).items:
-        if is_record_name(each["metadata"]["name"]):
+        if release_in_name(each["metadata"]["name"]):
             await admin.delete(SECRET, each["metadata"]["name"], home)
     status = await scene.locks.status(name, lambda status: condition(status, "Locked").get("reason") == "ReleaseNotFound")
     assert status["lockedVersion"] == 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 import pytest_asyncio
 
-from tenantry.engine.flight import Ask, Known, SingleFlight
+from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.verdict import Verdict
 from tenantry.model.kinds import Key, Object
 
@@ -24,7 +24,7 @@ class Run:
 
     number: int
     ask: Ask
-    known: Known
+    known: JustRead
     end: asyncio.Future[Verdict]
 
     @property
@@ -46,7 +46,7 @@ class Recorder:
     active: int = 0
     most: int = 0
 
-    async def work(self, ask: Ask, known: Known) -> Verdict:
+    async def work(self, ask: Ask, known: JustRead) -> Verdict:
         """Note what was given, and wait."""
         run = Run(len(self.runs) + 1, ask, known, asyncio.get_running_loop().create_future())
         self.runs.append(run)
@@ -58,7 +58,7 @@ class Recorder:
             self.active -= 1
 
     def arrive(
-        self, *causes: Key, owner: str = "o", known: Known | None = None, pause_s: float = 0.0, verify: bool = True
+        self, *causes: Key, owner: str = "o", known: JustRead | None = None, pause_s: float = 0.0, verify: bool = True
     ) -> asyncio.Task[Verdict]:
         """Ask for a run, as one event does; without a cause as a sweep, or somebody who names the owner."""
         ask = Ask(frozenset(causes), verify)
@@ -360,7 +360,7 @@ async def test_many_arrivals_cost_few_runs() -> None:
     """A hundred arrivals in a burst are two runs, however they interleave, and every answer is of a later run."""
     flight, begun, answered = SingleFlight(), [0], []
 
-    async def work(ask: Ask, known: Known) -> Verdict:
+    async def work(ask: Ask, known: JustRead) -> Verdict:
         begun[0] += 1
         number = begun[0]
         for _ in range(5):

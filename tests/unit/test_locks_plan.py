@@ -12,7 +12,7 @@ from lock_enforcement.helm import Mark, Record
 from lock_enforcement.locks import annotation_problems, ignore_problems, ignored
 from lock_enforcement.releases.plan import plan_lock
 from lock_enforcement.releases.report import report_lock
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, kept, revision_kept
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, kept
 from lock_enforcement.sources.plan import Watched, plan_sources
 from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
 from tenantry.engine.engine import DEADLINE_S
@@ -47,7 +47,7 @@ def seen(live: Object | None, **fields: Any) -> LockedObject:
 
 
 def lock(*objects: LockedObject, **fields: Any) -> Lock:
-    base = Lock("demo", helm_release(), RELEASE, DEPLOYED, DEPLOYED, objects=objects, count=len(objects))
+    base = Lock(helm_release(), RELEASE, DEPLOYED, DEPLOYED, objects=objects, count=len(objects))
     return replace(base, **fields)
 
 
@@ -72,7 +72,7 @@ DRIFTED = seen(LIVE, drift=(("data", "a"),), body=partial(config_map(), [("data"
 )
 def test_which_revision_is_kept(newest: Record | None, deployed: Record | None, age: float, revision: int) -> None:
     """The newest deployed one, also under a failed or interrupted one after the grace period; never one that is uninstalled."""
-    assert revision_kept(newest, deployed, age, CONFIG) == revision
+    assert kept(lock(newest=newest, deployed=deployed, age_s=age), CONFIG) == revision
 
 
 def test_drift_is_put_back_under_a_guard() -> None:
@@ -150,7 +150,7 @@ def test_a_deleted_lock_lets_go() -> None:
     off = Config.model_validate({"helmProjectOperator": {"helmLocker": {"enabled": False}}})
     assert kept(lock(DRIFTED), off) == 0
     assert list(report_lock(lock(DRIFTED), (), off).writes()) == []
-    assert list(plan_lock(lock(helm_release=None), CONFIG).writes()) == []
+    assert list(plan_lock(None, CONFIG).writes()) == []
 
 
 def told(state: Lock, *refusals: Refusal) -> tuple[Object, str]:

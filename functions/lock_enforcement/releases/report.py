@@ -1,4 +1,4 @@
-"""What is told of a lock: the conditions and the state of its HelmRelease, the last drift, and Events."""
+"""What is reported of a lock: the conditions and the state of its HelmRelease, the last drift, and Events."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tenantry.model import limits
 from tenantry.model.comparison import shown
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
-from tenantry.model.kinds import HELM_RELEASE, Key, Object, is_terminating
+from tenantry.model.kinds import HELM_RELEASE, Key, Object, is_terminating, name_metadata, object_of
 from tenantry.model.names import RELEASE_MANAGED_BY
-from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal
+from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
 _BETWEEN = "; "
@@ -35,40 +35,36 @@ OUTSIDE = {
 """What a manifest may not reach, by the field of ``spec.allow`` that could change it."""
 
 
-def report_lock(seen: Lock, refusals: Sequence[Refusal], config: Config) -> Plan:
+def report_lock(seen: Lock | None, refusals: Sequence[Refusal], config: Config) -> Plan:
     """State, version, conditions and the last drift, in the status of the HelmRelease."""
-    helm_release = seen.helm_release
-    if helm_release is None or not is_ours(helm_release, config):
+    if seen is None or not is_ours(seen.helm_release, config):
         return NOTHING
+    helm_release = seen.helm_release
     if is_terminating(helm_release):
         return _held_up(helm_release, refusals)
     if not config.helm_project_operator.helm_locker.enabled:
         return NOTHING
-    metadata, before = helm_release["metadata"], helm_release.get("status") or {}
-    generation = metadata.get("generation")
+    before = helm_release.get("status") or {}
+    generation = helm_release["metadata"]["generation"]
     revision = kept(seen, config)
-    conditions = [_locked(seen, revision, config)]
+    conditions = [condition(LOCKED, "True" if revision else "False", *_locked(seen, revision, config), generation)]
     if revision or refusals:
-        conditions.append(_complete(seen, refusals))
+        problems = problems_of(seen, refusals)
+        conditions.append(condition(COMPLETE, "False" if problems else "True", *_complete(problems), generation))
     status: Object = {
         **_helms(seen, before),
         "lockedVersion": revision,
-        **({"observedGeneration": generation} if generation is not None else {}),
-        "conditions": [{**each, "observedGeneration": generation} for each in conditions],
+        "observedGeneration": generation,
+        "conditions": conditions,
     }
     if drift := _last_drift(seen, revision, refusals) or before.get("lastDrift"):
         status["lastDrift"] = drift
-    return _status(helm_release, status, _told(helm_release, status))
+    return _status(helm_release, status, _event(helm_release, status))
 
 
 def _status(helm_release: Object, status: Object, event: KubernetesEvent | None) -> Plan:
-    wanted: Object = {
-        "apiVersion": HELM_RELEASE.api_version,
-        "kind": HELM_RELEASE.kind,
-        "metadata": {name: helm_release["metadata"][name] for name in ("name", "namespace")},
-        "status": status,
-    }
-    return Plan(((Apply(HELM_RELEASE, wanted, helm_release, subresource="status", event=event),),))
+    wanted = object_of(HELM_RELEASE, name_metadata(helm_release), status=status)
+    return plan_of(Apply(HELM_RELEASE, wanted, helm_release, subresource="status", event=event))
 
 
 def _held_up(helm_release: Object, refusals: Sequence[Refusal]) -> Plan:
@@ -104,49 +100,42 @@ def why_not_kept(seen: Lock, config: Config) -> str:
     """Why nothing is kept, for people; empty where something is."""
     if kept(seen, config):
         return ""
-    if seen.helm_release is None or is_terminating(seen.helm_release):
+    if is_terminating(seen.helm_release):
         return "the HelmRelease is being deleted"
     if not is_ours(seen.helm_release, config):
         return f"the HelmRelease is another installation's by its annotation {RELEASE_MANAGED_BY}"
     if not config.helm_project_operator.helm_locker.enabled:
         return "helmProjectOperator.helmLocker.enabled is false"
-    return str(_locked(seen, 0, config)["message"])
+    return _locked(seen, 0, config)[1]
 
 
-def _locked(seen: Lock, revision: int, config: Config) -> Object:
+def _locked(seen: Lock, revision: int, config: Config) -> tuple[str, str]:
+    """Reason and message of the condition ``Locked``."""
     newest, helm_release = seen.newest, seen.helm_release
-    assert helm_release is not None
     if revision:
-        text = f"{seen.count} objects of revision {revision} of release {seen.release} are kept as Helm left them"
-        return condition(LOCKED, "True", "Enforced", text)
+        return "Enforced", f"{seen.count} objects of revision {revision} of release {seen.release} are kept as Helm left them"
     if seen.release is None:
         text = "nothing is locked: write the names of a Helm release and of its namespace into spec.release"
-        return condition(LOCKED, "False", "NamesNoRelease", text)
+        return "NamesNoRelease", text
     if is_paused(helm_release):
-        return condition(
-            LOCKED, "False", "Paused", "changes stay until spec.suspend and the annotation tenantry.dev/lock are gone"
-        )
+        return "Paused", "changes stay until spec.suspend and the annotation tenantry.dev/lock are gone"
     if seen.older:
-        text = f"HelmRelease {seen.older} is older and locks release {seen.release}: delete one of the two"
-        return condition(LOCKED, "False", "Conflict", text)
+        return "Conflict", f"HelmRelease {seen.older} is older and locks release {seen.release}: delete one of the two"
     if newest is None and seen.unreadable:
-        text = f"what release {seen.release} is cannot be read: {_listed(seen.unreadable)}"
-        return condition(LOCKED, "False", "RecordsUnreadable", text)
+        return "RecordsUnreadable", f"what release {seen.release} is cannot be read: {_list(seen.unreadable)}"
     if newest is None:
-        return condition(LOCKED, "False", "ReleaseNotFound", _not_found(helm_release, seen.release))
+        return "ReleaseNotFound", _not_found(helm_release, seen.release)
     about = f"revision {newest.revision} of release {seen.release} is {newest.status}"
-    locker = config.helm_project_operator.helm_locker
-    if seen.deployed is None:
-        reason = "HelmAtWork" if state_of(newest.status) == "Transitioning" else "NotDeployed"
-        return condition(LOCKED, "False", reason, f"{about}, and no revision is deployed")
-    again = f"; revision {seen.deployed.revision} is kept again after"
-    if newest.status == "failed":
-        return condition(LOCKED, "False", "GracePeriod", f"{about}{again} {locker.failed_grace_seconds} s")
-    if newest.status.startswith("pending-"):
-        text = f"{about}{again} {locker.interrupted_grace_seconds} s, if Helm was interrupted"
-        return condition(LOCKED, "False", "HelmAtWork", text)
     reason = "HelmAtWork" if state_of(newest.status) == "Transitioning" else "NotDeployed"
-    return condition(LOCKED, "False", reason, about)
+    if seen.deployed is None:
+        return reason, f"{about}, and no revision is deployed"
+    again = f"; revision {seen.deployed.revision} is kept again after"
+    locker = config.helm_project_operator.helm_locker
+    if newest.status == "failed":
+        return "GracePeriod", f"{about}{again} {locker.failed_grace_seconds} s"
+    if newest.status.startswith("pending-"):
+        return reason, f"{about}{again} {locker.interrupted_grace_seconds} s, if Helm was interrupted"
+    return reason, about
 
 
 def _not_found(helm_release: Object, release: Mark) -> str:
@@ -156,18 +145,19 @@ def _not_found(helm_release: Object, release: Mark) -> str:
     return f"{text} of the HelmRelease"
 
 
-def _complete(seen: Lock, refusals: Sequence[Refusal]) -> Object:
-    helm_release = seen.helm_release
-    assert helm_release is not None
-    found = problems_of(seen, refusals)
-    if not found:
-        return condition(COMPLETE, "True", "AllKept", "every object of the manifest is kept")
-    return condition(COMPLETE, "False", found[0].reason, _listed([problem.text for problem in found]))
+def _complete(problems: Sequence[Problem]) -> tuple[str, str]:
+    """Reason and message of the condition ``Complete``."""
+    if not problems:
+        return "AllKept", "every object of the manifest is kept"
+    return problems[0].reason, _list([problem.text for problem in problems])
+
+
+def _list(texts: Sequence[str]) -> str:
+    return limits.few(texts, between=_BETWEEN, last=f"{_BETWEEN}and ")
 
 
 def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
     """Why objects are not kept, in a stable order."""
-    assert seen.helm_release is not None
     standing = message_of(seen.helm_release, COMPLETE)
     found = [
         out_of_reach(field, seen.release, keys)
@@ -184,10 +174,8 @@ def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
 
 def out_of_reach(field: str, release: Mark, keys: Sequence[Key]) -> Problem:
     """The problem of objects that the manifest names and the HelmRelease does not allow; the way out comes before the names."""
-    more = f" and {len(keys) - limits.PROBLEMS_SHOWN} more" if len(keys) > limits.PROBLEMS_SHOWN else ""
-    names = ", ".join(map(str, keys[: limits.PROBLEMS_SHOWN])) + more
     where = OUTSIDE[field].format(release.namespace)
-    return Problem("OutsideRelease", f"neither read nor written, because {where}: {names}")
+    return Problem("OutsideRelease", f"neither read nor written, because {where}: {limits.few(list(map(str, keys)))}")
 
 
 def refused(refusal: Refusal, standing: str = "") -> Problem:
@@ -196,30 +184,17 @@ def refused(refusal: Refusal, standing: str = "") -> Problem:
     return Problem(_REASONS[refusal.cause], text_of(refusal, known, standing, separator=_BETWEEN), refusal=refusal)
 
 
-def _listed(texts: Sequence[str]) -> str:
-    more = f"{_BETWEEN}and {len(texts) - limits.PROBLEMS_SHOWN} more" if len(texts) > limits.PROBLEMS_SHOWN else ""
-    return _BETWEEN.join(texts[: limits.PROBLEMS_SHOWN]) + more
-
-
 def _last_drift(seen: Lock, revision: int, refusals: Sequence[Refusal]) -> Object | None:
     """What this run has put right, the first of it; None when nothing."""
     not_done = {refusal.key for refusal in refusals}
-    if not revision:
-        return None
-    for each in seen.objects:
-        if not each.kept or each.key in not_done:
-            continue
-        if each.live is None and each.again is not None:
-            return each.again
-        if each.live is None:
-            return {"object": str(each.key), "action": "Recreated", "fields": [], "managers": []}
-        if each.drift:
-            return drift_told(each)
+    for each in seen.objects if revision else ():
+        if each.kept and each.key not in not_done and (each.live is None or each.drift):
+            return each.again or last_drift_of(each)
     return None
 
 
-def drift_told(each: LockedObject) -> Object:
-    """What the status says of an object that is put right: fields and managers, never a value."""
+def last_drift_of(each: LockedObject) -> Object:
+    """What the status reports of an object that is put right: fields and managers, never a value."""
     return {
         "object": str(each.key),
         "action": "Restored" if each.body is not None else "Recreated",
@@ -228,7 +203,7 @@ def drift_told(each: LockedObject) -> Object:
     }
 
 
-def _told(helm_release: Object, status: Object) -> KubernetesEvent | None:
+def _event(helm_release: Object, status: Object) -> KubernetesEvent | None:
     """The Event for what changed in the status, if anything that people wait for did."""
     before = helm_release.get("status") or {}
     locked = find_condition({"status": status}, LOCKED) or {}

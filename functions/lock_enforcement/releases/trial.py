@@ -1,12 +1,11 @@
 """Which of what looks like drift is: the API server's dry runs have the last word.
 
-What it would not change is no drift, and what it would not take is told.  The sweep asks nothing: it leaves that to the run
+What they would not change is no drift, and what they refuse is reported.  A sweep makes no dry run: it leaves that to the run
 that it asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic_core import to_json
@@ -30,11 +29,9 @@ from tenantry.engine.reader import Reader
 from tenantry.model import limits
 from tenantry.model.comparison import Path, Schema, shown
 from tenantry.model.kinds import HORIZONTAL_POD_AUTOSCALER, ROLE, Key, Kind, Object
-from tenantry.model.plan import Cause, Refusal
+from tenantry.model.plan import Refusal
 
 REPLICAS: Path = ("spec", "replicas")
-
-_CAUSES: Mapping[type[RefusedError], Cause] = {Forbidden: "rights", QuotaExceeded: "quota", AdmissionDenied: "admission"}
 
 Content = tuple[str, int, int]
 """The uid of an object, and hashes of what it and its manifest say: its status and who owns its fields may change."""
@@ -61,8 +58,8 @@ class Memory:
 async def grantable(base: LockedObject, release: Mark, reader: Reader) -> LockedObject:
     """A missing object that grants rights, with what the API server says about granting them.
 
-    Nobody grants what he does not have, and any chart can name such rights: that is told, and is no failure of ours that
-    events and sweeps would be tried again for.
+    Nobody grants what he does not have, and any chart can name such rights: that is reported, and is no failure of ours for
+    which events and sweeps would be tried again.
     """
     assert base.kind is not None
     if base.kind.group != ROLE.group or not reader.live:
@@ -70,9 +67,9 @@ async def grantable(base: LockedObject, release: Mark, reader: Reader) -> Locked
     try:
         await reader.try_create(base.kind, marked(base.wanted, release))
     except Forbidden as error:
-        return replace(base, problem=refused(Refusal(base.key, "rights", error.message)))
+        return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
     except (RefusedError, AlreadyExists, NotFound):
-        pass  # the write tells, or finds what was made meanwhile: the object, or the Role that a binding needs
+        pass  # the write reports it, or finds what was made meanwhile: the object, or the Role that a binding needs
     return base
 
 
@@ -97,7 +94,7 @@ async def with_drift(base: LockedObject, memory: Memory, reader: Reader) -> Lock
     try:
         return await _judged(base, paths, schema, memory, reader)
     except (Forbidden, QuotaExceeded, AdmissionDenied) as error:
-        return replace(base, problem=refused(Refusal(base.key, _CAUSES[type(error)], error.message)))
+        return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
 
 
 async def _compared(base: LockedObject, live: Object, schema: Schema, reader: Reader) -> tuple[LockedObject, tuple[Path, ...]]:
@@ -149,11 +146,11 @@ async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Read
     """An update is refused: make it anew if the manifest as such is valid, else leave out what is not."""
     assert base.kind is not None
     assert base.live is not None
-    if len(paths) > 1:
-        results = {path: await _tried(base.kind, partial(base.wanted, [path]), reader) for path in paths}
-        usable = tuple(path for path, made in results.items() if made is not None and changed_paths([path], base.live, made))
-    else:
-        usable = ()
+    usable: list[Path] = []
+    for path in paths if len(paths) > 1 else ():
+        made = await _tried(base.kind, partial(base.wanted, [path]), reader)
+        if made is not None and changed_paths([path], base.live, made):
+            usable.append(path)
     mark = mark_of(base.live)  # as it would be made anew: without Helm's marks our fence refuses it
     try:
         await reader.try_create(base.kind, base.wanted if mark is None else marked(base.wanted, mark))
@@ -166,12 +163,10 @@ async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Read
             return replace(base, problem=Problem("Immutable", text))
         return replace(base, drift=paths)
     except Invalid as error:
-        problem = refused(Refusal(base.key, "invalid", error.message))
-    else:
-        return replace(base, live=None)  # it vanished meanwhile
-    if usable:
-        return replace(base, drift=usable, body=partial(base.wanted, usable))
-    return replace(base, problem=problem)
+        if usable:
+            return replace(base, drift=tuple(usable), body=partial(base.wanted, usable))
+        return replace(base, problem=refused(Refusal(base.key, error.cause, error.message)))
+    return replace(base, live=None)  # it vanished meanwhile
 
 
 def _content(base: LockedObject) -> Content:

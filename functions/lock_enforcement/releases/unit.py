@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lock_enforcement.helm import Mark, is_record_name, release_in_name
+from lock_enforcement.helm import release_in_name
 from lock_enforcement.index import Index, Locked, name_of
-from lock_enforcement.locks import is_ours, release_named, storage_of
+from lock_enforcement.locks import claim_of, helm_releases_of, release_named
 from lock_enforcement.releases.observe import Observer
 from lock_enforcement.releases.plan import plan_lock
-from lock_enforcement.releases.report import drift_told, report_lock
+from lock_enforcement.releases.report import last_drift_of, report_lock
 from lock_enforcement.releases.seen import Lock
 from lock_enforcement.releases.trial import Memory
 from lock_enforcement.started import is_locked_source, watches
@@ -21,7 +21,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
-from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object, is_terminating
+from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object
 from tenantry.model.plan import Delete, Plan
 from tenantry.model.releases import is_release_name
 
@@ -42,7 +42,7 @@ class Releases(Unit):
         self._memory = Memory()
         observer = Observer(config, index, self._memory)
         self.handlers = {
-            RELEASE: Handler[Lock](
+            RELEASE: Handler[Lock | None](
                 observe=lambda owner, reader: observer.lock(owner.name, reader),
                 plan=self._plan,
                 report=lambda lock, refusals: report_lock(lock, refusals, config),
@@ -51,18 +51,18 @@ class Releases(Unit):
             )
         }
 
-    def _plan(self, lock: Lock) -> Plan:
+    def _plan(self, lock: Lock | None) -> Plan:
         made = plan_lock(lock, self._config)
         anew = {write.key for write in made.writes() if isinstance(write, Delete)}
-        for each in lock.objects:
+        for each in lock.objects if lock else ():
             if each.key in anew:
-                self._memory.again[each.key] = drift_told(each)  # so that making it anew gets no second Event
+                self._memory.again[each.key] = last_drift_of(each)  # so that making it anew gets no second Event
         return made
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The HelmReleases that a key concerns: itself, that of a record, or those that lock the object.
 
-        A source of ours that begins to watch concerns them all: what changed before, nobody told.
+        A source of ours that begins to watch concerns them all: no event reported what changed before.
         """
         del hint
         if is_locked_source(key):
@@ -70,8 +70,8 @@ class Releases(Unit):
         system = self._config.helm_project_operator.system_namespace
         if key.kind == HELM_RELEASE.kind and key.api_version == HELM_RELEASE.api_version:
             return [await self._with_same_release(key, reader)] if key.namespace == system else []
-        if key.kind in (SECRET.kind, CONFIG_MAP.kind) and is_record_name(key.name):
-            return [await self._of_release(key, reader)]
+        if key.kind in (SECRET.kind, CONFIG_MAP.kind) and release_in_name(key.name):
+            return [[Owner(RELEASE, each["metadata"]["name"]) for each in helm_releases_of(key, await self._everyone(reader))]]
         if key.kind == "Namespace":
             return [await self._in_namespace(key, reader)]
         if found := _holders(self._index.locked, key):
@@ -87,29 +87,16 @@ class Releases(Unit):
         """A HelmRelease, and those that claim the same release or the same objects: who keeps them may have changed."""
         everyone = await self._everyone(reader)
         live = next((found for found in everyone if found["metadata"]["name"] == key.name), None)
-        names = {key.name}
-        last = self._index.last_of(key.name)
-        here = live is not None and not is_terminating(live) and is_ours(live, self._config)
-        release = release_named(live) if live is not None and here else None
-        for found in everyone:
-            named = release_named(found)
-            if named is not None and named in (release, last.release if last else None):
-                names.add(found["metadata"]["name"])
+        last = self._index.last.get(key.name)
+        release = claim_of(live, self._config) if live is not None else None
+        same = {release, last.release if last else None} - {None}
+        names = {key.name, *(found["metadata"]["name"] for found in everyone if release_named(found) in same)}
         for name in last.objects if last and last.release != release else ():
             names.update(self._index.locked.by_object.get(name, ()))
         return [Owner(RELEASE, name) for name in sorted(names)]
 
     async def _everyone(self, reader: Reader) -> list[Object]:
         return await reader.list_shared(HELM_RELEASE, self._config.helm_project_operator.system_namespace)
-
-    async def _of_release(self, record: Key, reader: Reader) -> list[Owner]:
-        """Those whose release a record is of, where Helm keeps it."""
-        release = Mark(release_in_name(record.name), record.namespace)
-        return [
-            Owner(RELEASE, found["metadata"]["name"])
-            for found in await self._everyone(reader)
-            if release_named(found) == release and storage_of(found).kind == record.kind
-        ]
 
     async def _in_namespace(self, key: Key, reader: Reader) -> list[Owner]:
         """A namespace may be a locked object itself; one that appears lets objects be made that wait for it."""

@@ -8,7 +8,7 @@ from lock_enforcement.index import Index, Locked
 from lock_enforcement.sources.plan import Watched
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
-from tenantry.model.kinds import API_SERVER_SOURCE
+from tenantry.model.kinds import API_SERVER_SOURCE, Kind
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE
 
 
@@ -23,4 +23,7 @@ async def observe_sources(index: Index, reader: Reader) -> tuple[Watched, Locked
     locked = await index.fresh(reader)
     if locked.failed is not None:
         raise locked.failed  # what it locks would be watched no more
-    return Watched(locked.kinds, locked.namespaces, True, namespaced, cluster_wide), locked
+    holders = locked.holders.values()
+    kinds = frozenset[Kind]().union(*(holder.kinds for holder in holders))
+    namespaces = frozenset[str]().union(*(holder.namespaces for holder in holders))
+    return Watched(kinds, namespaces, True, namespaced, cluster_wide), locked

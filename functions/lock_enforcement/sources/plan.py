@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lock_enforcement.descriptor import ACCOUNT, LOCKED, NAME
 from lock_enforcement.helm import RECORD_LABELS, STORAGES
-from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object
+from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object, is_terminating, object_of
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, NAMESPACE_NAME, SYSTEM_NAMESPACE
-from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Write
+from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Write, plan_of
 
-MARK = {"locked": "true"}
-"""Extension attribute on every event of these sources: what the Trigger of lock-enforcement asks for."""
-
-SOURCE_ACCOUNT = "tenantry-lock-source"
-_LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": "lock-enforcement"}
+_LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": NAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +44,10 @@ def plan_sources(seen: Watched) -> Plan:
             "matchExpressions": [{"key": NAMESPACE_NAME, "operator": "In", "values": sorted(seen.namespaces)}],
         }
     }
-    writes = [
+    return plan_of(
         *_source(LOCKED_SOURCE, inside, selector, seen.namespaced),
         *_source(LOCKED_CLUSTER_SOURCE, [kind for kind in kinds if not kind.namespaced], {}, seen.cluster_wide),
-    ]
-    return Plan((tuple(writes),)) if writes else NOTHING
+    )
 
 
 def _resource(kind: Kind) -> Object:
@@ -65,27 +61,17 @@ def _resource(kind: Kind) -> Object:
 
 def _source(name: str, kinds: Sequence[Kind], selector: Object, live: Object | None) -> Iterable[Write]:
     if not kinds:
-        if live is not None and not live["metadata"].get("deletionTimestamp"):
+        if live is not None and not is_terminating(live):
             yield Delete(API_SERVER_SOURCE, live)
         return
-    wanted: Object = {
-        "apiVersion": API_SERVER_SOURCE.api_version,
-        "kind": API_SERVER_SOURCE.kind,
-        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS},
-        "spec": {
-            "serviceAccountName": SOURCE_ACCOUNT,
-            "mode": "Reference",
-            **selector,
-            "resources": [_resource(kind) for kind in sorted(kinds, key=lambda each: (each.api_version, each.kind))],
-            "ceOverrides": {"extensions": MARK},
-            "sink": {
-                "ref": {
-                    "apiVersion": "eventing.knative.dev/v1",
-                    "kind": "Broker",
-                    "name": "tenantry",
-                    "namespace": SYSTEM_NAMESPACE,
-                }
-            },
-        },
+    broker = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry", "namespace": SYSTEM_NAMESPACE}
+    spec = {
+        "serviceAccountName": ACCOUNT,
+        "mode": "Reference",
+        **selector,
+        "resources": [_resource(kind) for kind in sorted(kinds, key=lambda each: (each.api_version, each.kind))],
+        "ceOverrides": {"extensions": dict([LOCKED])},
+        "sink": {"ref": broker},
     }
-    yield Apply(API_SERVER_SOURCE, wanted, live)
+    metadata = {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
+    yield Apply(API_SERVER_SOURCE, object_of(API_SERVER_SOURCE, metadata, spec=spec), live)

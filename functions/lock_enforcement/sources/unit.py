@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lock_enforcement.helm import Mark, release_in_name
+from lock_enforcement.helm import release_in_name
 from lock_enforcement.index import Index, Locked, declaration_of
-from lock_enforcement.locks import release_named, storage_of
+from lock_enforcement.locks import helm_releases_of
 from lock_enforcement.sources.observe import observe_sources
 from lock_enforcement.sources.plan import Watched, plan_sources
 from tenantry.engine.reader import Reader
@@ -57,11 +57,8 @@ class Sources(Unit):
         del hint
         system = self._config.helm_project_operator.system_namespace
         if key.kind != HELM_RELEASE.kind:
-            record = Mark(release_in_name(key.name), key.namespace), key.kind
-            if not record[0].name:
-                return []
-            kept = {(release_named(found), storage_of(found).kind) for found in await reader.list_shared(HELM_RELEASE, system)}
-            return [[OWNER]] if record in kept else []
+            is_record = release_in_name(key.name) != ""
+            return [[OWNER]] if is_record and helm_releases_of(key, await reader.list_shared(HELM_RELEASE, system)) else []
         if key.namespace != system:
             return []
         live = await reader.get(HELM_RELEASE, key.name, key.namespace)

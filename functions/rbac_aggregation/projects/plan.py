@@ -278,8 +278,7 @@ def _bind(seen: ObservedRights, name: str, level: str, people: Subjects, live: O
 
 
 def _listed(people: Subjects) -> str:
-    shown = ", ".join(f"{kind} {name}" for kind, name in people[:8])
-    return shown + (f" and {len(people) - 8} more" if len(people) > 8 else "")
+    return limits.few([f"{kind} {name}" for kind, name in people], 8)
 
 
 # -- the condition -------------------------------------------------------------------------------------------

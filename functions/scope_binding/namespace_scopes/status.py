@@ -243,6 +243,4 @@ def _refused(
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few of a list of names, and how many more there are."""
-    more = f" and {len(names) - limits.PROBLEMS_SHOWN} more" if len(names) > limits.PROBLEMS_SHOWN else ""
-    return ", ".join(names[: limits.PROBLEMS_SHOWN]) + more
+    return limits.few(names)

@@ -18,9 +18,9 @@ from tenantry.api.connect import load_configuration
 from tenantry.api.depth import decoded
 from tenantry.api.discovery import Discovery
 from tenantry.api.errors import (
-    ApiError,
     ConflictError,
     ConnectError,
+    Expired,
     Invalid,
     KindNotServed,
     NotFound,
@@ -121,7 +121,7 @@ class Api(Wire):
         if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
             return None
         try:
-            found = await self._json("GET", kind.path(namespace, name))
+            found = await self.request("GET", kind.path(namespace, name))
             return found if whole else self._kept(kind, found)
         except KindNotServed:
             raise
@@ -162,9 +162,7 @@ class Api(Wire):
         async with self._searches if field_selector and not namespace else nullcontext():
             try:
                 return await self._list(kind, path, query | newer, limit, accept, keep, one_page)
-            except ApiError as error:
-                if error.status != 410:
-                    raise
+            except Expired:
                 return await self._list(kind, path, query, limit, accept, keep, one_page)
 
     async def _list(
@@ -270,20 +268,20 @@ class Api(Wire):
         query = {"fieldManager": manager or self.field_manager, "force": "true" if force else "false"}
         if dry_run:
             query["dryRun"] = "All"
-        return self._kept(kind, await self._json("PATCH", path, query, body, content_type=_APPLY))
+        return self._kept(kind, await self.request("PATCH", path, query, body, content_type=_APPLY))
 
     async def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
         """Create, and only create: `AlreadyExists` when the object exists."""
         path = kind.path(body["metadata"].get("namespace", ""))
         query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
-        return self._kept(kind, await self._json("POST", path, query, body))
+        return self._kept(kind, await self.request("POST", path, query, body))
 
     async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:
         """A JSON patch (RFC 6902) of one object; a ``test`` that fails is a `ConflictError`."""
         query = {"fieldManager": self.field_manager}
         path = kind.path(namespace, name)
         try:
-            return self._kept(kind, await self._json("PATCH", path, query, operations, content_type=_JSON_PATCH))
+            return self._kept(kind, await self.request("PATCH", path, query, operations, content_type=_JSON_PATCH))
         except Invalid as error:
             raise ConflictError(error.message, status=error.status, reason=error.reason) from error
 
@@ -307,15 +305,11 @@ class Api(Wire):
         if given := {name: value for name, value in preconditions.items() if value}:
             body["preconditions"] = given
         try:
-            await self._json("DELETE", kind.path(namespace, name), None, body)
+            await self.request("DELETE", kind.path(namespace, name), None, body)
         except KindNotServed:
             raise
         except NotFound:
             return
-
-    async def request(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> Object:
-        """Any other request, for example a subresource such as a token; JSON both ways."""
-        return await self._json(method, path, query, body)
 
 
 def _forget_others(item: Object) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tenantry.model.plan import Cause
+
 
 class ApiError(Exception):
     """A request that did not succeed.
@@ -67,15 +69,21 @@ class ConnectError(ApiError):
 
 
 class RefusedError(ApiError):
-    """The server understood the request and refuses it."""
+    """The server understood the request and refuses it; ``cause`` says in one word why."""
+
+    cause: Cause = "invalid"
 
 
 class Forbidden(RefusedError):
     """403: our identity lacks the right."""
 
+    cause = "rights"
+
 
 class QuotaExceeded(RefusedError):
     """403: a ResourceQuota of the namespace refuses the object."""
+
+    cause = "quota"
 
 
 class NamespaceTerminating(RefusedError):
@@ -84,6 +92,8 @@ class NamespaceTerminating(RefusedError):
 
 class AdmissionDenied(RefusedError):
     """An admission policy or webhook refuses the object."""
+
+    cause = "admission"
 
 
 class Invalid(RefusedError):

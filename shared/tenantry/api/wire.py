@@ -62,7 +62,7 @@ class Wire:
         """Close all connections."""
         await self._rest.close()
 
-    async def _json(
+    async def request(
         self,
         method: str,
         path: str,
@@ -70,6 +70,7 @@ class Wire:
         body: Any = None,
         content_type: str = JSON,
     ) -> Object:
+        """Any request, for example for a subresource such as a token; JSON both ways."""
         return (await self._sized(method, path, query, body, content_type))[0]
 
     async def _sized(

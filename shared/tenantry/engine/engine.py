@@ -23,7 +23,7 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
-from tenantry.engine.flight import Ask, Known, SingleFlight
+from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, request_of
 from tenantry.engine.shared import Shared
@@ -34,7 +34,7 @@ from tenantry.engine.write import OnWrite, Writer
 from tenantry.model import limits
 from tenantry.model.descriptor import Service
 from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import SERVICE_ACCOUNT, Key, Object
+from tenantry.model.kinds import SERVICE_ACCOUNT, Key, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.model.plan import KubernetesEvent
 
@@ -147,7 +147,7 @@ class Engine:
             log.exception("a bug: %s could not look at %s", unit.name, request.key)
             return BUG
 
-    async def _run_stages(self, unit: Unit, stages: Stages, known: Known, cause: Key) -> Verdict:
+    async def _run_stages(self, unit: Unit, stages: Stages, known: JustRead, cause: Key) -> Verdict:
         verdicts: list[Verdict] = []
         for stage in stages:
             if len(stage) > FAN_OUT_ABOVE and self._emit is not None and stage is stages[-1]:
@@ -163,12 +163,12 @@ class Engine:
     async def _run_every(self, unit: Unit) -> Verdict:
         """A sweep of the unit; events that come during one share the next."""
 
-        async def work(_: Ask, __: Known) -> Verdict:
+        async def work(_: Ask, __: JustRead) -> Verdict:
             return await self._sweep_unit(unit)
 
         return await self._flight.run(f"{unit.name}:*", Ask(), {}, work, pause_s=EVERY_PAUSE_S)
 
-    async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: Known, cause: Key) -> list[Verdict]:
+    async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, cause: Key) -> list[Verdict]:
         ask, fresh = Ask(frozenset({cause})), known if len(owners) <= PARALLEL else {}
         return await _in_parallel(owners, lambda owner: self._run(unit, owner, ask, fresh))
 
@@ -185,13 +185,13 @@ class Engine:
 
     # -- one owner -------------------------------------------------------------------------------------
 
-    async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
-        async def work(together: Ask, fresh: Known) -> Verdict:
+    async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
+        async def work(together: Ask, fresh: JustRead) -> Verdict:
             return await self._reconcile(unit, owner, together, fresh)
 
         return await self._flight.run(f"{unit.name}:{owner}", ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
 
-    async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
+    async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(str(owner))
         with telemetry.tracer.start_as_current_span(
@@ -210,7 +210,7 @@ class Engine:
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _converge(self, unit: Unit, owner: Owner, ask: Ask, known: Known) -> Verdict:
+    async def _converge(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         writes, handler = 0, unit.handlers[owner.type]
         for attempt in range(ATTEMPTS):
             try:
@@ -261,7 +261,7 @@ class Engine:
         is due in the next.
         """
 
-        async def work(_: Ask, __: Known) -> Verdict:
+        async def work(_: Ask, __: JustRead) -> Verdict:
             try:
                 async with asyncio.timeout(self._deadline_s):
                     return await self._sweep_all()
@@ -344,11 +344,7 @@ class Engine:
 
     async def _tell(self, note: str) -> None:
         """A Warning on our own ServiceAccount: a right that is missing for reading has no better place."""
-        account: Object = {
-            "apiVersion": SERVICE_ACCOUNT.api_version,
-            "kind": SERVICE_ACCOUNT.kind,
-            "metadata": {"name": self._service.name, "namespace": SYSTEM_NAMESPACE},
-        }
+        account = object_of(SERVICE_ACCOUNT, {"name": self._service.name, "namespace": SYSTEM_NAMESPACE})
         try:
             await recorder.record(self._api, KubernetesEvent(account, "RightMissing", note, "Reconcile", "Warning"))
         except ApiError as error:

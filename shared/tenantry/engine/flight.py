@@ -24,7 +24,7 @@ from tenantry.model.kinds import Key, Object
 
 LONGEST_PAUSE_S = 2.0
 
-Known = Mapping[Key, Object | None]
+JustRead = Mapping[Key, Object | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Ask:
         return Ask(causes, self.verify or other.verify)
 
 
-Work = Callable[[Ask, Known], Awaitable[Verdict]]
+Work = Callable[[Ask, JustRead], Awaitable[Verdict]]
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class SingleFlight:
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = asyncio.Event()
 
-    async def run(self, owner: str, ask: Ask, known: Known, work: Work, *, pause_s: float = 0.0) -> Verdict:
+    async def run(self, owner: str, ask: Ask, known: JustRead, work: Work, *, pause_s: float = 0.0) -> Verdict:
         """The verdict of a run for ``owner`` that begins now or later, and does at least what ``ask`` says.
 
         ``known`` are objects as they were read just now, which a run that begins now may use.  A trailing run begins
@@ -90,7 +90,7 @@ class SingleFlight:
             lane.trailing.ask |= ask
         return await asyncio.shield(lane.trailing.future)
 
-    async def _fly(self, owner: str, lane: _Lane, run: _Waiting, known: Known, pause_s: float) -> None:
+    async def _fly(self, owner: str, lane: _Lane, run: _Waiting, known: JustRead, pause_s: float) -> None:
         try:
             while True:
                 lane.running = True
@@ -124,7 +124,7 @@ class SingleFlight:
         self._draining.clear()
 
 
-async def _land(run: _Waiting, known: Known) -> None:
+async def _land(run: _Waiting, known: JustRead) -> None:
     """Do the work and hand its end, good or bad, to whoever waits."""
     try:
         verdict = await run.work(run.ask, known)

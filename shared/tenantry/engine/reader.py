@@ -41,10 +41,9 @@ def matches(obj: Object, labels: Mapping[str, str]) -> bool:
     return all(name in found and (not value or found[name] == value) for name, value in labels.items())
 
 
-async def versions_of(api: Api, kind: Kind, namespace: str, labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """(uid, resourceVersion) of all objects with these labels, read live and without their contents."""
-    listing = await api.list(kind, namespace, label_selector=selector(labels), metadata_only=True)
-    return frozenset((item["metadata"]["uid"], item["metadata"]["resourceVersion"]) for item in listing.items)
+def versions_in(objects: Iterable[Object]) -> frozenset[tuple[str, str]]:
+    """(uid, resourceVersion) of these objects."""
+    return frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in objects)
 
 
 def key_in(kind: Kind, name: str, namespace: str) -> Key:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists
 from tenantry.model import limits
-from tenantry.model.kinds import EVENT, Object
+from tenantry.model.kinds import EVENT, Object, object_of
 from tenantry.model.plan import KubernetesEvent
 from tenantry.model.standing import event_namespace
 
@@ -34,13 +34,12 @@ def now_seconds() -> str:
 def reference(obj: Object) -> Object:
     """The ``v1.ObjectReference`` of an object."""
     metadata = obj["metadata"]
-    made = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
-    optional = {field: metadata.get(field) for field in ("namespace", "uid", "resourceVersion")}
-    return {**made, **{field: value for field, value in optional.items() if value}}
+    optional = {field: metadata[field] for field in ("namespace", "uid", "resourceVersion") if metadata.get(field)}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], **optional}
 
 
 async def record(api: Api, event: KubernetesEvent) -> None:
-    """Record a event; one that is recorded already is left as it is.
+    """Record an Event; one that is recorded already is left as it is.
 
     Events on cluster-scoped objects live in namespace ``default``, as the API demands.
     """
@@ -49,22 +48,18 @@ async def record(api: Api, event: KubernetesEvent) -> None:
         (regarding.get("uid", ""), regarding.get("resourceVersion", ""), regarding["kind"], event.reason, event.note)
     )
     digest = hashlib.sha256(f"{api.field_manager}\n{said}".encode()).hexdigest()[:16]
-    body: Object = {
-        "apiVersion": EVENT.api_version,
-        "kind": EVENT.kind,
-        "metadata": {
-            "name": f"{regarding['name'][:200]}.{digest}",
-            "namespace": event_namespace(event.regarding),
-        },
-        "eventTime": now_micro(),
-        "reportingController": f"tenantry.dev/{api.field_manager.removeprefix('tenantry-')}",
-        "reportingInstance": _INSTANCE[:128],
-        "action": event.action,
-        "reason": event.reason,
-        "regarding": regarding,
-        "note": event.note.encode()[: limits.NOTE_BYTES].decode(errors="ignore"),
-        "type": event.type,
-    }
+    body = object_of(
+        EVENT,
+        {"name": f"{regarding['name'][:200]}.{digest}", "namespace": event_namespace(event.regarding)},
+        eventTime=now_micro(),
+        reportingController=f"tenantry.dev/{api.field_manager.removeprefix('tenantry-')}",
+        reportingInstance=_INSTANCE[:128],
+        action=event.action,
+        reason=event.reason,
+        regarding=regarding,
+        note=event.note.encode()[: limits.NOTE_BYTES].decode(errors="ignore"),
+        type=event.type,
+    )
     try:
         await api.create(EVENT, body)
     except AlreadyExists:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import Key
+from tenantry.model.kinds import Key, can_be_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _is_path_segment(name: str) -> bool:
-    """Whether the API server could have an object of this name: names are path segments of URLs."""
-    return name not in (".", "..") and not any(character in name for character in "/%")
-
-
 def _look(event: Event) -> Look:
     data = event.data
     if data is not None and not isinstance(data, dict):
@@ -94,7 +89,7 @@ def _look(event: Event) -> Look:
     kind = _text(body.get("kind")) or attributes.get("kind", "")
     if not name or not kind or not api_version:
         raise MalformedRequest("no apiVersion, kind and name")
-    if not _is_path_segment(name) or (namespace and not _is_path_segment(namespace)):
+    if not can_be_name(name) or (namespace and not can_be_name(namespace)):
         raise MalformedRequest("no object can have this name")
     raw_labels = metadata.get("labels")
     labels = raw_labels if isinstance(raw_labels, dict) else {}

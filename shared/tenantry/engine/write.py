@@ -11,25 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tenantry.api import Api
+from tenantry.api import Api, Listing
 from tenantry.api.errors import (
-    AdmissionDenied,
     ApiError,
     ConflictError,
-    Forbidden,
     KindNotServed,
-    NamespaceNotFound,
     NamespaceTerminating,
     NotFound,
-    QuotaExceeded,
     RefusedError,
     TransientError,
 )
 from tenantry.engine import recorder, telemetry
-from tenantry.engine.reader import versions_of
+from tenantry.engine.reader import selector, versions_in
 from tenantry.engine.shared import Shared
 from tenantry.model import limits
 from tenantry.model.conditions import stamped
@@ -38,7 +34,6 @@ from tenantry.model.kinds import Kind, Object
 from tenantry.model.ownership import handed_back
 from tenantry.model.plan import (
     Apply,
-    Cause,
     Change,
     Delete,
     Edit,
@@ -121,23 +116,18 @@ class Writer:
         outcome.add(await self.write(plan, gate))
 
     async def _attempt(self, change: Change, outcome: Outcome, gate: asyncio.Semaphore) -> None:
-        async with gate:
-            await self._attempt_now(change, outcome)
-
-    async def _attempt_now(self, change: Change, outcome: Outcome) -> None:
         guard = change.write.guard if isinstance(change.write, PutBack | Delete) else None
         try:
-            if guard is not None and not await self._holds(guard):
-                raise ConflictError(f"{change.key}: what the decision was made on has changed")
-            await self._make(change)
-        except (ConflictError, NamespaceTerminating, NamespaceNotFound):
-            outcome.conflict = True
+            async with gate:
+                if guard is not None and not await self._holds(guard):
+                    raise ConflictError(f"{change.key}: what the decision was made on has changed")
+                await self._make(change)
         except KindNotServed as error:
             outcome.transient = error
-        except NotFound:
-            outcome.conflict = True  # the object vanished: look again
+        except (ConflictError, NamespaceTerminating, NotFound):
+            outcome.conflict = True  # also where the object or its namespace was deleted meanwhile: observe again
         except RefusedError as error:
-            refusal = Refusal(change.key, _cause(error), error.message)
+            refusal = Refusal(change.key, error.cause, error.message)
             outcome.refusals.append(refusal)
             telemetry.refusals.add(1, {"function": self._function, "cause": refusal.cause})
             log.warning("refused: %s: %s", change, error.message)
@@ -161,7 +151,7 @@ class Writer:
             event = write.event
             same = event.regarding["metadata"].get("name") == stored["metadata"]["name"]
             if same and event.regarding["kind"] == stored["kind"]:
-                event = KubernetesEvent(stored, event.reason, event.note, event.action, event.type)
+                event = replace(event, regarding=stored)
             await self._announce(event)
 
     async def _apply(self, write: Apply, change: Change) -> Object:
@@ -188,9 +178,11 @@ class Writer:
 
     async def _holds(self, guard: Guard) -> bool:
         """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""
-        where = guard.kind, guard.namespace, guard.labels
-        found = await self._shared.read(where, lambda: versions_of(self._api, guard.kind, guard.namespace, dict(guard.labels)))
-        return bool(found == guard.versions)
+        where, labels = (guard.kind, guard.namespace), selector(dict(guard.labels))
+        found: Listing = await self._shared.read(
+            (where, labels), lambda: self._api.list(*where, label_selector=labels, metadata_only=True)
+        )
+        return versions_in(found.items) == guard.versions
 
     async def _put_back(self, write: PutBack) -> Object:
         """Put the fields back, then give them to their heir; a lost race for the second leaves it to the next look."""
@@ -249,22 +241,10 @@ class Writer:
         return await self._patch(write.kind, fresh, ("resourceVersion",), step)
 
     async def _announce(self, event: KubernetesEvent) -> None:
-        """Record a event; only a transient failure matters to the run, since trying again helps then."""
+        """Record an Event; only a transient failure matters to the run, since trying again helps then."""
         try:
             await recorder.record(self._api, event)
         except TransientError:
             raise
         except ApiError as error:
             log.warning("could not record the Event %s: %s", event.reason, error.message)
-
-
-def _cause(error: RefusedError) -> Cause:
-    match error:
-        case QuotaExceeded():
-            return "quota"
-        case AdmissionDenied():
-            return "admission"
-        case Forbidden():
-            return "rights"
-        case _:
-            return "invalid"

@@ -59,7 +59,7 @@ async def _post(api: Api, path: str, headers: dict[str, str], body: bytes) -> No
     """A POST that is no JSON of the API server's own."""
     content_type = next(value for name, value in headers.items() if name.lower() == "content-type")
     try:
-        await api._json("POST", path, None, json.loads(body), content_type)
+        await api.request("POST", path, None, json.loads(body), content_type)
     except ApiError as error:
         message = f"the broker cannot be reached through the API server: {error.message}"
         raise ApiError(message, status=error.status) from error

@@ -7,6 +7,7 @@ left as it is; no other owner waits for it (checks a-12 to a-19).  docs/limits.m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 KIB: Final = 2**10
@@ -163,3 +164,8 @@ REFUSAL_CHARACTERS: Final = 600
 """Characters of an API server's refusal that are quoted."""
 PROBLEMS_SHOWN: Final = 10
 """Problems, objects or fields that a message lists."""
+
+
+def few(texts: Sequence[str], most: int = PROBLEMS_SHOWN, *, between: str = ", ", last: str = " and ") -> str:
+    """The first of many texts for a message, and how many more there are: ``a, b and 3 more``."""
+    return between.join(texts[:most]) + (f"{last}{len(texts) - most} more" if len(texts) > most else "")
