@@ -45,7 +45,6 @@ def link(distribution: metadata.Distribution, target: Path) -> None:
 
 
 def wheel_of(project: Path, folder: Path) -> Path:
-    """The wheel of a project."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
     (wheel,) = folder.glob("*.whl")

@@ -28,7 +28,6 @@ from tenantry.api.errors import (
 
 
 def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any]:
-    """Return a metav1.Status as decoded JSON."""
     made: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason}
     return {**made, "details": details} if details else made
 

@@ -61,12 +61,10 @@ class Still:
 
     @property
     def handlers(self) -> Mapping[str, Handler[Any]]:
-        """Return one handler, of what is here."""
         made = Handler(observe=self.observe, plan=self.plan, pause_s=self.pause, ended=self.ended)
         return dict.fromkeys("op", made)
 
     def accepts(self, owner: Owner) -> bool:
-        """Return whether the owner is of our form."""
         return owner.type == "o"
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
@@ -97,15 +95,12 @@ class Still:
         return WANTED if observed[1] else NOTHING
 
     def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Note how the run ended."""
         self.endings.append((str(owner), succeeded))
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """Return no lists."""
         return []
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Return every owner of every stage."""
         return [owner(text) for stage in self.stages for text in stage]
 
 
@@ -132,8 +127,6 @@ class Sent(list[Event]):
 
 
 def until(go: asyncio.Event) -> Act:
-    """Return what waits for ``go``."""
-
     async def act(owner: str, reader: Reader) -> None:
         await go.wait()
 
@@ -141,8 +134,6 @@ def until(go: asyncio.Event) -> Act:
 
 
 def failing(errors: Mapping[str, Exception]) -> Act:
-    """Return what fails for these owners."""
-
     async def act(owner: str, reader: Reader) -> None:
         await asyncio.sleep(0)
         if owner in errors:
@@ -152,12 +143,10 @@ def failing(errors: Mapping[str, Exception]) -> Act:
 
 
 def make(*units: Still, api: Stub | None = None, **options: Any) -> Engine:
-    """Return an engine over these units."""
     return Engine(FUNCTION, cast(Api, api or Stub()), units, **options)
 
 
 def look(name: str = "a1", kind: Kind = NAMESPACE) -> Event:
-    """Return an event that says: look at this object."""
     data = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
     return Event(id="1", source="/s", type="dev.knative.apiserver.resource.update", data=data)
 
@@ -168,7 +157,6 @@ def sweep() -> Event:
 
 
 def key(name: str) -> Key:
-    """Return the key of a namespace."""
     return Key("v1", "Namespace", "", name)
 
 

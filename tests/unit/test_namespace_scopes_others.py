@@ -36,7 +36,6 @@ OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
 
 
 def rule(resources: str, verbs: str) -> Object:
-    """A rule of the core group."""
     return {"apiGroups": [""], "resources": resources.split(","), "verbs": verbs.split(",")}
 
 
@@ -54,7 +53,6 @@ def live(kind: Kind, name: str, **fields: Any) -> Object:
 
 
 def binding(name: str, role: str, *subjects: Object) -> Object:
-    """A RoleBinding in the member to a Role."""
     return live(ROLE_BINDING, name, roleRef={"apiGroup": ROLE.group, "kind": "Role", "name": role}, subjects=list(subjects))
 
 
@@ -72,7 +70,6 @@ def scope(**status: Any) -> Object:
 
 
 def namespace(name: str) -> Object:
-    """A namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "creationTimestamp": NOW}}
 
 
@@ -110,7 +107,6 @@ RULES = st.lists(st.builds(lambda words, verbs: rule(",".join(words), ",".join(v
 
 
 def grant(rules: list[Object], *accounts: str) -> Grant:
-    """A grant of these rules."""
     wanted = tuple(within(parse(rules, granting=True), parse(rules, granting=True)))
     return Grant("t1", NAME, "managed", Given(wanted), accounts, declared(scope(), "managed"))
 

@@ -47,7 +47,6 @@ def scope(name: str = "s", *, spec: dict[str, Any] | None = None, **metadata: An
 
 
 def namespace(name: str, **metadata: Any) -> Object:
-    """A namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **metadata}}
 
 
@@ -75,12 +74,10 @@ def seen(*scopes: Object, **fields: Any) -> ObservedHome:
 
 
 def planned(found: ObservedHome) -> Plan:
-    """The plan."""
     return plan.plan(replace(found, projected=projected(found, SETTINGS)))
 
 
 def reported(found: ObservedHome, *refusals: Refusal, settings: NamespaceScopeSettings = SETTINGS) -> Plan:
-    """The report."""
     return plan.report(replace(found, projected=projected(found, settings)), refusals)
 
 

@@ -71,7 +71,6 @@ def version(
 
 
 def names(seen: CsvSeen, part: Part) -> list[str]:
-    """The generateNames of a template."""
     return [role["generateName"] for role in wanted_pairs(seen)[part][0]["spec"]["clusterRoles"]]
 
 

@@ -25,7 +25,6 @@ CHARTS = (ChartFiles("dummy.cattle.io.v1alpha1"), ChartFiles("other.io.v1"))
 
 
 def projects(label: str = LABEL, **operator: Any) -> Projects:
-    """Return the unit."""
     config = Config.model_validate(
         {
             "global": {"cattle": {"systemProjectId": "p-system", "projectLabel": label}},
@@ -40,12 +39,10 @@ SINGLE = projects(label="")
 
 
 def namespace(name: str, labels: dict[str, str] | None = None, **metadata: Any) -> Object:
-    """Return a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "u", "labels": labels or {}, **metadata}}
 
 
 def registration(project: str) -> Object:
-    """Return a project's registration namespace."""
     name = f"cattle-project-{project}"
     return namespace(name, {OPERATED: "true", PROJECT_ID: project, LABEL: project, NAMESPACE_NAME: name})
 
@@ -65,14 +62,12 @@ class Fixed(Reader):
     async def list(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
     ) -> builtins.list[Object]:
-        """Return the namespaces with these labels."""
         assert (kind, namespace, name) == (NAMESPACE, "", "")
         wanted = (labels or {}).items()
         return [item for item in self.known.values() if item is not None and wanted <= item["metadata"]["labels"].items()]
 
 
 def key(kind: Kind, name: str, namespace: str = "") -> Key:
-    """Return the key of an object."""
     return Key(kind.api_version, kind.kind, namespace, name)
 
 
@@ -265,7 +260,6 @@ def test_what_a_sweep_reads_once() -> None:
 
 
 def a(name: str, project: str = "p-a", **metadata: Any) -> Object:
-    """Return a namespace in a project."""
     return namespace(name, {LABEL: project}, **metadata)
 
 

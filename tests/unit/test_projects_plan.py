@@ -32,7 +32,6 @@ CHARTS = (ChartFiles("dummy.cattle.io.v1alpha1", "a: 1\n", "questions: []\n"), C
 
 
 def config(cluster_id: str = "c-test", label: str = LABEL, **operator: Any) -> Config:
-    """Return a configuration."""
     cattle = {"clusterId": cluster_id, "systemProjectId": "p-system", "projectLabel": label}
     return Config.model_validate(
         {
@@ -46,7 +45,6 @@ CONFIG = config()
 
 
 def namespace(name: str = "a1", labels: dict[str, str] | None = None, **metadata: Any) -> Object:
-    """Return a live namespace."""
     return obj(NAMESPACE, name, labels=labels or {}, metadata={"uid": f"u-{name}", **metadata})
 
 
@@ -75,7 +73,6 @@ def project(**fields: Any) -> Project:
 
 
 def changes(plan: Plan) -> list[str]:
-    """Return what would really be written."""
     return [str(change) for change in plan.changes(US)]
 
 
@@ -85,7 +82,6 @@ def reasons(plan: Plan) -> list[str]:
 
 
 def wanted(plan: Plan, kind: Kind, name: str = "") -> Object:
-    """Return the wanted object of that kind."""
     found = [write.wanted for write in plan.writes() if isinstance(write, Apply) and write.kind is kind]
     return next(obj for obj in found if not name or obj["metadata"]["name"] == name)
 

@@ -16,7 +16,6 @@ CHART = "helmProjectOperator: {charts: [{helmApiVersion: a.b/v1, releaseName: r,
 
 
 def refusal(text: str) -> list[str]:
-    """Return the lines of the refusal of a configuration."""
     with pytest.raises(ConfigError) as caught:
         parse_config(dedent(text), "file")
     return str(caught.value).splitlines()
