@@ -25,11 +25,11 @@ from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import EVERY, Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object, object_of
 from tenantry.model.plan import NOTHING, Apply, Plan
 
 FUNCTION = "test"
-OBJECT: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}
+OBJECT = object_of(CONFIG_MAP, {"name": "c", "namespace": "n"})
 WANTED = Plan(((Apply(CONFIG_MAP, OBJECT, None),),))
 AWAY = TransientError("away")
 Act = Callable[[str, Reader], Awaitable[None]]
@@ -147,7 +147,7 @@ def make(*units: Still, api: Stub | None = None, **options: Any) -> Engine:
 
 
 def look(name: str = "a1", kind: Kind = NAMESPACE) -> Event:
-    data = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+    data = object_of(kind, {"name": name})
     return Event(id="1", source="/s", type="dev.knative.apiserver.resource.update", data=data)
 
 
@@ -313,9 +313,14 @@ async def test_a_unit_that_cannot_look_keeps_no_other_back(error: Exception, sta
     assert [unit.log for unit in others] == [["+o/1", "-o/1"]] * 2
 
 
-async def test_failures_to_find_owners() -> None:
-    """When the API server cannot say whom an event concerns, the event is tried again."""
-    assert await make(Deaf()).handle(look()) == Verdict(503, "TransientError")
+@pytest.mark.parametrize(
+    ("unit", "event"),
+    [(Deaf(), look()), (Deaf(EVERY), look("all")), (Deaf(), sweep())],
+    ids=["owners of an event", "lists for everybody", "lists of a sweep"],
+)
+async def test_what_cannot_be_read_is_tried_again(unit: Deaf, event: Event) -> None:
+    """When the API server cannot say whom an event concerns, or a snapshot cannot be taken, that is a transient failure."""
+    assert await make(unit).handle(event) == Verdict(503, "TransientError")
 
 
 async def test_a_missing_kind_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -574,11 +579,6 @@ async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
     assert unit.log == ["+o/7", "-o/7", "+o/7", "-o/7"]
 
 
-async def test_everybody_is_tried_again_when_the_lists_cannot_be_read() -> None:
-    """A snapshot that cannot be taken is a transient failure of the event."""
-    assert await make(Deaf(EVERY)).handle(look("all")) == Verdict(503, "TransientError")
-
-
 async def test_shared_reads_begin_after_they_are_asked_for() -> None:
     """Who asks during a read gets the next one, together with all others who ask meanwhile."""
     shared, begun, go = Shared(), [], [asyncio.Event() for _ in range(3)]
@@ -671,11 +671,6 @@ async def test_a_sweep_lets_events_through() -> None:
     await make(Still((tuple(f"o/{number}" for number in range(1000)),))).sweep()
     task.cancel()
     assert turns[0] >= 10
-
-
-async def test_a_sweep_that_cannot_read() -> None:
-    """A snapshot that cannot be taken fails the sweep, which is tried again."""
-    assert await make(Deaf()).handle(sweep()) == Verdict(503, "TransientError")
 
 
 @pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
