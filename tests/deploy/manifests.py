@@ -116,7 +116,6 @@ class Kustomization:
 
 
 def files() -> list[Path]:
-    """Every YAML file of the two folders."""
     return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.yaml"))
 
 

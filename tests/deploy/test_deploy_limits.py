@@ -59,13 +59,11 @@ def pod(namespace: str, spec: Object, name: str = "", labels: dict[str, str] | N
 
 
 def with_container(**more: Any) -> Object:
-    """A plain pod whose container says more."""
     (container,) = PLAIN["containers"]
     return {**PLAIN, "containers": [{**container, **more}]}
 
 
 def shipped(kind: str, namespace: str = "", name: str = "") -> Body:
-    """An object of the default installation."""
     found = manifests.resolve(manifests.ROOT / "knative")
     (body,) = [d.body for d in found if d.kind == kind and namespace in ("", d.namespace) and name in ("", d.name)]
     return body

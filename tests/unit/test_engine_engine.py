@@ -152,7 +152,6 @@ def look(name: str = "a1", kind: Kind = NAMESPACE) -> Event:
 
 
 def sweep() -> Event:
-    """Return the event of a schedule."""
     return Event(id="1", source="/s", type=PING_TYPE)
 
 

@@ -637,7 +637,6 @@ class Shelf(Reader):
         return self.objects.get((kind.kind, name))
 
     async def list(self, kind: Kind, namespace: str = "", **narrowed: Any) -> list[Object]:
-        """All objects of a kind."""
         del namespace, narrowed
         return [found for (of, _), found in self.objects.items() if of == kind.kind]
 

@@ -91,7 +91,6 @@ def owned(live: Object | None, manager: str, operation: str) -> set[Steps]:
 
 
 def record(manager: str, operation: str, steps: set[Steps]) -> list[Object]:
-    """Return a managedFields entry, or none when nothing is owned."""
     if not steps:
         return []
     fields = fields_v1(steps, dots=operation == "Update")
@@ -144,7 +143,6 @@ KEYS = st.sampled_from(["k1", "k2", "k3"])
 
 
 def keyed(key: str) -> st.SearchStrategy[list[Object]]:
-    """Return a list that the API merges by this key."""
     entry = st.fixed_dictionaries({key: KEYS, "status": st.sampled_from(["True", "False"]), "message": TEXT})
     return st.lists(entry, min_size=1, max_size=3, unique_by=lambda made: made[key])
 

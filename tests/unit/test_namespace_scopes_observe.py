@@ -43,7 +43,6 @@ def scope() -> Object:
 
 
 def given(kind: Kind) -> Object:
-    """What we made in the member."""
     labels = ownership_labels("namespace-scope", "ops")
     metadata = {"name": NAME, "namespace": "t1", "labels": labels, "managedFields": [ENTRY]}
     return object_of(kind, metadata, roleRef={"apiGroup": ROLE.group, "kind": ROLE.kind, "name": NAME})

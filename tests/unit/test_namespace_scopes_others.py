@@ -51,7 +51,6 @@ def rule(resources: str, verbs: str) -> Object:
 
 
 def live(kind: Kind, name: str, **fields: Any) -> Object:
-    """Something of ours in the member."""
     entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{FROM_LABEL}": {}}}}}
     labels = ownership_labels("namespace-scope", "ops")
     identity = {"name": name, "namespace": "t1", "uid": f"{kind.kind}-{name}", "resourceVersion": "1"}

@@ -95,7 +95,6 @@ def reported(found: ObservedHome, *refusals: Refusal, settings: NamespaceScopeSe
 
 
 def changes(found: ObservedHome) -> list[str]:
-    """What would be written, a line each."""
     return [str(change).partition(": ")[0] for change in planned(found).changes(MANAGER)]
 
 
@@ -257,7 +256,6 @@ def test_only_namespaces_are_owners() -> None:
 
 
 def refusal(kind: Kind, name: str, words: str, cause: Cause = "admission") -> Refusal:
-    """A refusal by a webhook that says these words."""
     message = f'admission webhook "w" denied the request. {words}'
     return Refusal(Key(kind.api_version, kind.kind, "ops", name), cause, message)
 

@@ -72,7 +72,6 @@ def key(kind: Kind, name: str, namespace: str = "") -> Key:
 
 
 async def owners(found: Object | None, hint: dict[str, str] | None = None, name: str = "a1") -> Sequence[Sequence[str]]:
-    """Return the owners that an event about a namespace touches."""
     reader = Fixed() if found is None else Fixed(found)
     name = name if found is None else found["metadata"]["name"]
     return await owning.owners(UNIT, key(NAMESPACE, name), hint or {}, reader)
@@ -142,9 +141,8 @@ async def test_whom_a_vanished_namespace_touches(name: str, hint: dict[str, str]
 
 async def test_live_labels_come_before_the_hint() -> None:
     """While the namespace is there, what the payload said about it does not count."""
-    assert [list(stage) for stage in await owners(namespace("a1", {LABEL: "p-a"}), {LABEL: "p-z", PROJECT_ID: "p-y"})] == [
-        ["project/p-a", "namespace/a1"],
-    ]
+    found = await owners(namespace("a1", {LABEL: "p-a"}), {LABEL: "p-z", PROJECT_ID: "p-y"})
+    assert found == [["project/p-a", "namespace/a1"]]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,7 +78,6 @@ def changes(plan: Plan) -> list[str]:
 
 
 def reasons(plan: Plan) -> list[str]:
-    """Return the reasons of the Events of what would really be written."""
     return [change.write.event.reason for change in plan.changes(US) if change.write.event is not None]
 
 
@@ -95,7 +95,6 @@ CONTENTS = [
 
 
 def settled(seen: Project, used: Config = CONFIG) -> Project:
-    """Return the project after its contents were applied."""
     made = {
         (write.kind, write.key.name): write.wanted
         for write in plan_project(seen, CHARTS, used).writes()
@@ -105,7 +104,7 @@ def settled(seen: Project, used: Config = CONFIG) -> Project:
     account, policy = (
         next((obj for (kind, _), obj in made.items() if kind is which), None) for which in (SERVICE_ACCOUNT, NETWORK_POLICY)
     )
-    return Project(seen.id, seen.registration, seen.ours, seen.alive, seen.members, maps, account, policy)
+    return replace(seen, config_maps=maps, service_account=account, network_policy=policy)
 
 
 # -- the registration namespace --------------------------------------------------------------------------------
@@ -307,16 +306,14 @@ def test_hardening_is_restored() -> None:
     assert seen.network_policy is not None
     opened = {**seen.network_policy, "spec": {**seen.network_policy["spec"], "egress": [{}]}}
     edited = {**seen.service_account, "automountServiceAccountToken": True}
-    plan = plan_project(Project("p-a", seen.registration, True, True, (), seen.config_maps, edited, opened), CHARTS, CONFIG)
+    plan = plan_project(replace(seen, service_account=edited, network_policy=opened), CHARTS, CONFIG)
     assert changes(plan) == [
         f"update ServiceAccount {NAME}/default: ~ automountServiceAccountToken",
         f"update NetworkPolicy {NAME}/hpo-generated-default: ~ spec.egress",
     ]
     assert reasons(plan) == ["Restored", "Restored"]
-    fresh = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAME, "uid": "u"}}
-    first = plan_project(
-        Project("p-a", seen.registration, True, True, (), seen.config_maps, fresh, seen.network_policy), CHARTS, CONFIG
-    )
+    fresh = obj(SERVICE_ACCOUNT, "default", NAME, metadata={"uid": "u"})
+    first = plan_project(replace(seen, service_account=fresh), CHARTS, CONFIG)
     assert [change.verb for change in first.changes(US)] == ["update"]
     assert reasons(first) == []
 
@@ -429,7 +426,6 @@ def told(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def unwell(obj: Object, reason: str = "QuotaExceeded", message: str = "m") -> Object:
-    """Return a namespace with our condition on it."""
     said = {"type": REGISTERED_CONDITION, "status": "False", "reason": reason, "message": message, "lastTransitionTime": "then"}
     key = 'k:{"type":"%s"}' % REGISTERED_CONDITION  # noqa: UP031
     fields: Object = {"f:status": {"f:conditions": {key: {".": {}, **{f"f:{name}": {} for name in said}}}}}

@@ -209,8 +209,6 @@ async def test_who_can_have_no_release_concerns_none() -> None:
 
 
 class One(Reader):
-    """Knows one object."""
-
     def __init__(self, found: Object | None) -> None:
         super().__init__(cast(Api, None))
         self.found = found

@@ -18,7 +18,6 @@ CONFIG = Config.model_validate({"helmProjectOperator": {"charts": [{"helmApiVers
 
 
 def asked(version: Any = "b/v1", **fields: Any) -> Object:
-    """A ProjectHelmChart as it is stored."""
     metadata = {"name": "demo", "namespace": "cattle-project-p", "uid": "u", **fields.pop("metadata", {})}
     kind = PROJECT_HELM_CHART
     spec = {} if version is None else {"helmApiVersion": version}
