@@ -277,12 +277,8 @@ def test_config_maps_are_repaired(seen: Project, expected: list[str]) -> None:
 
 def test_deletion_and_creation_are_two_looks() -> None:
     """An immutable ConfigMap is deleted as it was observed; only the next look makes it anew."""
-    writes = [
-        write
-        for write in plan_project(with_map(immutable=True), CHARTS, CONFIG).writes()
-        if write.key.name == CHARTS[0].config_map_name
-    ]
-    assert [type(write) for write in writes] == [Delete]
+    writes = plan_project(with_map(immutable=True), CHARTS, CONFIG).writes()
+    assert [type(write) for write in writes if write.key.name == CHARTS[0].config_map_name] == [Delete]
 
 
 @pytest.mark.check("hpo-22")
@@ -405,9 +401,8 @@ def test_policy_defaults(given: Object, stored: Object) -> None:
 
 def refusal(cause: Cause, kind: Kind = CONFIG_MAP, name: str = "c", message: str = "no room") -> Refusal:
     """Return a refused write: of a namespace, or of something inside p-a's."""
-    return Refusal(
-        Key(kind.api_version, kind.kind, "" if kind is NAMESPACE else NAME, NAME if kind is NAMESPACE else name), cause, message
-    )
+    place = ("", NAME) if kind is NAMESPACE else (NAME, name)
+    return Refusal(Key(kind.api_version, kind.kind, *place), cause, message)
 
 
 def told(plan: Plan) -> list[tuple[str, str, str]]:

@@ -256,11 +256,9 @@ def test_merge_keys() -> None:
         """)
     )
     operator = config.helm_project_operator
+    roles = operator.release_role_bindings.cluster_role_refs
     assert not operator.helm_controller.enabled
-    assert (operator.release_role_bindings.cluster_role_refs.admin, operator.release_role_bindings.cluster_role_refs.edit) == (
-        "a",
-        "mine",
-    )
+    assert (roles.admin, roles.edit) == ("a", "mine")
 
 
 def test_the_variable_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
