@@ -220,13 +220,12 @@ def test_rights_are_worked_out_once_for_members_that_consent_to_the_same() -> No
     get = {"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}
     roles = {name: {"metadata": {"name": name}, "rules": [{**get, "verbs": ["get", "list"]}]} for name in ("r", "other")}
     subjects = [{"kind": "ServiceAccount", "name": "op"}]
+    consents = {name: consent_objects(name, "ops") for name in members}
     found = replace(
         seen(),
         scopes=(declared(scope(spec={"namespaceMembers": members}), "own-roles"),),
         namespaces={name: namespace(name) for name in members},
-        consents={
-            name: consent_objects(name, "ops", (get,)) if name == "m7" else consent_objects(name, "ops") for name in members
-        },
+        consents={**consents, "m7": consent_objects("m7", "ops", (get,))},
         source_roles=roles,
         source_bindings=tuple({"roleRef": {"kind": "Role", "name": name}, "subjects": subjects} for name in roles),
     )

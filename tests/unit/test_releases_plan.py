@@ -408,11 +408,8 @@ def test_who_cannot_have_a_name_is_told_of_which_release() -> None:
     """The release, its namespace and who asked for it too are in one message; of another project nothing is told (a-36)."""
     other = contender(asked(namespace="cattle-project-p-b"), project="p-b")
     writes = [write for write in report_release(seen(contender(), other), (), config()).writes() if isinstance(write, Apply)]
-    (message,) = [
-        write.wanted["status"]["statusMessage"]
-        for write in writes
-        if write.wanted["metadata"]["namespace"] == "cattle-project-p-b"
-    ]
+    (told_other,) = [write.wanted for write in writes if write.wanted["metadata"]["namespace"] == "cattle-project-p-b"]
+    message = told_other["status"]["statusMessage"]
 
     assert message.startswith(WHERE[0])
     assert "belongs to another project" in message
