@@ -28,13 +28,11 @@ class Sample:
         return self.name
 
     def binary(self) -> tuple[Headers, bytes]:
-        """Return headers and body of the binary request."""
         attributes = {**_REQUIRED, "id": f"sample-{self.name}"}
         headers = [(b"ce-" + name.encode(), value.encode()) for name, value in attributes.items()]
         return [*headers, (b"Content-Type", self.content_type.encode())], self.body
 
     def structured(self) -> tuple[Headers, bytes]:
-        """Return headers and body of the structured request."""
         event = {
             **_REQUIRED,
             "id": f"sample-{self.name}",

@@ -118,7 +118,6 @@ def test_serves_on_after_refusals(entry: Entry) -> None:
 
 @pytest.fixture
 async def namespace(admin: Api) -> dict[str, Any]:
-    """A namespace of a project of its own."""
     tag = uuid.uuid4().hex[:8]
     labels = {"field.cattle.io/projectId": f"p-{tag}"}
     return await admin.create(NAMESPACE, {"metadata": {"name": f"conformance-{tag}", "labels": labels}})

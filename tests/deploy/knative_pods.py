@@ -79,10 +79,8 @@ def container_source(name: str) -> Pod:
 
 
 def api_server_source(name: str) -> Pod:
-    """The adapter of an ApiServerSource."""
     return Pod(SYSTEM, {"eventing.knative.dev/source": "apiserver-source-controller", "eventing.knative.dev/sourceName": name})
 
 
 def helm_job(chart: str) -> Pod:
-    """The pod of a Helm Job."""
     return Pod(HELM, {"helmcharts.helm.cattle.io/chart": chart, "batch.kubernetes.io/job-name": f"helm-install-{chart}"})

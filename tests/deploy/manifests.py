@@ -116,12 +116,10 @@ class Kustomization:
 
 
 def files() -> list[Path]:
-    """Every YAML file of the two folders."""
     return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.yaml"))
 
 
 def kustomizations() -> list[Kustomization]:
-    """Every kustomization of the two folders."""
     return [read_kustomization(path.parent) for path in files() if path.name == "kustomization.yaml"]
 
 
@@ -132,7 +130,6 @@ def read_kustomization(folder: Path) -> Kustomization:
 
 
 def load(path: Path) -> list[Document]:
-    """The documents of one file."""
     bodies = yaml.safe_load_all(path.read_text(encoding="utf-8"))
     return [Document(path.relative_to(ROOT), body) for body in bodies]
 
@@ -175,7 +172,6 @@ def pod_templates(found: list[Document]) -> list[tuple[str, Body]]:
 
 
 def serving(found: list[Document]) -> list[Document]:
-    """The Knative Services."""
     return [d for d in found if d.api_version == "serving.knative.dev/v1"]
 
 

@@ -48,7 +48,6 @@ def in_group(group: str, plural: str = "projecthelmcharts") -> Body:
 
 
 async def served(admin: Api, kind: Kind) -> None:
-    """Wait until the API server serves a kind."""
     async with asyncio.timeout(20):
         while True:
             try:

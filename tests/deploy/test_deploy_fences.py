@@ -31,12 +31,10 @@ CHECKED_S = 60.0
 
 
 def fences() -> dict[str, Object]:
-    """The fences by identity."""
     return {each["metadata"]["name"].removeprefix(PREFIX): each for each in all_fences()}
 
 
 def variables(fence: Object) -> dict[str, str]:
-    """The expressions of a fence's variables."""
     return {each["name"]: each["expression"] for each in fence["spec"].get("variables", [])}
 
 

@@ -59,13 +59,11 @@ def pod(namespace: str, spec: Object, name: str = "", labels: dict[str, str] | N
 
 
 def with_container(**more: Any) -> Object:
-    """A plain pod whose container says more."""
     (container,) = PLAIN["containers"]
     return {**PLAIN, "containers": [{**container, **more}]}
 
 
 def shipped(kind: str, namespace: str = "", name: str = "") -> Body:
-    """An object of the default installation."""
     found = manifests.resolve(manifests.ROOT / "knative")
     (body,) = [d.body for d in found if d.kind == kind and namespace in ("", d.namespace) and name in ("", d.name)]
     return body
@@ -419,11 +417,6 @@ def sizing() -> Figures:
     return {name: (cpu, memory, limit, float(measured.split(" ")[0] or 0)) for name, cpu, memory, limit, measured in rows}
 
 
-def mebibytes(quantity: str) -> float:
-    assert quantity.endswith("Mi"), quantity
-    return float(quantity.removesuffix("Mi"))
-
-
 @pytest.mark.check("a-61")
 def test_pages_and_manifests_say_the_same_about_memory(documents: list[Document]) -> None:
     """Requests and limits stand in the page as they are, and a quarter of each limit is left above the largest figure."""
@@ -437,7 +430,7 @@ def test_pages_and_manifests_say_the_same_about_memory(documents: list[Document]
         cpu, memory, limit, measured = figures[service.name]
         resources = container["resources"]
         assert resources == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}, str(service)
-        assert measured <= 0.75 * mebibytes(limit), str(service)
+        assert measured <= 0.75 * float(limit.removesuffix("Mi")), str(service)
 
 
 def test_pages_say_the_same_about_what_was_measured() -> None:

@@ -55,7 +55,6 @@ def functions(found: list[Document]) -> list[Pod]:
 
 
 def deployed(found: list[Document]) -> list[Pod]:
-    """The pods of our Deployments."""
     return [Pod(SYSTEM, each.spec["template"]["metadata"]["labels"]) for each in found if each.kind == "Deployment"]
 
 
@@ -66,7 +65,6 @@ def adapters(found: list[Document]) -> list[Pod]:
 
 @pytest.fixture(scope="session")
 def policies(installed: list[Document]) -> list[Body]:
-    """The policies of the default installation."""
     return policies_of(installed)
 
 

@@ -66,7 +66,6 @@ def aggregated_to(document: Document) -> list[str]:
 
 
 def allows(rules: list[dict[str, Any]], group: str, resource: str) -> set[str]:
-    """The verbs on a resource, whatever the names."""
     matching = [rule for rule in rules if group in rule["apiGroups"] and resource in rule["resources"]]
     return {verb for rule in matching for verb in rule["verbs"]}
 

@@ -45,7 +45,6 @@ def link(distribution: metadata.Distribution, target: Path) -> None:
 
 
 def wheel_of(project: Path, folder: Path) -> Path:
-    """The wheel of a project."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
     (wheel,) = folder.glob("*.whl")
@@ -78,7 +77,6 @@ def environment(folder: Path, *wheels: Path, extras: frozenset[str] = frozenset(
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """That of the functions."""
     return wheel_of(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
@@ -96,7 +94,6 @@ def kitted(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Tenantry:
 
 
 def output_of(run: Tenantry, code: str) -> str:
-    """What a line of Python says there."""
     return run(program=("-c", code)).stdout
 
 

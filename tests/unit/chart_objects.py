@@ -10,8 +10,9 @@ from release_provisioning.jobs.plan import last_word, plan_chart, with_wanted
 from release_provisioning.jobs.report import report_chart
 from release_provisioning.jobs.seen import ObservedHelmChart
 from tenantry.model.config import Config
-from tenantry.model.kinds import Object, is_terminating
+from tenantry.model.kinds import HELM_CHART, HELM_CHART_CONFIG, Object, is_terminating
 from tenantry.model.plan import Refusal
+from tenantry.testing.objects import obj
 
 SYSTEM = "cattle-helm-system"
 OURS = "tenantry.dev/helm-chart"
@@ -30,24 +31,15 @@ def config(**controller: Any) -> Config:
 
 
 def chart(name: str = "demo", *, leaving: bool = False, status: Object | None = None, **spec: Any) -> Object:
-    metadata: Object = {
-        "name": name,
-        "namespace": SYSTEM,
-        "uid": "u1",
-        "resourceVersion": "1",
-        "generation": 1,
-        "annotations": dict(MANAGED),
-        "finalizers": [OURS],
-    }
+    metadata: Object = {"uid": "u1", "resourceVersion": "1", "generation": 1, "finalizers": [OURS]}
     if leaving:
         metadata["deletionTimestamp"] = "now"
-    body = {"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart", "metadata": metadata, "spec": {"chart": "tiny", **spec}}
-    return {**body, "status": status} if status is not None else body
+    rest = {"status": status} if status is not None else {}
+    return obj(HELM_CHART, name, SYSTEM, annotations=dict(MANAGED), metadata=metadata, spec={"chart": "tiny", **spec}, **rest)
 
 
 def further(**spec: Any) -> Object:
-    metadata = {"name": "demo", "namespace": SYSTEM}
-    return {"apiVersion": "helm.cattle.io/v1", "kind": "HelmChartConfig", "metadata": metadata, "spec": spec}
+    return obj(HELM_CHART_CONFIG, "demo", SYSTEM, spec=spec)
 
 
 def stored(wanted: Object, **status: Any) -> Object:

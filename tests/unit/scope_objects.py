@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenantry.model.kinds import Kind, Object
+from tenantry.model.kinds import Kind, Object, object_of
 
 SUBJECT: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
 ROLES: list[Object] = [
@@ -16,7 +16,7 @@ ROLES: list[Object] = [
 def declared(kind: Kind, name: str, **spec: Any) -> Object:
     """A declaration in its first generation."""
     metadata = {"name": name, "uid": f"uid-of-{name}", "generation": 1, "resourceVersion": "1"}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    return object_of(kind, metadata, spec=spec)
 
 
 def stored(body: Object) -> Object:

@@ -18,7 +18,7 @@ from rbac_aggregation.projects.plan import (
     role_ref,
 )
 from tenantry.model.config import Config
-from tenantry.model.kinds import Key, Object
+from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key, Object, object_of
 from tenantry.model.names import (
     AGGREGATE_FROM,
     BINDING_OF,
@@ -39,18 +39,13 @@ HOME, DUMMY = "cattle-project-p-a", ReleaseKey("demo-dummy", "demo-dummy")
 
 def chart(name: str = "demo", namespace: str = HOME, created: str = "2026-01-01T00:00:00Z", **labels: str) -> Object:
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "creationTimestamp": created, "labels": labels}
-    spec = {"helmApiVersion": "dummy.cattle.io/v1alpha1"}
-    return {"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart", "metadata": metadata, "spec": spec}
+    return object_of(PROJECT_HELM_CHART, metadata, spec={"helmApiVersion": "dummy.cattle.io/v1alpha1"})
 
 
 def binding(name: str, kind: str, role: str, *subjects: Object, namespace: str = HOME) -> Object:
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"},
-        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
-        "subjects": list(subjects),
-    }
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
+    reference = {"apiGroup": GROUP, "kind": kind, "name": role}
+    return object_of(ROLE_BINDING, metadata, roleRef=reference, subjects=list(subjects))
 
 
 def person(name: str, kind: str = "User") -> Object:
@@ -59,11 +54,7 @@ def person(name: str, kind: str = "User") -> Object:
 
 def role(name: str, level: str | None = "admin") -> Object:
     labels = {ROLE_OF: DUMMY.name, **({AGGREGATE_FROM: level} if level is not None else {})}
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "Role",
-        "metadata": {"name": name, "namespace": DUMMY.namespace, "labels": labels},
-    }
+    return object_of(ROLE, {"name": name, "namespace": DUMMY.namespace, "labels": labels})
 
 
 def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo") -> Object:
@@ -291,5 +282,4 @@ def test_without_namespaces_of_their_own_the_status_says_who_has_a_release() -> 
 )
 def test_what_is_certain(found: Object | None, gone: bool) -> None:
     """Gone, asked to clean up, or elsewhere by now; one that does not count any more is no evidence."""
-    home = {"metadata": {"name": HOME, "labels": {OPERATED: "true", PROJECT_ID: "p-a"}}}
-    assert has_given_up(found, home, DUMMY, CONFIG) == gone
+    assert has_given_up(found, home("p-a"), DUMMY, CONFIG) == gone

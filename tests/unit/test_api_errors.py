@@ -28,7 +28,6 @@ from tenantry.api.errors import (
 
 
 def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any]:
-    """Return a metav1.Status as decoded JSON."""
     made: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason}
     return {**made, "details": details} if details else made
 
@@ -94,6 +93,42 @@ def status(message: str = "", reason: str = "", **details: Any) -> dict[str, Any
             NamespaceTerminating,
         ),
         (403, {**status("no causes"), "details": {"causes": None}}, AdmissionDenied),
+        # a ValidatingAdmissionPolicy, as Kubernetes 1.36 answers
+        (
+            422,
+            status(
+                "configmaps \"forbid\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: "
+                "failed expression: object.metadata.name != 'forbid'",
+                "Invalid",
+            ),
+            AdmissionDenied,
+        ),
+        # words of a webhook do not make its refusal a missing right of ours
+        (
+            403,
+            status('admission webhook "v.example.com" denied the request: User may do that, robots cannot do it'),
+            AdmissionDenied,
+        ),
+        # an owner reference that is refused for want of a right on the owner's finalizers: no policy needs to change
+        (
+            403,
+            status(
+                'rolebindings.rbac.authorization.k8s.io "b" is forbidden: cannot set blockOwnerDeletion if an ownerReference '
+                "refers to a resource you can't set finalizers on: , <nil>",
+                "Forbidden",
+            ),
+            Forbidden,
+        ),
+        # RBAC refuses to grant rights that we do not hold: one of ours is missing
+        (
+            403,
+            status(
+                'roles.rbac.authorization.k8s.io "r" is forbidden: user "system:serviceaccount:n:s" (groups=["x"]) is attempting '
+                'to grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}',
+                "Forbidden",
+            ),
+            Forbidden,
+        ),
     ],
 )
 def test_the_error_of_an_answer(code: int, body: dict[str, Any], kind: type[ApiError]) -> None:
@@ -131,39 +166,6 @@ def test_the_tree() -> None:
         issubclass(kind, RefusedError) for kind in (Forbidden, QuotaExceeded, NamespaceTerminating, AdmissionDenied, Invalid)
     )
     assert not issubclass(Unauthorized, RefusedError)
-
-
-def test_a_validating_admission_policy_is_admission() -> None:
-    """A refusal by a ValidatingAdmissionPolicy (422, Invalid, as Kubernetes 1.36 answers) is AdmissionDenied."""
-    message = (
-        "configmaps \"forbid\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: "
-        "failed expression: object.metadata.name != 'forbid'"
-    )
-    assert type(error_from(422, status(message, "Invalid"))) is AdmissionDenied
-
-
-def test_a_webhook_that_speaks_of_users_is_admission() -> None:
-    """What a webhook says does not make its refusal a missing right of ours."""
-    message = 'admission webhook "v.example.com" denied the request: User may do that, robots cannot do it'
-    assert type(error_from(403, status(message))) is AdmissionDenied
-
-
-def test_an_owner_that_may_not_be_blocked_is_a_missing_right() -> None:
-    """Admission refuses an owner reference for want of a right on the owner's finalizers: no policy needs to change."""
-    message = (
-        'rolebindings.rbac.authorization.k8s.io "b" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a '
-        "resource you can't set finalizers on: , <nil>"
-    )
-    assert type(error_from(403, status(message, "Forbidden"))) is Forbidden
-
-
-def test_an_escalation_is_a_missing_right() -> None:
-    """RBAC refuses to grant rights that we do not hold: that is a right of ours that is missing."""
-    message = (
-        'roles.rbac.authorization.k8s.io "r" is forbidden: user "system:serviceaccount:n:s" (groups=["x"]) is attempting to '
-        'grant RBAC permissions not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
-    )
-    assert type(error_from(403, status(message, "Forbidden"))) is Forbidden
 
 
 @pytest.mark.parametrize("code", [403, 404])

@@ -15,7 +15,6 @@ from checks_titles import TITLES
 
 
 def item(test: str, *marks: pytest.Mark) -> pytest.Item:
-    """A collected test with these markers."""
     return cast("pytest.Item", SimpleNamespace(nodeid=test, iter_markers=lambda name: [m for m in marks if m.name == name]))
 
 
@@ -24,7 +23,6 @@ def check(*numbers: str, **more: Any) -> pytest.Mark:
 
 
 def row(number: str, text: str) -> list[str]:
-    """The cells of a check's row."""
     (line,) = re.findall(rf"^\| {number} \|(.*)\|$", text, re.MULTILINE)
     return [cell.strip() for cell in line.split(" |")]
 

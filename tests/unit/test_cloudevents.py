@@ -24,7 +24,6 @@ STRUCTURED = [(b"content-type", b"application/cloudevents+json")]
 
 
 def extension(value: bytes) -> str:
-    """Return an extension's value as the parser decodes it from a header."""
     return parse_event([*REQUIRED, (b"ce-ext", value)], b"").extensions["ext"]
 
 
@@ -376,7 +375,6 @@ TIMES = st.datetimes(timezones=st.timezones().map(lambda _: None)).map(lambda mo
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
-    """Draw any event that the core specification allows."""
     content_type, data = draw(TYPED_DATA)
     return Event(
         id=draw(NON_EMPTY),

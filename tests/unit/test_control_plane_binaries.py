@@ -18,13 +18,16 @@ _VERSIONS = {
 
 
 def _programs(folder: Path, **changes: str | None) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
     for name, answer in (_VERSIONS | {key.replace("_", "-"): value for key, value in changes.items()}).items():
         if answer is not None:
-            program = folder / name
-            program.write_text(f"#!/bin/sh\necho '{answer}'\n")
-            program.chmod(0o755)
+            _program(folder / name, f"echo '{answer}'")
     return folder
+
+
+def _program(path: Path, script: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
 
 
 @pytest.fixture(autouse=True)
@@ -131,12 +134,8 @@ def test_helm_may_be_missing_in_the_named_folder(tmp_path: Path, monkeypatch: py
 
 def test_helm_is_asked_in_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Helm has no ``--version``; the Helm of the named folder and that of PATH are asked ``version --short``."""
-    answer = '[ "$*" = "version --short" ] && echo v3.19.4+g7cfb6e4'
     for place in ("named", "on-path"):
-        (tmp_path / place).mkdir()
-        program = tmp_path / place / "helm"
-        program.write_text(f"#!/bin/sh\n{answer}\n")
-        program.chmod(0o755)
+        _program(tmp_path / place / "helm", '[ "$*" = "version --short" ] && echo v3.19.4+g7cfb6e4')
     monkeypatch.setenv("PATH", f"{tmp_path / 'on-path'}:/usr/bin:/bin")
 
     assert [(one.version, one.place) for one in find_binaries((HELM,))[0]] == [("3.19.4", "PATH")]

@@ -42,7 +42,6 @@ class Seeing:
 
     @property
     def handler(self) -> Handler[Plan]:
-        """Plans what it sees."""
         return Handler[Plan](observe=self.observe, plan=lambda observed: observed)
 
 

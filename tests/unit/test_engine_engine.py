@@ -25,11 +25,11 @@ from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import EVERY, Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, JOB, NAMESPACE, Key, Kind, Object, object_of
 from tenantry.model.plan import NOTHING, Apply, Plan
 
 FUNCTION = "test"
-OBJECT: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}}
+OBJECT = object_of(CONFIG_MAP, {"name": "c", "namespace": "n"})
 WANTED = Plan(((Apply(CONFIG_MAP, OBJECT, None),),))
 AWAY = TransientError("away")
 Act = Callable[[str, Reader], Awaitable[None]]
@@ -61,12 +61,10 @@ class Still:
 
     @property
     def handlers(self) -> Mapping[str, Handler[Any]]:
-        """Return one handler, of what is here."""
         made = Handler(observe=self.observe, plan=self.plan, pause_s=self.pause, ended=self.ended)
         return dict.fromkeys("op", made)
 
     def accepts(self, owner: Owner) -> bool:
-        """Return whether the owner is of our form."""
         return owner.type == "o"
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
@@ -97,15 +95,12 @@ class Still:
         return WANTED if observed[1] else NOTHING
 
     def ended(self, owner: Owner, succeeded: bool) -> None:
-        """Note how the run ended."""
         self.endings.append((str(owner), succeeded))
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """Return no lists."""
         return []
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Return every owner of every stage."""
         return [owner(text) for stage in self.stages for text in stage]
 
 
@@ -132,8 +127,6 @@ class Sent(list[Event]):
 
 
 def until(go: asyncio.Event) -> Act:
-    """Return what waits for ``go``."""
-
     async def act(owner: str, reader: Reader) -> None:
         await go.wait()
 
@@ -141,8 +134,6 @@ def until(go: asyncio.Event) -> Act:
 
 
 def failing(errors: Mapping[str, Exception]) -> Act:
-    """Return what fails for these owners."""
-
     async def act(owner: str, reader: Reader) -> None:
         await asyncio.sleep(0)
         if owner in errors:
@@ -152,23 +143,19 @@ def failing(errors: Mapping[str, Exception]) -> Act:
 
 
 def make(*units: Still, api: Stub | None = None, **options: Any) -> Engine:
-    """Return an engine over these units."""
     return Engine(FUNCTION, cast(Api, api or Stub()), units, **options)
 
 
 def look(name: str = "a1", kind: Kind = NAMESPACE) -> Event:
-    """Return an event that says: look at this object."""
-    data = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+    data = object_of(kind, {"name": name})
     return Event(id="1", source="/s", type="dev.knative.apiserver.resource.update", data=data)
 
 
 def sweep() -> Event:
-    """Return the event of a schedule."""
     return Event(id="1", source="/s", type=PING_TYPE)
 
 
 def key(name: str) -> Key:
-    """Return the key of a namespace."""
     return Key("v1", "Namespace", "", name)
 
 
@@ -325,9 +312,14 @@ async def test_a_unit_that_cannot_look_keeps_no_other_back(error: Exception, sta
     assert [unit.log for unit in others] == [["+o/1", "-o/1"]] * 2
 
 
-async def test_failures_to_find_owners() -> None:
-    """When the API server cannot say whom an event concerns, the event is tried again."""
-    assert await make(Deaf()).handle(look()) == Verdict(503, "TransientError")
+@pytest.mark.parametrize(
+    ("unit", "event"),
+    [(Deaf(), look()), (Deaf(EVERY), look("all")), (Deaf(), sweep())],
+    ids=["owners of an event", "lists for everybody", "lists of a sweep"],
+)
+async def test_what_cannot_be_read_is_tried_again(unit: Deaf, event: Event) -> None:
+    """When the API server cannot say whom an event concerns, or a snapshot cannot be taken, that is a transient failure."""
+    assert await make(unit).handle(event) == Verdict(503, "TransientError")
 
 
 async def test_a_missing_kind_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -586,11 +578,6 @@ async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
     assert unit.log == ["+o/7", "-o/7", "+o/7", "-o/7"]
 
 
-async def test_everybody_is_tried_again_when_the_lists_cannot_be_read() -> None:
-    """A snapshot that cannot be taken is a transient failure of the event."""
-    assert await make(Deaf(EVERY)).handle(look("all")) == Verdict(503, "TransientError")
-
-
 async def test_shared_reads_begin_after_they_are_asked_for() -> None:
     """Who asks during a read gets the next one, together with all others who ask meanwhile."""
     shared, begun, go = Shared(), [], [asyncio.Event() for _ in range(3)]
@@ -683,11 +670,6 @@ async def test_a_sweep_lets_events_through() -> None:
     await make(Still((tuple(f"o/{number}" for number in range(1000)),))).sweep()
     task.cancel()
     assert turns[0] >= 10
-
-
-async def test_a_sweep_that_cannot_read() -> None:
-    """A snapshot that cannot be taken fails the sweep, which is tried again."""
-    assert await make(Deaf()).handle(sweep()) == Verdict(503, "TransientError")
 
 
 @pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])

@@ -16,12 +16,10 @@ NAMED = {"apiversion": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"}
 
 
 def asked(type_: str, data: object = None, /, **extensions: str) -> Request:
-    """Return what an event of this type asks for."""
     return request_of(Event(id="1", source="/s", type=type_, extensions=extensions, data=data), FUNCTION)
 
 
 def payload(**metadata: Any) -> dict[str, Any]:
-    """Return a ConfigMap as payload."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 

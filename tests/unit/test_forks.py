@@ -27,7 +27,6 @@ users: [{name: me, user: {token: t}}]
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """A socket that listens."""
     with socket.create_server(("127.0.0.1", 0)) as made:
         yield made
 

@@ -53,7 +53,6 @@ def known() -> Iterator[str]:
 
 
 def guarded() -> str:
-    """All expressions of the guards."""
     found = [each["spec"] for each in guard_documents() if each["metadata"]["name"] in guard_names()]
     return "\n".join(part["expression"] for spec in found for part in spec.get("variables", []) + spec.get("validations", []))
 

@@ -423,10 +423,8 @@ def test_deletion_never_waits_for_ever() -> None:
     assert last_word(seen(of, ending=True, target={}))[0] == "NotUninstalled"
     assert last_word(seen(of))[1].startswith("namespace cattle-helm-system is gone")
     assert last_word(seen(chart(leaving=True), target={}))[1] == "nothing was installed for this HelmChart"
-    assert (
-        last_word(seen(begun, install=install_of(begun), pods=(pending,), target={}))[1]
-        == "nothing was installed for this HelmChart"
-    )
+    never_ran = seen(begun, install=install_of(begun), pods=(pending,), target={})
+    assert last_word(never_ran)[1] == "nothing was installed for this HelmChart"
 
 
 @pytest.mark.parametrize("part", ["secret", "content", "account", "install", "delete", "binding"])
@@ -637,7 +635,6 @@ class Shelf(Reader):
         return self.objects.get((kind.kind, name))
 
     async def list(self, kind: Kind, namespace: str = "", **narrowed: Any) -> list[Object]:
-        """All objects of a kind."""
         del namespace, narrowed
         return [found for (of, _), found in self.objects.items() if of == kind.kind]
 

@@ -54,7 +54,6 @@ def bound(of: Object, role: str = ROLE, **more: Any) -> Object:
 
 
 def at_rest(of: Object, **parts: Any) -> ObservedHelmChart:
-    """A HelmChart whose Job has ended."""
     return settled(of, **{"binding": None, "install": install_of(of, **DONE), **parts})
 
 

@@ -23,7 +23,6 @@ def fence(function: str) -> Object:
 
 
 def lists(function: str, **sections: Any) -> dict[str, set[str]]:
-    """The lists of a fence under a configuration."""
     policy = configured(fence(function), Config.model_validate(sections))
     found = {each["name"]: each["expression"] for each in policy["spec"]["variables"] if each["expression"].startswith("[")}
     return {name: set(re.findall(r'"([^"]*)"', text)) for name, text in found.items()}

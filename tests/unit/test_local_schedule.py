@@ -79,11 +79,9 @@ def test_content_type_only_with_data(spec: dict[str, str], content_type: str | N
 )
 def test_ticks(schedule: str, after: str, zone: str, tick: str) -> None:
     """Five fields, or six with the seconds first, in the time zone of the source, strictly after the moment."""
-    where = ZoneInfo(zone)
+    began, ticked = (datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)) for text in (after, tick))
 
-    assert next_tick(schedule, datetime.fromisoformat(after).replace(tzinfo=where)) == datetime.fromisoformat(tick).replace(
-        tzinfo=where
-    )
+    assert next_tick(schedule, began) == ticked
 
 
 async def test_it_fires_at_every_tick_and_only_then() -> None:

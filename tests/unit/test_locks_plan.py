@@ -17,7 +17,7 @@ from lock_enforcement.sources.plan import Watched, plan_sources
 from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
 from tenantry.engine.engine import DEADLINE_S
 from tenantry.model.config import Config
-from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, Key, Kind, Object, key_of
+from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, STATEFUL_SET, Key, Kind, Object, key_of, object_of
 from tenantry.model.names import LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.model.plan import Apply, Delete, PutBack, Refusal, RemoveFinalizers
 from tenantry.testing.objects import obj
@@ -30,12 +30,7 @@ PENDING, GONE = Record(2, "pending-upgrade"), Record(2, "uninstalling")
 
 def helm_release(**spec: Any) -> Object:
     metadata = {"name": "demo", "namespace": "cattle-helm-system", "uid": "1", "resourceVersion": "1", "generation": 3}
-    return {
-        "apiVersion": "helm.cattle.io/v1alpha1",
-        "kind": "HelmRelease",
-        "metadata": metadata,
-        "spec": {"release": {"name": "demo", "namespace": "ns"}, **spec},
-    }
+    return object_of(HELM_RELEASE, metadata, spec={"release": {"name": "demo", "namespace": "ns"}, **spec})
 
 
 def config_map(data: str = "1", **metadata: Any) -> Object:
@@ -118,13 +113,10 @@ def test_a_missing_object_is_made_with_helms_marks() -> None:
 
 def test_what_cannot_be_changed_is_deleted_once() -> None:
     """Drift without an apply that puts it back; a StatefulSet leaves its pods."""
-    *_, deleted = plan_lock(lock(replace(DRIFTED, body=None)), CONFIG).writes()
-    assert isinstance(deleted, Delete)
-    assert deleted.propagation == "Background"
-    sets = Kind("apps/v1", "StatefulSet", "statefulsets")
-    *_, deleted = plan_lock(lock(replace(DRIFTED, body=None, kind=sets)), CONFIG).writes()
-    assert isinstance(deleted, Delete)
-    assert deleted.propagation == "Orphan"
+    for kind, propagation in ((CONFIG_MAP, "Background"), (STATEFUL_SET, "Orphan")):
+        *_, deleted = plan_lock(lock(replace(DRIFTED, body=None, kind=kind)), CONFIG).writes()
+        assert isinstance(deleted, Delete)
+        assert deleted.propagation == propagation
 
 
 def test_what_a_crash_left_is_handed_back() -> None:
@@ -256,7 +248,7 @@ def test_sources_follow_what_is_locked() -> None:
     assert isinstance(only, Apply)
     assert [each["apiVersion"] for each in only.wanted["spec"]["resources"]] == ["helm.toolkit.fluxcd.io/v2"]
 
-    live = {"apiVersion": API_SERVER_SOURCE.api_version, "kind": "ApiServerSource", "metadata": {"name": "x", "namespace": "y"}}
+    live = object_of(API_SERVER_SOURCE, {"name": "x", "namespace": "y"})
     (gone,) = plan_sources(Watched(namespaced=live)).writes()
     assert isinstance(gone, Delete)
     assert list(plan_sources(Watched(served=False)).writes()) == []

@@ -11,7 +11,6 @@ from tenantry.model.config import Chart, Config, RepoChart
 
 
 def config(label: str = "field.cattle.io/projectId", system: str = "p-system", **operator: Any) -> Config:
-    """Return a configuration."""
     cattle = {"projectLabel": label, "systemProjectId": system}
     return Config.model_validate({"global": {"cattle": cattle}, "helmProjectOperator": operator})
 

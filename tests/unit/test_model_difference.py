@@ -47,7 +47,6 @@ def flat(value: Any, at: Steps = (), name: str = "") -> Flat:
 
 
 def unflat(leaves: Flat) -> Object:
-    """Return the object that has these leaves."""
     made: Object = {}
     for steps, value in leaves.items():
         here: Any = made
@@ -82,8 +81,6 @@ def fields_v1(steps: set[Steps], *, dots: bool = False) -> Object:
 
 
 def owned(live: Object | None, manager: str, operation: str) -> set[Steps]:
-    """Return the leaves that an entry of managedFields names."""
-
     def walk(fields: Object, at: Steps) -> set[Steps]:
         below = {step: inner for step, inner in fields.items() if step != "."}
         return {at} if not below else {path for step, inner in below.items() for path in walk(inner, (*at, step))}
@@ -94,7 +91,6 @@ def owned(live: Object | None, manager: str, operation: str) -> set[Steps]:
 
 
 def record(manager: str, operation: str, steps: set[Steps]) -> list[Object]:
-    """Return a managedFields entry, or none when nothing is owned."""
     if not steps:
         return []
     fields = fields_v1(steps, dots=operation == "Update")
@@ -102,7 +98,6 @@ def record(manager: str, operation: str, steps: set[Steps]) -> list[Object]:
 
 
 def written(leaves: Flat, entries: list[Object], live: Object | None) -> Object:
-    """Return the stored object."""
     made = unflat(leaves)
     made.setdefault("metadata", {}).update({"name": "x", "uid": "u", "managedFields": entries})
     made.update({"apiVersion": "v1", "kind": "Thing"})
@@ -148,7 +143,6 @@ KEYS = st.sampled_from(["k1", "k2", "k3"])
 
 
 def keyed(key: str) -> st.SearchStrategy[list[Object]]:
-    """Return a list that the API merges by this key."""
     entry = st.fixed_dictionaries({key: KEYS, "status": st.sampled_from(["True", "False"]), "message": TEXT})
     return st.lists(entry, min_size=1, max_size=3, unique_by=lambda made: made[key])
 
@@ -217,19 +211,16 @@ def test_what_we_created_by_an_update_is_given_up_after_migration(wanted: Object
 
 
 def thing(*entries: Object, **fields: Any) -> Object:
-    """Return a live object with these managedFields."""
     metadata = {"name": "x", "uid": "u", **fields.pop("metadata", {}), "managedFields": list(entries)}
     return {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, **fields}
 
 
 def entry(fields: Object, operation: str = "Apply", manager: str = US, subresource: str = "") -> Object:
-    """Return one entry of managedFields as the API server writes it."""
     made = {"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
     return {**made, "subresource": subresource} if subresource else made
 
 
 def want(**fields: Any) -> Object:
-    """Return a wanted object."""
     return {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x", **fields.pop("metadata", {})}, **fields}
 
 
@@ -296,7 +287,6 @@ def test_changed_fields(wanted: Object, live: Object, changed: tuple[str, ...]) 
 
 
 def of_kind(kind: str, **spec: Any) -> Object:
-    """Return an object of a kind with quantities."""
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
 
 

@@ -15,12 +15,10 @@ US = field_manager("test")
 
 
 def namespace(labels: dict[str, str] | None = None, **metadata: object) -> Object:
-    """Return a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a1", "labels": labels or {}, **metadata}}
 
 
 def config_map(**data: str) -> Object:
-    """Return a ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": data}
 
 
@@ -103,7 +101,6 @@ def test_the_longest_project_id() -> None:
 
 
 def with_conditions(*conditions: Object) -> Object:
-    """Return an object with these conditions."""
     return {"status": {"conditions": list(conditions)}}
 
 

@@ -98,7 +98,6 @@ def test_the_oldest_comes_first_and_then_the_name() -> None:
 
 
 def targets(found: list[Object], settings: Config, project: str = "p-a", **spec: Any) -> list[str]:
-    """The targets of release ``r``."""
     return list(targets_of(Contender(asked(**spec), PLAIN, project), ObservedRelease("r", members=found), settings))
 
 

@@ -56,9 +56,5 @@ def test_a_selector_as_a_map_of_labels() -> None:
     assert parse_labels({"a": "1", "b": "2"}).equalities == {"a": "1", "b": "2"}
     assert parse_labels({"a": ""}).equalities is None
     assert parse_selector({"matchExpressions": [{"key": "a", "operator": "Exists"}]}).equalities is None
-    assert (
-        parse_selector(
-            {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}
-        ).equalities
-        is None
-    )
+    both = {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}
+    assert parse_selector(both).equalities is None

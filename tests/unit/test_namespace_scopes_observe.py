@@ -27,6 +27,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     key_of,
+    object_of,
 )
 from tenantry.model.plan import Delete
 
@@ -38,15 +39,13 @@ def scope() -> Object:
     """A NamespaceScope of ``ops`` with the member ``t1`` and the account ``op``."""
     metadata = {"name": "s", "namespace": "ops", "uid": "s", "creationTimestamp": "2026-01-01T00:00:00Z"}
     spec = {"namespaceMembers": ["t1"], "serviceAccountMembers": ["op"]}
-    return {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": metadata, "spec": spec}
+    return object_of(NAMESPACE_SCOPE, metadata, spec=spec)
 
 
 def given(kind: Kind) -> Object:
-    """What we made in the member."""
     labels = ownership_labels("namespace-scope", "ops")
     metadata = {"name": NAME, "namespace": "t1", "labels": labels, "managedFields": [ENTRY]}
-    reference = {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": NAME}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": reference}
+    return object_of(kind, metadata, roleRef={"apiGroup": ROLE.group, "kind": ROLE.kind, "name": NAME})
 
 
 class Server(Served):
@@ -54,8 +53,8 @@ class Server(Served):
 
     def __init__(self, missing: str, *, there: bool, read: int = 1) -> None:
         objects = [scope(), given(ROLE), given(ROLE_BINDING), *consent_objects("t1", "ops")]
-        objects += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("ops", "t1")]
-        objects += [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "ops"}}]
+        objects += [object_of(NAMESPACE, {"name": name}) for name in ("ops", "t1")]
+        objects.append(object_of(SERVICE_ACCOUNT, {"name": "op", "namespace": "ops"}))
         for number, obj in enumerate(objects):
             obj["metadata"] |= {"uid": str(number), "resourceVersion": "1"}
         super().__init__(*objects)

@@ -25,8 +25,19 @@ from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, Key, Kind, Object, key_of
-from tenantry.model.plan import Apply, Plan
+from tenantry.model.kinds import (
+    NAMESPACE,
+    NAMESPACE_SCOPE,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+    Key,
+    Kind,
+    Object,
+    key_of,
+    object_of,
+)
+from tenantry.model.plan import Apply
 
 NAME, SUMMARY = managed_role_name("s", "ops", shared=False), runtime_role_name("ops")
 PLACE: RolePlace = ("t1", NAME)
@@ -36,25 +47,17 @@ OP: Object = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
 
 
 def rule(resources: str, verbs: str) -> Object:
-    """A rule of the core group."""
     return {"apiGroups": [""], "resources": resources.split(","), "verbs": verbs.split(",")}
 
 
 def live(kind: Kind, name: str, **fields: Any) -> Object:
-    """Something of ours in the member."""
     entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{FROM_LABEL}": {}}}}}
     labels = ownership_labels("namespace-scope", "ops")
     identity = {"name": name, "namespace": "t1", "uid": f"{kind.kind}-{name}", "resourceVersion": "1"}
-    body = {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {**identity, "labels": labels, "managedFields": [entry]},
-    }
-    return {**body, **fields}
+    return object_of(kind, {**identity, "labels": labels, "managedFields": [entry]}, **fields)
 
 
 def binding(name: str, role: str, *subjects: Object) -> Object:
-    """A RoleBinding in the member to a Role."""
     return live(ROLE_BINDING, name, roleRef={"apiGroup": ROLE.group, "kind": "Role", "name": role}, subjects=list(subjects))
 
 
@@ -62,18 +65,11 @@ def scope(**status: Any) -> Object:
     """A NamespaceScope of ``ops`` with the member ``t1`` and the account ``op``."""
     metadata = {"name": "s", "namespace": "ops", "uid": "s", "resourceVersion": "1", "creationTimestamp": NOW}
     spec = {"namespaceMembers": ["t1"], "serviceAccountMembers": ["op"]}
-    return {
-        "apiVersion": NAMESPACE_SCOPE.api_version,
-        "kind": NAMESPACE_SCOPE.kind,
-        "metadata": metadata,
-        "spec": spec,
-        "status": status,
-    }
+    return object_of(NAMESPACE_SCOPE, metadata, spec=spec, status=status)
 
 
 def namespace(name: str) -> Object:
-    """A namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "creationTimestamp": NOW}}
+    return object_of(NAMESPACE, {"name": name, "uid": name, "creationTimestamp": NOW})
 
 
 # -- consents --------------------------------------------------------------------------------------------------
@@ -110,7 +106,6 @@ RULES = st.lists(st.builds(lambda words, verbs: rule(",".join(words), ",".join(v
 
 
 def grant(rules: list[Object], *accounts: str) -> Grant:
-    """A grant of these rules."""
     wanted = tuple(within(parse(rules, granting=True), parse(rules, granting=True)))
     return Grant("t1", NAME, "managed", Given(wanted), accounts, declared(scope(), "managed"))
 
@@ -163,18 +158,12 @@ def seen(**fields: Any) -> ObservedHome:
 
 def written(found: ObservedHome) -> list[tuple[str, list[Object]]]:
     """What is written to Role and RoleBinding, in order: kind, and rules or subjects."""
-    writes: list[tuple[str, list[Object]]] = []
-
-    def take(part: Plan) -> None:
-        for stage in part.stages:
-            for item in stage:
-                if isinstance(item, Plan):
-                    take(item)
-                elif isinstance(item, Apply) and item.key.name == NAME:
-                    writes.append((item.key.kind, item.wanted.get("rules", item.wanted.get("subjects"))))
-
-    take(plan.plan(replace(found, projected=projected(found, NamespaceScopeSettings()))))
-    return writes
+    writes = plan.plan(replace(found, projected=projected(found, NamespaceScopeSettings()))).writes()
+    return [
+        (write.key.kind, write.wanted.get("rules", write.wanted.get("subjects")))
+        for write in writes
+        if isinstance(write, Apply) and write.key.name == NAME
+    ]
 
 
 def test_strangers_go_before_the_role_is_filled() -> None:
@@ -226,7 +215,7 @@ class Home(Served):
         super().__init__()
         self.versions = itertools.count(1)
         self.put(scope(), namespace("ops"), namespace("t1"), *consent_objects("t1", "ops", (rule("secrets", "get"),)))
-        self.put({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "ops"}})
+        self.put(object_of(SERVICE_ACCOUNT, {"name": "op", "namespace": "ops"}))
 
     def put(self, *objects: Object) -> None:
         """Make or replace objects, each time as a new version; what has no age was made a moment later."""

@@ -29,7 +29,6 @@ ALL = list(FULL_CONSENT)
 
 
 def rule(groups: str, resources: str, verbs: str, names: str = "") -> Object:
-    """A PolicyRule from words."""
     made = {"apiGroups": groups.split(","), "resources": resources.split(","), "verbs": verbs.split(",")}
     return {**made, "resourceNames": names.split(",")} if names else made
 

@@ -7,22 +7,21 @@ import copy
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import owning
 import pytest
 from scope_objects import stored
+from served import Served
 
 from scope_binding.olm.plan import COPIED_FROM, OPT_IN, PARTS, CsvSeen, Part, complaints, plan_csv, wanted_pairs
 from scope_binding.olm.unit import Olm
 from scope_binding.scopes.names import MANAGER
-from tenantry.api import Api, Listing
+from tenantry.api import Listing
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import _read
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
-    EVENT,
     OPERATOR_GROUP,
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
@@ -30,6 +29,7 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     key_of,
+    object_of,
 )
 from tenantry.model.plan import Apply, Delete, Refusal
 
@@ -44,8 +44,9 @@ def permissions(*accounts: str) -> list[Object]:
 
 
 def group(name: str = "group", *, opted: bool = True, resolved: Sequence[str] | None = None, **spec: object) -> Object:
-    made: Object = {"metadata": {"name": name, "labels": {OPT_IN: "true"} if opted else {}}, "spec": spec}
-    return made if resolved is None else {**made, "status": {"namespaces": list(resolved)}}
+    status = {} if resolved is None else {"status": {"namespaces": list(resolved)}}
+    metadata = {"name": name, "namespace": "ops", "uid": "g", "resourceVersion": "2"}
+    return object_of(OPERATOR_GROUP, {**metadata, "labels": {OPT_IN: "true"} if opted else {}}, spec=spec, **status)
 
 
 def version(
@@ -64,14 +65,12 @@ def version(
         },
         "installModes": [{"type": mode, "supported": mode in modes} for mode in MODES],
     }
-    kind = CLUSTER_SERVICE_VERSION
-    metadata = {"name": name, "namespace": home, "uid": f"uid-of-{name}"}
-    csv = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    metadata = {"name": name, "namespace": home, "uid": f"uid-of-{name}", "resourceVersion": "2"}
+    csv = object_of(CLUSTER_SERVICE_VERSION, metadata, spec=spec)
     return CsvSeen(home, name, csv, groups or (group(targetNamespaces=[home]),))
 
 
 def names(seen: CsvSeen, part: Part) -> list[str]:
-    """The generateNames of a template."""
     return [role["generateName"] for role in wanted_pairs(seen)[part][0]["spec"]["clusterRoles"]]
 
 
@@ -180,7 +179,7 @@ def test_copies_take_no_part(copy: dict[str, Object]) -> None:
 async def test_switched_off_everything_is_taken_back() -> None:
     """Without the switch nothing is made or told, and what was made goes, instances and templates."""
     unit, declared = Olm(enabled=False), replace(version(), groups=(group(), group("second")))
-    seen = await owning.observe(unit, "csv/ops/my-op.v1", Reader(cast(Api, Behind(declared, {}))))
+    seen = await owning.observe(unit, "csv/ops/my-op.v1", Behind(declared, {}).reader())
     assert seen.csv is None
     assert taken_back(seen) == ALL_OF_IT
     assert reasons(seen) == []
@@ -188,59 +187,48 @@ async def test_switched_off_everything_is_taken_back() -> None:
     assert [write.kind for write in plan.writes()] == [SCOPE_INSTANCE, SCOPE_TEMPLATE] * 2
 
 
-class Left:
-    """An API server with the pairs of a ClusterServiceVersion that is gone."""
-
-    def __init__(self, seen: CsvSeen) -> None:
-        there = made(seen)
-        self._found = {SCOPE_TEMPLATE: list(there.templates.values()), SCOPE_INSTANCE: list(there.instances.values())}
-
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        return next((each for each in self._found.get(kind, []) if each and each["metadata"]["name"] == name), None)
-
-    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
-        return Listing([each for each in self._found.get(kind, []) if each], "1")
+def left(seen: CsvSeen) -> list[Object]:
+    """The pairs of a ClusterServiceVersion that is deleted."""
+    return [stored(each) for pair in wanted_pairs(seen).values() for each in pair]
 
 
 @pytest.mark.check("sb-95")
 @pytest.mark.parametrize("name", ["my-op.v1", "a-name-that-no-label-can-hold." + "x" * 63], ids=["short", "long"])
 async def test_a_sweep_finds_what_a_lost_event_left(name: str) -> None:
     """What was generated for a version that is gone is taken back by a sweep, also where its name is longer than a label."""
-    unit, server = Olm(enabled=True), cast(Api, Left(version(name)))
+    unit, server = Olm(enabled=True), Served(*left(version(name)))
     gone = [
         write.kind.kind
-        for owner in await owning.sweep(unit, Reader(server))
-        for write in owning.handler(unit, "csv/x/y").plan(await owning.observe(unit, owner, Reader(server))).writes()
+        for owner in await owning.sweep(unit, server.reader())
+        for write in owning.handler(unit, "csv/x/y").plan(await owning.observe(unit, owner, server.reader())).writes()
     ]
     assert sorted(gone) == ALL_OF_IT
 
 
-class Behind(Left):
-    """The same with the ClusterServiceVersion and its OperatorGroup, where one of the first reads shows an older state."""
+class Behind(Served):
+    """A ClusterServiceVersion, its OperatorGroups and pairs, where one of the first reads shows an older state."""
 
     def __init__(self, seen: CsvSeen, stale: dict[Kind, list[Object]]) -> None:
-        super().__init__(seen)
-        groups = [{**each, "metadata": {**each["metadata"], "uid": "g", "resourceVersion": "2"}} for each in seen.groups]
-        csv = {**(seen.csv or {}), "metadata": {**(seen.csv or {})["metadata"], "resourceVersion": "2"}}
-        self._found |= {CLUSTER_SERVICE_VERSION: [csv], OPERATOR_GROUP: groups}
+        assert seen.csv is not None
+        super().__init__(seen.csv, *seen.groups, *left(seen))
         self._stale = stale
 
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+    async def get(self, kind: Kind, name: str, namespace: str = "", **options: Any) -> Object | None:
         if kind in self._stale:
             return next(iter(self._stale.pop(kind)), None)
-        return await super().get(kind, name, namespace)
+        return await super().get(kind, name, namespace, **options)
 
-    async def list(self, kind: Kind, namespace: str = "", **options: Any) -> Listing:
+    async def list(self, kind: Kind, namespace: str = "", *selectors: str, **options: Any) -> Listing:
         if kind in self._stale:
             return Listing(self._stale.pop(kind), "1")
-        return await super().list(kind, namespace, **options)
+        return await super().list(kind, namespace, *selectors, **options)
 
 
 @pytest.mark.parametrize("stale", [CLUSTER_SERVICE_VERSION, OPERATOR_GROUP], ids=["version", "group"])
 async def test_one_read_of_before_takes_nothing_away(stale: Kind) -> None:
     """Where the declarations seem to be gone they are read once more, and what stands stays."""
     seen = version()
-    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, Behind(seen, {stale: []}))))
+    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", Behind(seen, {stale: []}).reader())
     assert decided.plan.changes(MANAGER) == []
 
 
@@ -248,10 +236,11 @@ async def test_one_read_of_before_gives_nothing() -> None:
     """Rights of a group that has been opted out are not given again because of an old read."""
     out = replace(version(), groups=(group(opted=False),))
     before = group(targetNamespaces=["ops"])
-    before["metadata"] |= {"uid": "g", "resourceVersion": "1"}
+    before["metadata"]["resourceVersion"] = "1"
     server = Behind(out, {OPERATOR_GROUP: [before]})
-    server._found |= {SCOPE_TEMPLATE: [], SCOPE_INSTANCE: []}
-    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", Reader(cast(Api, server)))
+    for pair in left(out):
+        del server.objects[key_of(pair)]
+    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", server.reader())
     assert decided.plan.changes(MANAGER) == []
 
 
@@ -263,15 +252,15 @@ class Unserved(Behind):
         self._kind = kind
         self._known = known
 
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+    async def get(self, kind: Kind, name: str, namespace: str = "", **options: Any) -> Object | None:
         if kind == self._kind:
             raise KindNotServed("page not found", status=404)
-        return await super().get(kind, name, namespace)
+        return await super().get(kind, name, namespace, **options)
 
-    async def list(self, kind: Kind, namespace: str = "", **options: Any) -> Listing:
+    async def list(self, kind: Kind, namespace: str = "", *selectors: str, **options: Any) -> Listing:
         if kind == self._kind:
             raise KindNotServed("page not found", status=404)
-        return await super().list(kind, namespace, **options)
+        return await super().list(kind, namespace, *selectors, **options)
 
     async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
         assert again
@@ -283,15 +272,15 @@ async def test_that_olm_is_gone_is_believed_when_discovery_says_so(kind: Kind) -
     """One answer that a kind is not served takes nothing away while discovery knows it: the run fails and is tried again."""
     unit, owner = Olm(enabled=True), "csv/ops/my-op.v1"
     with pytest.raises(KindNotServed):
-        await owning.observe(unit, owner, Reader(cast(Api, Unserved(version(), kind, known=True))))
-    gone = await owning.observe(unit, owner, Reader(cast(Api, Unserved(version(), kind, known=False))))
+        await owning.observe(unit, owner, Unserved(version(), kind, known=True).reader())
+    gone = await owning.observe(unit, owner, Unserved(version(), kind, known=False).reader())
     assert sorted(write.kind.kind for write in owning.handler(unit, "csv/x/y").plan(gone).writes()) == ALL_OF_IT
 
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_sweep_believes_discovery_too(known: bool) -> None:
     """What is listed once for a whole sweep is missing when discovery does not know it, and not known otherwise."""
-    api = cast(Api, Unserved(version(), CLUSTER_SERVICE_VERSION, known=known))
+    api = Unserved(version(), CLUSTER_SERVICE_VERSION, known=known).api
     listed = [asyncio.ensure_future(_read(api, each)) for each in Olm(enabled=True).prefetch()]
     found = await asyncio.gather(*listed, return_exceptions=True)
     assert [isinstance(each, KindNotServed) for each in found] == [False, False, known, False]
@@ -299,8 +288,8 @@ async def test_a_sweep_believes_discovery_too(known: bool) -> None:
 
 async def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
     """Without its ClusterServiceVersion, what could not be deleted has a Warning of its own, once, whatever the words."""
-    unit, server = Olm(enabled=True), Left(version())
-    seen = await owning.observe(unit, "csv/ops/my-op.v1", Reader(cast(Api, server)))
+    unit, server = Olm(enabled=True), Served(*left(version()))
+    seen = await owning.observe(unit, "csv/ops/my-op.v1", server.reader())
     assert len(seen.leftovers.objects) == 4
     about = key_of(next(iter(owning.handler(unit, "csv/x/y").plan(seen).writes())).live or {})
     refusals = [Refusal(about, "rights", words) for words in ("forbidden 1", "forbidden 2")]
@@ -308,8 +297,8 @@ async def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
         write.wanted for write in owning.handler(unit, "csv/x/y").report(seen, refusals[:1]).writes() if isinstance(write, Apply)
     )
     assert (event["metadata"]["namespace"], event["regarding"]["name"]) == ("default", about.name)
-    server._found[EVENT] = [stored(event)]
-    told = await owning.observe(unit, "csv/ops/my-op.v1", Reader(cast(Api, server)))
+    server.objects[key_of(event)] = stored(event)
+    told = await owning.observe(unit, "csv/ops/my-op.v1", server.reader())
     assert list(owning.handler(unit, "csv/x/y").report(told, refusals[1:]).writes()) == []
 
 

@@ -25,7 +25,6 @@ CHARTS = (ChartFiles("dummy.cattle.io.v1alpha1"), ChartFiles("other.io.v1"))
 
 
 def projects(label: str = LABEL, **operator: Any) -> Projects:
-    """Return the unit."""
     config = Config.model_validate(
         {
             "global": {"cattle": {"systemProjectId": "p-system", "projectLabel": label}},
@@ -40,12 +39,10 @@ SINGLE = projects(label="")
 
 
 def namespace(name: str, labels: dict[str, str] | None = None, **metadata: Any) -> Object:
-    """Return a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "u", "labels": labels or {}, **metadata}}
 
 
 def registration(project: str) -> Object:
-    """Return a project's registration namespace."""
     name = f"cattle-project-{project}"
     return namespace(name, {OPERATED: "true", PROJECT_ID: project, LABEL: project, NAMESPACE_NAME: name})
 
@@ -65,19 +62,16 @@ class Fixed(Reader):
     async def list(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
     ) -> builtins.list[Object]:
-        """Return the namespaces with these labels."""
         assert (kind, namespace, name) == (NAMESPACE, "", "")
         wanted = (labels or {}).items()
         return [item for item in self.known.values() if item is not None and wanted <= item["metadata"]["labels"].items()]
 
 
 def key(kind: Kind, name: str, namespace: str = "") -> Key:
-    """Return the key of an object."""
     return Key(kind.api_version, kind.kind, namespace, name)
 
 
 async def owners(found: Object | None, hint: dict[str, str] | None = None, name: str = "a1") -> Sequence[Sequence[str]]:
-    """Return the owners that an event about a namespace touches."""
     reader = Fixed() if found is None else Fixed(found)
     name = name if found is None else found["metadata"]["name"]
     return await owning.owners(UNIT, key(NAMESPACE, name), hint or {}, reader)
@@ -147,9 +141,8 @@ async def test_whom_a_vanished_namespace_touches(name: str, hint: dict[str, str]
 
 async def test_live_labels_come_before_the_hint() -> None:
     """While the namespace is there, what the payload said about it does not count."""
-    assert [list(stage) for stage in await owners(namespace("a1", {LABEL: "p-a"}), {LABEL: "p-z", PROJECT_ID: "p-y"})] == [
-        ["project/p-a", "namespace/a1"],
-    ]
+    found = await owners(namespace("a1", {LABEL: "p-a"}), {LABEL: "p-z", PROJECT_ID: "p-y"})
+    assert found == [["project/p-a", "namespace/a1"]]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +258,6 @@ def test_what_a_sweep_reads_once() -> None:
 
 
 def a(name: str, project: str = "p-a", **metadata: Any) -> Object:
-    """Return a namespace in a project."""
     return namespace(name, {LABEL: project}, **metadata)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +33,6 @@ CHARTS = (ChartFiles("dummy.cattle.io.v1alpha1", "a: 1\n", "questions: []\n"), C
 
 
 def config(cluster_id: str = "c-test", label: str = LABEL, **operator: Any) -> Config:
-    """Return a configuration."""
     cattle = {"clusterId": cluster_id, "systemProjectId": "p-system", "projectLabel": label}
     return Config.model_validate(
         {
@@ -46,7 +46,6 @@ CONFIG = config()
 
 
 def namespace(name: str = "a1", labels: dict[str, str] | None = None, **metadata: Any) -> Object:
-    """Return a live namespace."""
     return obj(NAMESPACE, name, labels=labels or {}, metadata={"uid": f"u-{name}", **metadata})
 
 
@@ -75,17 +74,14 @@ def project(**fields: Any) -> Project:
 
 
 def changes(plan: Plan) -> list[str]:
-    """Return what would really be written."""
     return [str(change) for change in plan.changes(US)]
 
 
 def reasons(plan: Plan) -> list[str]:
-    """Return the reasons of the Events of what would really be written."""
     return [change.write.event.reason for change in plan.changes(US) if change.write.event is not None]
 
 
 def wanted(plan: Plan, kind: Kind, name: str = "") -> Object:
-    """Return the wanted object of that kind."""
     found = [write.wanted for write in plan.writes() if isinstance(write, Apply) and write.kind is kind]
     return next(obj for obj in found if not name or obj["metadata"]["name"] == name)
 
@@ -99,7 +95,6 @@ CONTENTS = [
 
 
 def settled(seen: Project, used: Config = CONFIG) -> Project:
-    """Return the project after its contents were applied."""
     made = {
         (write.kind, write.key.name): write.wanted
         for write in plan_project(seen, CHARTS, used).writes()
@@ -109,7 +104,7 @@ def settled(seen: Project, used: Config = CONFIG) -> Project:
     account, policy = (
         next((obj for (kind, _), obj in made.items() if kind is which), None) for which in (SERVICE_ACCOUNT, NETWORK_POLICY)
     )
-    return Project(seen.id, seen.registration, seen.ours, seen.alive, seen.members, maps, account, policy)
+    return replace(seen, config_maps=maps, service_account=account, network_policy=policy)
 
 
 # -- the registration namespace --------------------------------------------------------------------------------
@@ -282,12 +277,8 @@ def test_config_maps_are_repaired(seen: Project, expected: list[str]) -> None:
 
 def test_deletion_and_creation_are_two_looks() -> None:
     """An immutable ConfigMap is deleted as it was observed; only the next look makes it anew."""
-    writes = [
-        write
-        for write in plan_project(with_map(immutable=True), CHARTS, CONFIG).writes()
-        if write.key.name == CHARTS[0].config_map_name
-    ]
-    assert [type(write) for write in writes] == [Delete]
+    writes = plan_project(with_map(immutable=True), CHARTS, CONFIG).writes()
+    assert [type(write) for write in writes if write.key.name == CHARTS[0].config_map_name] == [Delete]
 
 
 @pytest.mark.check("hpo-22")
@@ -311,16 +302,14 @@ def test_hardening_is_restored() -> None:
     assert seen.network_policy is not None
     opened = {**seen.network_policy, "spec": {**seen.network_policy["spec"], "egress": [{}]}}
     edited = {**seen.service_account, "automountServiceAccountToken": True}
-    plan = plan_project(Project("p-a", seen.registration, True, True, (), seen.config_maps, edited, opened), CHARTS, CONFIG)
+    plan = plan_project(replace(seen, service_account=edited, network_policy=opened), CHARTS, CONFIG)
     assert changes(plan) == [
         f"update ServiceAccount {NAME}/default: ~ automountServiceAccountToken",
         f"update NetworkPolicy {NAME}/hpo-generated-default: ~ spec.egress",
     ]
     assert reasons(plan) == ["Restored", "Restored"]
-    fresh = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAME, "uid": "u"}}
-    first = plan_project(
-        Project("p-a", seen.registration, True, True, (), seen.config_maps, fresh, seen.network_policy), CHARTS, CONFIG
-    )
+    fresh = obj(SERVICE_ACCOUNT, "default", NAME, metadata={"uid": "u"})
+    first = plan_project(replace(seen, service_account=fresh), CHARTS, CONFIG)
     assert [change.verb for change in first.changes(US)] == ["update"]
     assert reasons(first) == []
 
@@ -412,9 +401,8 @@ def test_policy_defaults(given: Object, stored: Object) -> None:
 
 def refusal(cause: Cause, kind: Kind = CONFIG_MAP, name: str = "c", message: str = "no room") -> Refusal:
     """Return a refused write: of a namespace, or of something inside p-a's."""
-    return Refusal(
-        Key(kind.api_version, kind.kind, "" if kind is NAMESPACE else NAME, NAME if kind is NAMESPACE else name), cause, message
-    )
+    place = ("", NAME) if kind is NAMESPACE else (NAME, name)
+    return Refusal(Key(kind.api_version, kind.kind, *place), cause, message)
 
 
 def told(plan: Plan) -> list[tuple[str, str, str]]:
@@ -433,7 +421,6 @@ def told(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def unwell(obj: Object, reason: str = "QuotaExceeded", message: str = "m") -> Object:
-    """Return a namespace with our condition on it."""
     said = {"type": REGISTERED_CONDITION, "status": "False", "reason": reason, "message": message, "lastTransitionTime": "then"}
     key = 'k:{"type":"%s"}' % REGISTERED_CONDITION  # noqa: UP031
     fields: Object = {"f:status": {"f:conditions": {key: {".": {}, **{f"f:{name}": {} for name in said}}}}}

@@ -101,45 +101,38 @@ async def test_dashboard_values_do_not_keep_others_waiting(monkeypatch: pytest.M
 
 
 class Again(Late):
-    """A namespace of which the first read is what it was before."""
+    """A namespace of which the first read is what it was before; its HelmChart is there or not."""
 
-    def __init__(self, *namespaces: Object | None) -> None:
+    def __init__(self, *namespaces: Object | None, made: bool) -> None:
         super().__init__(comes=True)
-        self.namespaces = list(namespaces)
+        self.namespaces, self.made = list(namespaces), made
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         if kind == NAMESPACE and name == "demo-dummy":
             return self.namespaces.pop(0)
-        return await super().get(kind, name, namespace)
+        return None if kind == HELM_CHART and not self.made else await super().get(kind, name, namespace)
 
 
-async def test_a_namespace_that_seems_to_go_is_read_again_before_a_release_goes_with_it() -> None:
-    """Neither one that is not seen, nor one that is on its way out, is believed at once; one that is there is."""
+OLD: Object = {"metadata": {"name": "demo-dummy", "uid": "old"}}
+NEW: Object = {"metadata": {"name": "demo-dummy", "uid": "new"}}
+GOING: Object = {"metadata": {**OLD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("made", "looks"),
+    [
+        (True, [[None, NEW], [GOING, NEW], [GOING, GOING], [NEW]]),
+        (False, [[OLD, GOING], [OLD, None], [OLD, OLD], [None], [GOING]]),
+    ],
+    ids=["goes", "stays"],
+)
+async def test_a_namespace_is_read_again_before_a_release_follows_it(made: bool, looks: list[list[Object | None]]) -> None:
+    """One that seems to be missing or on its way out is not believed at once, nor, before a release is made, one that stays."""
     config = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-s"}}})
-    old: Object = {"metadata": {"name": "demo-dummy", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    new: Object = {"metadata": {"name": "demo-dummy", "uid": "new"}}
-    for reads, seen in (([None, new], new), ([old, new], new), ([old, old], old), ([new], new)):
-        api = Again(*reads)
+    for reads in looks:
+        api = Again(*reads, made=made)
         release = await observe_release("demo-dummy", config, Reader(cast(Api, api)), Texts())
-        assert (release.namespace, api.namespaces) == (seen, [])
-
-
-class Bare(Again):
-    """The same where neither HelmChart nor HelmRelease is there."""
-
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        return None if kind == HELM_CHART else await super().get(kind, name, namespace)
-
-
-async def test_a_namespace_that_seems_to_stay_is_read_again_before_a_release_is_made_in_it() -> None:
-    """A read of before would have the release made in a namespace that goes, to be taken away and made once more."""
-    config = Config.model_validate({"global": {"cattle": {"systemProjectId": "p-s"}}})
-    old: Object = {"metadata": {"name": "demo-dummy", "uid": "old"}}
-    going: Object = {"metadata": {"name": "demo-dummy", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    for reads, seen in (([old, going], going), ([old, None], None), ([old, old], old), ([None], None), ([going], going)):
-        api = Bare(*reads)
-        release = await observe_release("demo-dummy", config, Reader(cast(Api, api)), Texts())
-        assert (release.namespace, api.namespaces) == (seen, [])
+        assert (release.namespace, api.namespaces) == (reads[-1], [])
 
 
 class Large(Late):
@@ -216,8 +209,6 @@ async def test_who_can_have_no_release_concerns_none() -> None:
 
 
 class One(Reader):
-    """Knows one object."""
-
     def __init__(self, found: Object | None) -> None:
         super().__init__(cast(Api, None))
         self.found = found

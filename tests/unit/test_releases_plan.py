@@ -12,7 +12,7 @@ from release_provisioning.projects.report import FIXES, report_release
 from release_provisioning.projects.seen import Contender, ObservedRelease
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
-from tenantry.model.kinds import Key, Object
+from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART, Key, Object, object_of
 from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal, RemoveFinalizers
 from tenantry.model.projects import RELEASE_MANAGER
 from tenantry.model.releases import held_by
@@ -29,8 +29,7 @@ def config(**operator: Any) -> Config:
 
 def asked(name: str = "demo", namespace: str = HOME, version: str = VERSION, **metadata: Any) -> Object:
     identity = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "generation": 2, **metadata}
-    made = {"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart"}
-    return {**made, "metadata": identity, "spec": {"helmApiVersion": version}}
+    return object_of(PROJECT_HELM_CHART, identity, spec={"helmApiVersion": version})
 
 
 def contender(obj: Object | None = None, *, project: str = "p-a", denied: bool = False, chart: bool = True) -> Contender:
@@ -39,23 +38,15 @@ def contender(obj: Object | None = None, *, project: str = "p-a", denied: bool =
 
 
 def member(name: str = "a1") -> Object:
-    labels = {"field.cattle.io/projectId": "p-a"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    return object_of(NAMESPACE, {"name": name, "labels": {"field.cattle.io/projectId": "p-a"}})
 
 
 def made(kind: str, *, by: str = f"{HOME}/demo", owned: bool = True, status: Object | None = None, **metadata: Any) -> Object:
     version = "helm.cattle.io/v1" if kind == "HelmChart" else "helm.cattle.io/v1alpha1"
     annotations = {"tenantry.dev/project-helm-chart": by} if by else {}
     entry = {"manager": RELEASE_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {}}}
-    identity = {
-        "name": NAME,
-        "namespace": SYSTEM,
-        "uid": "u",
-        "resourceVersion": "1",
-        "generation": 3,
-        "annotations": annotations,
-    }
-    whole = {**identity, "managedFields": [entry] if owned else [], **metadata}
+    identity = {"name": NAME, "namespace": SYSTEM, "uid": "u", "resourceVersion": "1", "generation": 3}
+    whole = {**identity, "annotations": annotations, "managedFields": [entry] if owned else [], **metadata}
     return {"apiVersion": version, "kind": kind, "metadata": whole, "spec": {}, "status": status or {}}
 
 
@@ -75,9 +66,7 @@ def told(plan: Plan) -> Object:
 
 
 def stalled(plan: Plan) -> str:
-    (write,) = plan.writes()
-    assert isinstance(write, Apply)
-    found = find_condition(write.wanted, "Stalled") or {}
+    found = find_condition({"status": told(plan)}, "Stalled") or {}
     return str(found["reason"]) if found["status"] == "True" else ""
 
 
@@ -257,7 +246,7 @@ def test_what_lost_its_mark_is_taken_away_when_nobody_can_want_it() -> None:
     unmarked = made("HelmChart", by="")
 
     assert "Delete HelmChart" in verbs(plan_release(seen(leaving, helm_chart=unmarked), CONTENTS, config()))
-    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}}
+    home = object_of(NAMESPACE, {"name": NAME})
     assert "Delete HelmChart" not in verbs(plan_release(seen(helm_chart=unmarked, namespace=home), CONTENTS, config()))
     foreign = made("HelmChart", by="", owned=False)
     assert "Delete HelmChart" not in verbs(plan_release(seen(leaving, helm_chart=foreign), CONTENTS, config()))
@@ -274,7 +263,7 @@ def house(project: str, *, made_for: str = "", **metadata: Any) -> Object:
     labels = {"helm.cattle.io/projectId": project, "kubernetes.io/metadata.name": NAME} if project else {}
     annotations = {"tenantry.dev/project-helm-chart": made_for} if made_for else {}
     identity = {"name": NAME, "uid": "n", "resourceVersion": "1", "labels": labels, "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**identity, "managedFields": [entry], **metadata}}
+    return object_of(NAMESPACE, {**identity, "managedFields": [entry], **metadata})
 
 
 @pytest.mark.parametrize(
@@ -419,11 +408,8 @@ def test_who_cannot_have_a_name_is_told_of_which_release() -> None:
     """The release, its namespace and who asked for it too are in one message; of another project nothing is told (a-36)."""
     other = contender(asked(namespace="cattle-project-p-b"), project="p-b")
     writes = [write for write in report_release(seen(contender(), other), (), config()).writes() if isinstance(write, Apply)]
-    (message,) = [
-        write.wanted["status"]["statusMessage"]
-        for write in writes
-        if write.wanted["metadata"]["namespace"] == "cattle-project-p-b"
-    ]
+    (told_other,) = [write.wanted for write in writes if write.wanted["metadata"]["namespace"] == "cattle-project-p-b"]
+    message = told_other["status"]["statusMessage"]
 
     assert message.startswith(WHERE[0])
     assert "belongs to another project" in message

@@ -10,7 +10,7 @@ import pytest
 from release_provisioning.projects import Releases
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.model.config import Config
-from tenantry.model.kinds import PROJECT_HELM_CHART, Object
+from tenantry.model.kinds import PROJECT_HELM_CHART, Object, object_of
 from tenantry.model.plan import Apply
 from tenantry.model.projects import RELEASE_MANAGER
 
@@ -18,11 +18,8 @@ CONFIG = Config.model_validate({"helmProjectOperator": {"charts": [{"helmApiVers
 
 
 def asked(version: Any = "b/v1", **fields: Any) -> Object:
-    """A ProjectHelmChart as it is stored."""
     metadata = {"name": "demo", "namespace": "cattle-project-p", "uid": "u", **fields.pop("metadata", {})}
-    kind = PROJECT_HELM_CHART
-    spec = {} if version is None else {"helmApiVersion": version}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec, **fields}
+    return object_of(PROJECT_HELM_CHART, metadata, spec={} if version is None else {"helmApiVersion": version}, **fields)
 
 
 @pytest.mark.check("hpo-39")

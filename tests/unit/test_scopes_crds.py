@@ -16,7 +16,6 @@ AGE = ("Age", "date", ".metadata.creationTimestamp", 0)
 
 
 def spec_of(file: str) -> dict[str, Any]:
-    """The spec of the one CRD in a file."""
     (found,) = yaml.safe_load_all((CRDS / f"{file}.yaml").read_text())
     assert found["metadata"]["name"] == f"{found['spec']['names']['plural']}.{found['spec']['group']}"
     spec: dict[str, Any] = found["spec"]
@@ -24,7 +23,6 @@ def spec_of(file: str) -> dict[str, Any]:
 
 
 def told(column: str, condition: str, field: str, priority: int = 0) -> tuple[str, str, str, int]:
-    """A column with a field of a condition."""
     return column, "string", f'.status.conditions[?(@.type=="{condition}")].{field}', priority
 
 

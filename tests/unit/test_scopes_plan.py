@@ -62,10 +62,8 @@ def test_names_are_computed_and_fit() -> None:
     assert cluster_role_name("foo-", "u").startswith("foo-")
     assert cluster_role_name("foo-", "u") == cluster_role_name("foo-", "u") != cluster_role_name("foo-", "v")
     assert len(binding_name("u", "x" * 63, "n")) == 63
-    assert (
-        len({binding_name("u", "a", "n"), binding_name("v", "a", "n"), binding_name("u", "b", "n"), binding_name("u", "a", "")})
-        == 4
-    )
+    parts = (("u", "a", "n"), ("v", "a", "n"), ("u", "b", "n"), ("u", "a", ""))
+    assert len({binding_name(*each) for each in parts}) == 4
     assert as_label("x" * 253) != as_label("x" * 252 + "y")
     assert len(as_label("x" * 253)) <= 63
     assert as_label("foo-") == "foo"
@@ -287,9 +285,8 @@ def test_the_same_refusal_of_a_generated_scope_is_one_event() -> None:
 
     def events(words: str, **live: Object | None) -> list[Object]:
         found = replace(there, events={name: None, **live})
-        return [
-            write.wanted for write in report_csv(found, [Refusal(key, "admission", words)]).writes() if isinstance(write, Apply)
-        ]
+        report = report_csv(found, [Refusal(key, "admission", words)])
+        return [write.wanted for write in report.writes() if isinstance(write, Apply)]
 
     (event,) = events("request 1")
     assert (event["metadata"]["name"], event["note"]) == (name, "ScopeTemplate ns.ops.c: request 1")

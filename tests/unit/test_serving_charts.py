@@ -26,13 +26,11 @@ WHOLE = {
 
 
 def config(*charts: Any) -> Config:
-    """Return a configuration with these charts."""
     entries = [{"helmApiVersion": f"g{n}.io/v1", "releaseName": "r", "chart": chart} for n, chart in enumerate(charts)]
     return Config.model_validate({"helmProjectOperator": {"charts": entries}})
 
 
 def folder(at: Path, files: Mapping[str, bytes]) -> Path:
-    """Make a chart folder."""
     path = at / "chart"
     (path / "templates").mkdir(parents=True)
     (path / "templates" / "values.yaml").write_text("not: these")
@@ -42,7 +40,6 @@ def folder(at: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def archive(at: Path, files: Mapping[str, bytes], *, mode: str = "w:gz", root: str = "chart/") -> Path:
-    """Make a chart archive."""
     path = at / "chart.tgz"
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
         for name, content in {**files, "templates/values.yaml": b"not: these"}.items():
@@ -56,7 +53,6 @@ BOTH = pytest.mark.parametrize("make", [folder, archive], ids=["folder", "archiv
 
 
 def read(path: Path) -> ChartFiles:
-    """Return what is shown of the chart at a path."""
     return chart_files(config(str(path)))[0]
 
 

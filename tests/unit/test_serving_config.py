@@ -16,7 +16,6 @@ CHART = "helmProjectOperator: {charts: [{helmApiVersion: a.b/v1, releaseName: r,
 
 
 def refusal(text: str) -> list[str]:
-    """Return the lines of the refusal of a configuration."""
     with pytest.raises(ConfigError) as caught:
         parse_config(dedent(text), "file")
     return str(caught.value).splitlines()
@@ -257,11 +256,9 @@ def test_merge_keys() -> None:
         """)
     )
     operator = config.helm_project_operator
+    roles = operator.release_role_bindings.cluster_role_refs
     assert not operator.helm_controller.enabled
-    assert (operator.release_role_bindings.cluster_role_refs.admin, operator.release_role_bindings.cluster_role_refs.edit) == (
-        "a",
-        "mine",
-    )
+    assert (roles.admin, roles.edit) == ("a", "mine")
 
 
 def test_the_variable_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,6 @@ def examples(made: st.SearchStrategy[Any]) -> list[Any]:
 
 
 def places(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """A schema and all that are in it."""
     inner = [*schema.get("properties", {}).values(), schema.get("additionalProperties"), schema.get("items")]
     return [schema, *(place for below in inner if isinstance(below, dict) for place in places(below))]
 

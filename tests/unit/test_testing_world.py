@@ -12,7 +12,6 @@ TAG = "r000001r"
 
 
 def told(world: World, verb: Any, kind: Kind, name: str, uid: str, *owners: Object) -> None:
-    """A watch tells a change of an object."""
     metadata: Object = {"name": f"{name}-{TAG}", "uid": uid, "resourceVersion": "1", "ownerReferences": list(owners)}
     world._teller(kind)(verb, "", metadata["name"], {"metadata": metadata})
 
