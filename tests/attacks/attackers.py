@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from people import token
 from rights import account, cluster_role, user
@@ -89,7 +90,7 @@ class Attackers:
         """An owner or editor of namespaces, or who has `RULES` in all of them, as a client of his own."""
         name = f"{actor}-{token()}"
         if await self.admin.get(NAMESPACE, HOME) is None:
-            await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+            await self.admin.create(NAMESPACE, obj(NAMESPACE, HOME))
         await self.admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, HOME))
         for namespace in namespaces:
             await self._bind(name, LEVELS[actor], namespace)
@@ -167,6 +168,15 @@ class Attackers:
             await self.admin.create(kind, record)
             return False
         return True
+
+
+async def refused(work: Awaitable[object], *words: str) -> str:
+    """A policy refuses, and says these words; returns all that it says."""
+    with pytest.raises(AdmissionDenied) as refusal:
+        await work
+    for each in words:
+        assert each in refusal.value.message, refusal.value.message
+    return refusal.value.message
 
 
 def cluster_admin(name: str, namespace: str = "") -> Object:

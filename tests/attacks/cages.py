@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,11 @@ class Cages:
 
     async def _make(self, kind: Kind, body: Object) -> None:
         async def made() -> bool:
-            try:
-                await self.admin.create(kind, body)
-            except AlreadyExists:
-                return True
-            except Forbidden:
-                return False  # a pod before the default account of its namespace
+            with suppress(AlreadyExists):
+                try:
+                    await self.admin.create(kind, body)
+                except Forbidden:
+                    return False  # a pod before the default account of its namespace
             return True
 
         await eventually(made, within=CONTROLLER_S, what=f"{kind.kind} {body['metadata']['name']}")

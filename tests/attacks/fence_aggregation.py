@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rights import RBAC, account, cluster_role, group, user
-from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, patch, varied
+from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, patch, varied
 
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING, Object
 from tenantry.testing.objects import obj
@@ -44,10 +44,7 @@ THEFT = Theft(
         delete(ROLE_BINDING, "r-ours", RELEASE),
     ],
     attacks=[
-        *(
-            Attack(f"a binding in {name}", create(ROLE_BINDING, _binding(name)), "nothing in system namespaces")
-            for name in SYSTEM_NAMESPACES
-        ),
+        *in_system_namespaces("a binding in", "nothing in system namespaces", lambda name: create(ROLE_BINDING, _binding(name))),
         Attack(
             "the end of a binding in kube-system", delete(ROLE_BINDING, "r-marked", "kube-system"), "nothing in system namespaces"
         ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from people import pointer
 from rights import cluster_role, user
-from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, key, patch
+from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, patch
 
 from tenantry.model.kinds import (
     API_SERVER_SOURCE,
@@ -107,11 +108,11 @@ THEFT = Theft(
             apply(API_SERVER_SOURCE, _source(sink={"uri": "http://example.com"})),
             "send to the broker of Tenantry",
         ),
-        *(Attack(f"an object in {name}", create(CONFIG_MAP, _of_helm(name)), SYSTEMS) for name in SYSTEM_NAMESPACES),
+        *in_system_namespaces("an object in", SYSTEMS, lambda name: create(CONFIG_MAP, _of_helm(name))),
         Attack("the end of an object in kube-system", delete(CONFIG_MAP, "of-helm", "kube-system"), SYSTEMS),
         Attack(
             "the end of Helm's marks",
-            patch(CONFIG_MAP, "theirs-of-helm", PLACE, ("remove", f"/metadata/labels/{key(MANAGED)}", None)),
+            patch(CONFIG_MAP, "theirs-of-helm", PLACE, ("remove", f"/metadata/labels/{pointer(MANAGED)}", None)),
             "makes and changes only objects with Helm's marks",
         ),
         Attack(

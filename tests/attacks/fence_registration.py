@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, key, patch
+from people import pointer
+from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, patch, taking_over
 
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object
 from tenantry.testing.objects import obj
@@ -54,7 +55,7 @@ THEFT = Theft(
         create(NAMESPACE, obj(NAMESPACE, "cattle-project-p-new", labels={LABEL: "p-new", OPERATED: "true", PROJECT_ID: "p-new"})),
         apply(NAMESPACE, _home(**{"helm.cattle.io/helm-project-operator-orphaned": "true"})),
         apply(NAMESPACE, obj(NAMESPACE, FOREIGN, labels={PROJECT_ID: "p-fence"})),
-        patch(NAMESPACE, TEAM, "", ("remove", f"/metadata/labels/{key(PROJECT_ID)}", None)),
+        patch(NAMESPACE, TEAM, "", ("remove", f"/metadata/labels/{pointer(PROJECT_ID)}", None)),
         apply(NAMESPACE, _condition(TEAM, "tenantry.dev/Registered"), "status"),
         apply(NAMESPACE, _condition("kube-system", "tenantry.dev/Registered"), "status"),
         apply(CONFIG_MAP, _config_map(HOME)),
@@ -68,16 +69,7 @@ THEFT = Theft(
             apply(NAMESPACE, _home(**{POD_SECURITY: "privileged"})),
             f"may not write the labels {POD_SECURITY}",
         ),
-        Attack(
-            "the labels of others, to take them off later",
-            apply(NAMESPACE, obj(NAMESPACE, HOME, labels={POD_SECURITY: "restricted"}), by=MANAGER),
-            "does not become the owner of labels",
-        ),
-        Attack(
-            "the annotations of others, to take them off later",
-            apply(NAMESPACE, obj(NAMESPACE, HOME, annotations={"team": "x"}), by=MANAGER),
-            "does not become the owner of annotations",
-        ),
+        *taking_over("namespace-registration", NAMESPACE, HOME, **{POD_SECURITY: "restricted"}),
         Attack(
             "the labels of a member, to take them off later",
             apply(NAMESPACE, obj(NAMESPACE, TEAM, labels={PROJECT_ID: "p-fence", "team": "x"}), by=MANAGER),
@@ -100,7 +92,7 @@ THEFT = Theft(
         ),
         Attack(
             "the end of others' labels",
-            patch(NAMESPACE, HOME, "", ("remove", f"/metadata/labels/{key(POD_SECURITY)}", None)),
+            patch(NAMESPACE, HOME, "", ("remove", f"/metadata/labels/{pointer(POD_SECURITY)}", None)),
             f"may not write the labels {POD_SECURITY}",
         ),
         Attack(
@@ -118,13 +110,10 @@ THEFT = Theft(
             apply(NAMESPACE, _home(**{PROJECT_ID: "p-other"})),
             "is of the project that its name says",
         ),
-        *(
-            Attack(
-                f"the memory of {name}",
-                apply(NAMESPACE, obj(NAMESPACE, name, labels={PROJECT_ID: "p-fence"})),
-                "nothing but its condition on system namespaces",
-            )
-            for name in SYSTEM_NAMESPACES
+        *in_system_namespaces(
+            "the memory of",
+            "nothing but its condition on system namespaces",
+            lambda name: apply(NAMESPACE, obj(NAMESPACE, name, labels={PROJECT_ID: "p-fence"})),
         ),
         Attack(
             "the memory of kube-system, with its status",

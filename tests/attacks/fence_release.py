@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rights import account, cluster_role, user
-from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, patch, varied, with_team
+from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, patch, taking_over, varied, with_team
 
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -163,13 +163,10 @@ RELEASES = Theft(
         ),
         Attack("a HelmChart elsewhere", create(HELM_CHART, _chart("new-dummy", FOREIGN)), "in the system namespace only"),
         Attack("another namespace", create(NAMESPACE, _namespace("mine")), "called like releases"),
-        *(
-            Attack(
-                f"marks for {name}",
-                apply(NAMESPACE, obj(NAMESPACE, name, labels={LABEL: "p-jobs"})),
-                "changes only namespaces of releases",
-            )
-            for name in SYSTEM_NAMESPACES
+        *in_system_namespaces(
+            "marks for",
+            "changes only namespaces of releases",
+            lambda name: apply(NAMESPACE, obj(NAMESPACE, name, labels={LABEL: "p-jobs"})),
         ),
         Attack("marks for another's namespace", apply(NAMESPACE, _namespace(TAKEN)), "changes only namespaces of releases"),
         Attack(
@@ -204,28 +201,14 @@ RELEASES = Theft(
             create(HELM_RELEASE, varied(_release(), ("spec.release.namespace", FOREIGN))),
             NO_TARGET,
         ),
-        *(
-            Attack(
-                f"a release in {name}",
-                create(HELM_CHART, _chart_for(name)),
-                "asks for no releases in system namespaces",
-            )
-            for name in SYSTEM_NAMESPACES
+        *in_system_namespaces(
+            "a release in", "asks for no releases in system namespaces", lambda name: create(HELM_CHART, _chart_for(name))
         ),
         Attack(
             "a chart of its own", create(HELM_CHART, _chart(repo="https://example.com")), "repositories that the configuration"
         ),
         Attack("an image of its own", create(HELM_CHART, _chart(jobImage="example.com/evil")), "image of Jobs that the config"),
-        Attack(
-            "the labels of others, to take them off later",
-            apply(NAMESPACE, obj(NAMESPACE, RELEASE, labels={POD_SECURITY: "restricted"}), by="tenantry-release-provisioning"),
-            "does not become the owner of labels",
-        ),
-        Attack(
-            "the annotations of others, to take them off later",
-            apply(NAMESPACE, obj(NAMESPACE, RELEASE, annotations={"team": "x"}), by="tenantry-release-provisioning"),
-            "does not become the owner of annotations",
-        ),
+        *taking_over("release-provisioning", NAMESPACE, RELEASE, **{POD_SECURITY: "restricted"}),
         Attack(
             "pod security of a release namespace",
             apply(NAMESPACE, _namespace(RELEASE, **{POD_SECURITY: "privileged"})),
@@ -297,9 +280,8 @@ HELM_JOBS = Theft(
             create(ROLE_BINDING, _in_release("cluster-admin")),
             "only the ClusterRoles for Jobs in namespaces of releases",
         ),
-        *(
-            Attack(f"rights in {name}", create(ROLE_BINDING, _in_release(place=name)), "gives no rights in system namespaces")
-            for name in SYSTEM_NAMESPACES
+        *in_system_namespaces(
+            "rights in", "gives no rights in system namespaces", lambda name: create(ROLE_BINDING, _in_release(place=name))
         ),
         Attack(
             "rights in the namespace of a release for a user",
@@ -388,20 +370,7 @@ HELM_JOBS = Theft(
         Attack("a HelmChart", create(HELM_CHART, _chart()), "cannot"),
         Attack("the end of a HelmChart", delete(HELM_CHART, RELEASE, SYSTEM), "cannot"),
         Attack("a namespace", create(NAMESPACE, _namespace("other-dummy")), "cannot"),
-        Attack(
-            "the labels of others, to take them off later",
-            apply(SECRET, obj(SECRET, f"chart-values-{RELEASE}", SYSTEM, {"team": "x"}), by="tenantry-release-provisioning"),
-            "does not become the owner of labels",
-        ),
-        Attack(
-            "the annotations of others, to take them off later",
-            apply(
-                SECRET,
-                obj(SECRET, f"chart-values-{RELEASE}", SYSTEM, annotations={"team": "x"}),
-                by="tenantry-release-provisioning",
-            ),
-            "does not become the owner of annotations",
-        ),
+        *taking_over("release-provisioning", SECRET, f"chart-values-{RELEASE}", SYSTEM),
         Attack(
             "further labels",
             apply(SECRET, varied(SECRET_OF_OURS, ("metadata.labels", lambda found: {**found, "team": "y"}))),

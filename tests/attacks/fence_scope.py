@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import fence_injection
-from rights import account, cluster_role, group, user
-from thieves import SYSTEM_NAMESPACES, Attack, Theft, apply, create, delete, varied, with_team
+from rights import RBAC, account, cluster_role, group, user
+from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, varied, with_team
 
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -24,7 +24,6 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing.objects import obj
 
-RBAC = "rbac.authorization.k8s.io"
 OPS, MEMBER = "ops-fence", "member-fence"
 UID = "11111111-1111-1111-1111-111111111111"
 TEMPLATE, INSTANCE = "operators.coreos.io/scopeTemplateUID", "operators.coreos.io/scopeInstanceUID"
@@ -54,10 +53,6 @@ def _bound(name: str = "fence-bound", *subjects: Object, role: str = "fence-role
     return {**made, "roleRef": cluster_role(role), "subjects": bound}
 
 
-def _account(namespace: str, name: str = "op") -> Object:
-    return account(name, namespace)
-
-
 def _role_named(name: str) -> Object:
     return {"apiGroup": RBAC, "kind": "Role", "name": name}
 
@@ -65,7 +60,7 @@ def _role_named(name: str) -> Object:
 SCOPES = [
     Attack(
         "a binding to a Role",
-        create(ROLE_BINDING, obj(ROLE_BINDING, THEIRS, MEMBER, roleRef=_role_named(THEIRS), subjects=[_account(OPS)])),
+        create(ROLE_BINDING, obj(ROLE_BINDING, THEIRS, MEMBER, roleRef=_role_named(THEIRS), subjects=[account("op", OPS)])),
         "binds ClusterRoles only",
     ),
     Attack("a ClusterRole without mark", create(CLUSTER_ROLE, _role(labels={})), "carries the mark of a Scope"),
@@ -91,7 +86,7 @@ SCOPES = [
             "nothing to the accounts of Tenantry",
         )
         for subject in (
-            _account("tenantry-system", "scope-binding"),
+            account("scope-binding", "tenantry-system"),
             user("system:serviceaccount:tenantry-system:scope-binding"),
             group("system:masters"),
             group("system:serviceaccounts:tenantry-system"),
@@ -136,11 +131,10 @@ def _given_to(*subjects: Object, name: str = f"{GIVEN}-new", role: str = "", sou
     return obj(ROLE_BINDING, name, place, {FROM: source}, roleRef=_role_named(role or name), subjects=list(subjects))
 
 
-TO_CLUSTER_ROLE = varied(_given_to(_account(OPS)), ("roleRef", cluster_role("theirs-of-fence")))
+TO_CLUSTER_ROLE = varied(_given_to(account("op", OPS)), ("roleRef", cluster_role("theirs-of-fence")))
 MEMBERS = [
-    *(
-        Attack(f"a Role in {name}", create(ROLE, _given(name)), "no Roles and bindings to them in system namespaces")
-        for name in SYSTEM_NAMESPACES
+    *in_system_namespaces(
+        "a Role in", "no Roles and bindings to them in system namespaces", lambda name: create(ROLE, _given(name))
     ),
     Attack(
         "a consent", create(ROLE, _given(name=f"nss-managed-role-from-{OPS}")), "those with its own names, and never a consent"
@@ -148,16 +142,17 @@ MEMBERS = [
     Attack("a Role without mark", create(ROLE, _given(source="")), "carry the label scope-binding/from-namespace"),
     Attack("another's Role", apply(ROLE, _given(name=f"{GIVEN}-theirs")), "that are of NamespaceScopes"),
     Attack("the end of another's Role", delete(ROLE, f"{GIVEN}-theirs", MEMBER), "that are of NamespaceScopes"),
-    Attack("another Role", create(ROLE_BINDING, _given_to(_account(OPS), role="secrets-reader")), "has the name of its Role"),
+    Attack(
+        "another Role", create(ROLE_BINDING, _given_to(account("op", OPS), role="secrets-reader")), "has the name of its Role"
+    ),
     Attack("a user", create(ROLE_BINDING, _given_to(EVE)), "accounts of the namespace that the label"),
-    Attack("an account from elsewhere", create(ROLE_BINDING, _given_to(_account("elsewhere"))), "accounts of the namespace that"),
-    *(
-        Attack(
-            f"an account of {name}",
-            create(ROLE_BINDING, _given_to(_account(name), source=name)),
-            "gives accounts of system namespaces nothing",
-        )
-        for name in SYSTEM_NAMESPACES
+    Attack(
+        "an account from elsewhere", create(ROLE_BINDING, _given_to(account("op", "elsewhere"))), "accounts of the namespace that"
+    ),
+    *in_system_namespaces(
+        "an account of",
+        "gives accounts of system namespaces nothing",
+        lambda name: create(ROLE_BINDING, _given_to(account("op", name), source=name)),
     ),
     Attack(
         "impersonation",
@@ -171,7 +166,7 @@ MEMBERS = [
     ),
     Attack("a ClusterRole for an account", create(ROLE_BINDING, TO_CLUSTER_ROLE), "binds no ClusterRoles for NamespaceScopes"),
     Attack("a ClusterRole", create(CLUSTER_ROLE, _role()), "cannot"),
-    Attack("the whole cluster", create(CLUSTER_ROLE_BINDING, _bound("fence-mine", _account(OPS))), "cannot"),
+    Attack("the whole cluster", create(CLUSTER_ROLE_BINDING, _bound("fence-mine", account("op", OPS))), "cannot"),
     Attack("further labels", create(ROLE, varied(_given(), ("metadata.labels", with_team))), "may not write the labels team"),
     Attack(
         "further annotations",
@@ -200,10 +195,7 @@ def _restart(**template: Any) -> Object:
 
 
 WORKLOADS = [
-    *(
-        Attack(f"a ConfigMap in {name}", create(CONFIG_MAP, _list(name)), "no ConfigMaps in system namespaces")
-        for name in SYSTEM_NAMESPACES
-    ),
+    *in_system_namespaces("a ConfigMap in", "no ConfigMaps in system namespaces", lambda name: create(CONFIG_MAP, _list(name))),
     Attack(
         "another's ConfigMap",
         apply(CONFIG_MAP, obj(CONFIG_MAP, "theirs", OPS, data={"namespaces": "x"})),
@@ -247,7 +239,7 @@ WORKLOADS = [
 
 
 def _template(namespace: str = OPS, place: str = OPS, subject: Object | None = None, **labels: str) -> Object:
-    role = {"generateName": "fence-made", "rules": [], "subjects": [subject or _account(place)]}
+    role = {"generateName": "fence-made", "rules": [], "subjects": [subject or account("op", place)]}
     marks = {GENERATED: "true", "olm.owner": "op.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": place}
     return obj(SCOPE_TEMPLATE, f"ns.{namespace}.op.v1", "", {**marks, **labels}, spec={"clusterRoles": [role]})
 
@@ -257,8 +249,7 @@ def _instance() -> Object:
     return obj(SCOPE_INSTANCE, f"ns.{OPS}.op.v1", "", marks, spec={"scopeTemplateName": f"ns.{OPS}.op.v1"})
 
 
-UNMARKED = varied(_template(), ("metadata.labels", lambda found: {**found, GENERATED: None}))
-UNMARKED["metadata"]["labels"].pop(GENERATED)
+UNMARKED = varied(_template(), ("metadata.labels", lambda found: {key: found[key] for key in found if key != GENERATED}))
 
 SAID = [
     Attack(
@@ -290,13 +281,10 @@ DECLARATIONS = [
         create(SCOPE_TEMPLATE, varied(_template(), ("metadata.name", "mine"))),
         "named after the namespace of its operator",
     ),
-    *(
-        Attack(
-            f"a template for an operator in {name}",
-            create(SCOPE_TEMPLATE, _template(name, name)),
-            "no scopes for operators in system namespaces",
-        )
-        for name in SYSTEM_NAMESPACES
+    *in_system_namespaces(
+        "a template for an operator in",
+        "no scopes for operators in system namespaces",
+        lambda name: create(SCOPE_TEMPLATE, _template(name, name)),
     ),
     Attack(
         "a template for a user",
@@ -322,17 +310,14 @@ DECLARATIONS = [
     Attack("rights", create(CLUSTER_ROLE, _role()), "cannot"),
 ]
 
-BY_HAND = obj(ROLE, f"{GIVEN}-theirs", MEMBER, rules=[])
-THEIR_ROLE = obj(CLUSTER_ROLE, "theirs-of-fence", rules=[])
-THEIR_BINDING = varied(_bound(), ("metadata", {"name": "theirs-of-fence"}))
 PODS = {"containers": [{"name": "c", "image": "example.com/c"}]}
 
 SCENE = [
     (NAMESPACE, obj(NAMESPACE, OPS)),
     (NAMESPACE, obj(NAMESPACE, MEMBER)),
-    (CLUSTER_ROLE, THEIR_ROLE),
-    (CLUSTER_ROLE_BINDING, THEIR_BINDING),
-    (ROLE, BY_HAND),
+    (CLUSTER_ROLE, obj(CLUSTER_ROLE, "theirs-of-fence", rules=[])),
+    (CLUSTER_ROLE_BINDING, varied(_bound(), ("metadata", {"name": "theirs-of-fence"}))),
+    (ROLE, obj(ROLE, f"{GIVEN}-theirs", MEMBER, rules=[])),
     (CONFIG_MAP, _list()),
     (CONFIG_MAP, _list(name="fence-full", namespaces="a", a="theirs")),
     (CONFIG_MAP, obj(CONFIG_MAP, "theirs", OPS, data={"namespaces": "a"})),
@@ -350,7 +335,7 @@ ROLES_OF_TEMPLATES = Theft(
     scene=SCENE,
     needs=[
         create(CLUSTER_ROLE, _role()),
-        create(CLUSTER_ROLE_BINDING, _bound("fence-new", _account(OPS))),
+        create(CLUSTER_ROLE_BINDING, _bound("fence-new", account("op", OPS))),
     ],
     attacks=SCOPES,
 )
@@ -361,7 +346,7 @@ NAMESPACE_SCOPES = Theft(
     needs=[
         create(ROLE, _given()),
         create(ROLE, _given(rules=[{"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["bind", "escalate"]}])),
-        create(ROLE_BINDING, _given_to(_account(OPS))),
+        create(ROLE_BINDING, _given_to(account("op", OPS))),
         create(CONFIG_MAP, _list(name="another-list")),
         apply(CONFIG_MAP, _list(namespaces="a")),
         apply(DEPLOYMENT, _restart(metadata={"annotations": {MARKED_ANNOTATION: "x"}})),

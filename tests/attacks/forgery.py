@@ -11,7 +11,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -268,7 +268,7 @@ async def meanwhile(ask: Callable[[], Awaitable[object]], pause_s: float) -> Asy
 
 
 class Served:
-    """How long others waited: each ``async with`` is one of their events."""
+    """How long others waited for each of their events."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -279,6 +279,3 @@ class Served:
         result = await work
         self.seconds.append(time.monotonic() - began)
         return result
-
-    def __iter__(self) -> Iterator[float]:
-        return iter(self.seconds)

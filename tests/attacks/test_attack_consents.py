@@ -65,11 +65,6 @@ def own(admin: Api) -> Operators:
     return Operators(admin)
 
 
-def role(name: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
-    """A Role without rules."""
-    return obj(ROLE, name, namespace, labels=labels, rules=[])
-
-
 def bound(name: str, to: str, namespace: str, labels: dict[str, str] | None = None) -> Object:
     """A RoleBinding of all attackers to a Role."""
     reference = {"apiGroup": ROLE.group, "kind": "Role", "name": to}
@@ -372,7 +367,7 @@ async def test_a_role_made_in_advance_is_not_filled(
     attacker = await attackers.someone("owner", member)
     labels = None if way == "summary" else {"namespace-scope-configmap": f"namespace-scope-{own.home}"}
     await _in_force(attacker, member)
-    await attackers.plant(attacker, ROLE, role(target, member, labels))
+    await attackers.plant(attacker, ROLE, obj(ROLE, target, member, labels, rules=[]))
     made = await own.people.get(ROLE, target, member)
     await attacker.create(ROLE_BINDING, bound("mine", target, member))
     if way == "dangling":
@@ -495,7 +490,7 @@ async def test_a_binding_of_our_name_is_emptied_before_its_role_is_filled(
     attacker = await attackers.someone("owner", member)
     await _in_force(attacker, member)
     labels = {"namespace-scope-configmap": f"namespace-scope-{own.home}"}
-    await attackers.plant(attacker, ROLE, role(name, member, labels))
+    await attackers.plant(attacker, ROLE, obj(ROLE, name, member, labels, rules=[]))
     await attackers.plant(attacker, ROLE_BINDING, bound(name, name, member, labels))
     since = (await own.admin.list(ROLE, member)).resource_version
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 from cages import CONFIG, THEFTS, Cages, outcome
+from rights import account
 from thieves import Attack, Theft
 
 from tenantry.api import Api
@@ -79,16 +80,12 @@ async def _leave_out_guards(admin: Api) -> None:
 
 async def _set_up(admin: Api, theft: Theft, variants: list[tuple[str, Object]]) -> None:
     """A copy of the identity for each variant of its fence, with the same rights."""
-    accounts = [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE} for name, _ in variants]
+    subject, accounts = account(theft.function, SYSTEM_NAMESPACE), [account(name, SYSTEM_NAMESPACE) for name, _ in variants]
     for kind in (CLUSTER_ROLE_BINDING, ROLE_BINDING):
         for binding in (await admin.list(kind)).items:
-            subject = {"kind": "ServiceAccount", "name": theft.function, "namespace": SYSTEM_NAMESPACE}
-            if subject not in (binding.get("subjects") or ()):
-                continue
-            metadata = {part: binding["metadata"][part] for part in ("namespace",) if part in binding["metadata"]}
-            copied = {"metadata": {**metadata, "name": f"{binding['metadata']['name']}-lines"}, "subjects": accounts}
-            made = {"apiVersion": kind.api_version, "kind": kind.kind, "roleRef": binding["roleRef"], **copied}
-            await admin.create(kind, made)
+            if subject in (binding.get("subjects") or ()):
+                name, namespace = f"{binding['metadata']['name']}-lines", binding["metadata"].get("namespace", "")
+                await admin.create(kind, obj(kind, name, namespace, roleRef=binding["roleRef"], subjects=accounts))
 
     async def make(name: str, fence: Object) -> None:
         await admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, SYSTEM_NAMESPACE))

@@ -117,11 +117,6 @@ def workload(name: str, namespace: str) -> Object:
     return obj(DEPLOYMENT, name, namespace, spec={"replicas": 1, "selector": {"matchLabels": labels}, "template": template})
 
 
-def at(obj: Object, namespace: str) -> Object:
-    """An object in a namespace."""
-    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
-
-
 @pytest.mark.check("a-4")
 @pytest.mark.check("a-6")
 @pytest.mark.parametrize("actor", ACTORS)
@@ -146,16 +141,14 @@ async def test_a_record_does_not_reach_beyond_its_namespace(
     """Objects of kube-system, of a neighbour and of no namespace are neither written nor read nor watched, whatever marks they
     carry; each is told by kind and name, and the release's own are kept."""
     name, other = scene.name, scene.other
-    settings = await admin.create(CONFIG_MAP, at(config_map("settings", {"a": "theirs"}), other))
+    settings = await admin.create(CONFIG_MAP, config_map("settings", {"a": "theirs"}, namespace=other))
     carrying = marked_for(name, other, config_map("marked", {"a": "theirs"}))
     carrying["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = scene.home
     marked = await admin.create(CONFIG_MAP, carrying)
     evil = [
         config_map("c1", {"a": "2"}),
         workload(name, "kube-system"),
-        at(config_map("settings", {"a": "evil"}), other),
-        at(config_map("marked", {"a": "evil"}), other),
-        at(config_map("missing", {"a": "evil"}), other),
+        *(config_map(each, {"a": "evil"}, namespace=other) for each in ("settings", "marked", "missing")),
         cluster_admin(name),
         obj(PRIORITY_CLASS, name, value=1000),
     ]
@@ -194,7 +187,7 @@ async def test_a_record_does_not_reach_what_is_not_its_releases(scene: Scene, ad
     elsewhere = marked_for(name, home, config_map("elsewhere", {"a": "theirs"}))
     elsewhere["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = scene.other
     made = [
-        at(config_map("plain", {"a": "theirs"}), home),
+        config_map("plain", {"a": "theirs"}, namespace=home),
         marked_for("another", home, config_map("foreign", {"a": "theirs"})),
         unlabelled,
         elsewhere,
@@ -255,16 +248,6 @@ def large(record: Object, revision: int, filling: str, text: str = "") -> Object
     return {**made, "data": {"release": data}}
 
 
-async def another_release(locks: Locks, helm: Helm) -> str:
-    """The name of a locked release of somebody else, in a namespace of its own."""
-    name = f"victim-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1"}))
-    await locks.lock(name, name, name)
-    await locks.locked(name)
-    return name
-
-
 async def drift_is_put_back(locks: Locks, victim: str) -> None:
     """What is changed of a release's object is as its record has it within 2 s."""
     await locks.edit(CONFIG_MAP, "c1", victim, ("replace", "/data/a", "drift"))
@@ -276,7 +259,7 @@ async def drift_is_put_back(locks: Locks, victim: str) -> None:
 async def test_a_small_record_that_is_large_inside_costs_little(scene: Scene, helm: Helm, attackers: Attackers) -> None:
     """Kilobytes that unpack to 30 MB or a million brackets, or whose manifest is 1 MB of aliases or merges: told with the limit
     in bounded memory, while another release's drift is put back within 2 s."""
-    locks, victim = scene.locks, await another_release(scene.locks, helm)
+    locks, victim = scene.locks, await scene.locks.release(helm, "victim", config_map("c1", {"a": "1"}))
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c1}\n"
     aliases = head + "x: &a [1]\ny: [" + "*a," * 350_000 + "1]\n"
     keys = ",".join(f"k{number}: 1" for number in range(2000))
@@ -307,8 +290,8 @@ async def test_a_small_record_that_is_large_inside_costs_little(scene: Scene, he
 async def test_quantities_without_bounds_cost_nothing(scene: Scene, helm: Helm, attackers: Attackers) -> None:
     """Quantities and numbers whose value would fill the memory, in a release's manifest: told, while what the release has besides
     and another release's objects are put back within 2 s."""
-    locks, victim = scene.locks, await another_release(scene.locks, helm)
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "10"}}}
+    locks, victim = scene.locks, await scene.locks.release(helm, "victim", config_map("c1", {"a": "1"}))
+    quota = obj(RESOURCE_QUOTA, "q", spec={"hard": {"pods": "10"}})
     await helm.upgrade(scene.name, scene.home, config_map("c1", {"a": "1"}), quota)
     await locks.locked(scene.name, 2)
     # Each further digit of an exponent keeps the API server itself busy ten times as long, whoever writes it.

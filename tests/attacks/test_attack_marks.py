@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from attackers import Attackers
+from attackers import Attackers, refused
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project, cluster_role, user
 from writing import WAYS, create, with_part
 
 from tenantry.api import Api
-from tenantry.api.errors import AdmissionDenied
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
@@ -171,14 +170,6 @@ async def system(aggregating: Knative, flawlessly: Callable[..., Awaitable[Knati
 @pytest_asyncio.fixture(loop_scope="session")
 async def marker(aggregating: Knative, attackers: Attackers) -> Api:
     return await attackers.someone("marker")
-
-
-async def refused(work: Awaitable[object], *words: str) -> None:
-    """The API server refuses, and says these words."""
-    with pytest.raises(AdmissionDenied) as refusal:
-        await work
-    for each in words:
-        assert each in refusal.value.message, refusal.value.message
 
 
 @pytest.mark.check("a-34", without=GUARD)

@@ -8,8 +8,8 @@ import pytest
 from attackers import Attackers
 from flawless import calming
 from people import registration, token
-from releases import DUMMY, SYSTEM, Owners, conditions_of
-from victims import somebody
+from releases import SYSTEM, Owners, conditions_of
+from victims import asked, somebody
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -23,9 +23,7 @@ SERVED = "WaitingForDashboardValues"
 
 async def ask(who: Api, name: str, project: str) -> Object:
     """A ProjectHelmChart by an owner, with his own rights."""
-    return await who.create(
-        PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, name, registration(project), spec={"helmApiVersion": DUMMY})
-    )
+    return await who.create(PROJECT_HELM_CHART, asked(name, registration(project)))
 
 
 async def two_owners(owners: Owners, attackers: Attackers) -> tuple[str, Api, str, Api]:

@@ -280,14 +280,19 @@ async def test_a_planted_record_of_a_higher_revision_gives_nobody_the_cluster(sc
 @pytest.mark.check("a-9")
 async def test_helms_own_work_goes_on(scene: Scene, owner: Api, control_plane: ControlPlane, tmp_path: Path) -> None:
     """Jobs install, upgrade and uninstall; an administrator's ``helm`` rolls back and upgrades; the lock follows each."""
+
+    async def locked(revision: int) -> None:
+        locks = (HELM_RELEASE, scene.release, SYSTEM)
+        await scene.owners.until(*locks, lambda found: (found.get("status") or {}).get("lockedVersion") == revision)
+
     await scene.still_works(owner, "two")
-    await scene.owners.until(HELM_RELEASE, scene.release, SYSTEM, lambda found: _locked(found, 2))
+    await locked(2)
     helm = Helm(control_plane.kubeconfig, tmp_path)
     await helm.run("rollback", scene.release, "1", "-n", scene.home)
     await scene.greets("hello")
-    await scene.owners.until(HELM_RELEASE, scene.release, SYSTEM, lambda found: _locked(found, 3))
+    await locked(3)
     await scene.still_works(owner, "four")
-    await scene.owners.until(HELM_RELEASE, scene.release, SYSTEM, lambda found: _locked(found, 4))
+    await locked(4)
     assert [revision for revision, _ in await scene.revisions()] == [1, 2, 3, 4]
 
     await scene.unwanted(owner)
@@ -296,10 +301,6 @@ async def test_helms_own_work_goes_on(scene: Scene, owner: Api, control_plane: C
     assert await records_of(scene.admin, scene.home) == []
     assert await scene.admin.get(CONFIG_MAP, scene.release, scene.home) is None
     assert await scene.admin.get(NAMESPACE, scene.home) is not None
-
-
-def _locked(found: Object, revision: int) -> bool:
-    return bool((found.get("status") or {}).get("lockedVersion") == revision)
 
 
 @pytest.mark.check("a-9")

@@ -70,6 +70,8 @@ LARGE_VALUES: dict[str, tuple[str, str]] = {
 }
 """Values that are too large, and the limit that their author is told."""
 QUICK = ("keys", "deep", "wide")
+LARGEST = {f"key-{number}": f"{number:010}" for number in range(8000)}
+"""Values as large as they may be."""
 
 
 def spec_with(values: str) -> bytes:
@@ -133,9 +135,8 @@ async def test_very_many_values_within_the_budget(owners: Owners, attackers: Att
     project = await owners.project()
     place, run = f"a1-{project}", token()
     author = await attackers.someone("owner", place)
-    values = {f"key-{number}": f"{number:010}" for number in range(8000)}
     async with victim.watching():
-        charts = [asked(f"v{number}-{run}", place, values) for number in range(LARGE)]
+        charts = [asked(f"v{number}-{run}", place, LARGEST) for number in range(LARGE)]
         await create_all(author, PROJECT_HELM_CHART, charts)
     await victim.served()
     print(f"\n{LARGE} with large values: {victim.figures()}")
@@ -147,10 +148,9 @@ async def test_very_many_values_within_the_budget(owners: Owners, attackers: Att
 async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
     """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
     (_, home, author), run = await somebody(owners, attackers), token()
-    values = {f"key-{number}": f"{number:010}" for number in range(8000)}
     names = [f"r{number}-{run}" for number in range(60 if FULL else 20)]
     async with victim.watching():
-        await create_all(author, PROJECT_HELM_CHART, [asked(name, home, values) for name in names])
+        await create_all(author, PROJECT_HELM_CHART, [asked(name, home, LARGEST) for name in names])
         made = [await Owners(owners.admin, SLOW_S).provisioned(f"{name}-dummy") for name in names]
     await victim.served()
     after = [await owners.provisioned(f"{name}-dummy") for name in names]

@@ -13,9 +13,10 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers, cluster_admin
 from people import changed, registration, token
-from releases import CONFIG, DUMMY, PROVISIONING, REGISTRATION, SYSTEM, Owners, cattle_of, values_of
+from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners, cattle_of, values_of
 from rights import AGGREGATION
 from times import HELM_S
+from victims import asked
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden
@@ -72,11 +73,6 @@ def owners(admin: Api, system: Knative) -> Owners:
     return Owners(admin, HELM_S)
 
 
-def asked(name: str, namespace: str, version: str, **values: Any) -> Object:
-    """A ProjectHelmChart with these values."""
-    return obj(PROJECT_HELM_CHART, name, namespace, spec={"helmApiVersion": version, "values": values})
-
-
 async def set_values(author: Api, name: str, namespace: str, **values: Any) -> str:
     """Change the values, as their author; returns the mark by which these are known."""
     mark = token()
@@ -123,7 +119,7 @@ async def test_templates_in_values_reach_nothing_outside(owners: Owners, attacke
         assert not [text for text in (hidden, data["password"]) if text in str(told)]
 
     inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}, "data": {"of": "{{ .Release.Name }}"}}
-    await author.create(PROJECT_HELM_CHART, asked(name, home, TEMPLATING))
+    await author.create(PROJECT_HELM_CHART, asked(name, home, {}, helmApiVersion=TEMPLATING))
     assert await ended(owners, release, await set_values(author, name, home, text="{{ .Release.Name }}", extraObjects=[inside]))
     assert await shown() == release
     assert (await owners.get(CONFIG_MAP, "extra", release))["data"] == {"of": release}
@@ -173,7 +169,7 @@ async def test_values_do_not_forge_the_layers_above(owners: Owners, attackers: A
     project = await owners.project(members=2)
     home, name = registration(project), f"f-{token()}"
     author = await attackers.someone("owner", home)
-    await author.create(PROJECT_HELM_CHART, asked(name, home, DUMMY, mine="stays", **forged))
+    await author.create(PROJECT_HELM_CHART, asked(name, home, {"mine": "stays", **forged}))
     release = f"{name}-dummy"
     made = await owners.provisioned(release)
     values, cattle = values_of(made), cattle_of(made)
@@ -202,7 +198,7 @@ async def test_nobody_reads_another_projects_values(owners: Owners, attackers: A
         name = f"r-{project}"
         releases[project] = f"{name}-dummy"
         text = hidden if project == theirs else "own"
-        await author.create(PROJECT_HELM_CHART, asked(name, registration(project), DUMMY, data={"hello": text}))
+        await author.create(PROJECT_HELM_CHART, asked(name, registration(project), {"data": {"hello": text}}))
         await owners.provisioned(releases[project])
         await owners.dashboard("board", releases[project], releases[project], **{"a.json": f'{{"url": "{text}"}}'})
         await owners.told(

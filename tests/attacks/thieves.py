@@ -7,12 +7,13 @@ request, and a fence that lets one through has done no harm.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tenantry.api import Api
 from tenantry.model.kinds import Kind, Object
+from tenantry.testing.objects import obj
 
 SYSTEM_NAMESPACES = ("kube-system", "tenantry-system", "cattle-helm-system")
 _BEFORE = ("cannot", "attempting to grant")
@@ -116,9 +117,22 @@ def delete(kind: Kind, name: str, namespace: str = "") -> Ask:
     return Ask("delete", kind, name, namespace)
 
 
-def key(text: str) -> str:
-    """A map key inside a JSON pointer."""
-    return text.replace("~", "~0").replace("/", "~1")
+def in_system_namespaces(title: str, words: str, asking: Callable[[str], Ask]) -> list[Attack]:
+    """The same attack on each system namespace, whose name ends the title."""
+    return [Attack(f"{title} {name}", asking(name), words) for name in SYSTEM_NAMESPACES]
+
+
+def taking_over(function: str, kind: Kind, name: str, namespace: str = "", **labels: str) -> list[Attack]:
+    """Applies of what others wrote under the name of the function's field manager, which would then take it off."""
+    found = {"labels": labels or {"team": "x"}, "annotations": {"team": "x"}}
+    return [
+        Attack(
+            f"the {part} of others, to take them off later",
+            apply(kind, obj(kind, name, namespace, metadata={part: values}), by=f"tenantry-{function}"),
+            f"does not become the owner of {part}",
+        )
+        for part, values in found.items()
+    ]
 
 
 def varied(base: Object, *changes: tuple[str, Any]) -> Object:

@@ -71,7 +71,7 @@ class Victim:
             peak = peak_mib(function.pid)
             assert peak < self._spare * limit_mib(name), f"{name} had {peak:.0f} MiB"
         await self._system.broker.drain()
-        assert max(self._served) < SERVED_MEANWHILE_S, sorted(self._served)[-5:]
+        assert max(self._served.seconds) < SERVED_MEANWHILE_S, sorted(self._served.seconds)[-5:]
         late = f"late-{token()}"
         await self._owners.ask(late, self.project)
         await self._owners.provisioned(f"{late}-dummy")
@@ -79,7 +79,7 @@ class Victim:
     def figures(self) -> str:
         """How long its events waited at most, and the largest memory of each function."""
         peaks = (f"{name} {peak_mib(function.pid):.0f} MiB" for name, function in self._system.functions.items())
-        return f"served in {max(self._served):.2f} s of {len(list(self._served))} events; {', '.join(peaks)}"
+        return f"served in {max(self._served.seconds):.2f} s of {len(self._served.seconds)} events; {', '.join(peaks)}"
 
 
 async def somebody(owners: Owners, attackers: Attackers) -> tuple[str, str, Api]:

@@ -9,8 +9,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.model.kinds import Kind, Object
 
-MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
-JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
+MERGE, JSON_PATCH, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
 PARTS = ("labels", "annotations", "finalizers", "managedFields")
 """Parts of metadata that marks are in."""
 

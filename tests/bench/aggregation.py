@@ -9,14 +9,13 @@ from secrets import token_hex
 from typing import Any
 
 from tests.bench import objects, stack
-from tests.bench.wire import APPLY, Wire
+from tests.bench.wire import Watched, Wire
 
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Kind, Object
 from tenantry.model.names import AGGREGATE_FROM, OPERATED, PROJECT_ID, REGISTRATION_PREFIX, ROLE_OF
 from tenantry.testing.objects import obj
 
-IN_FLIGHT = 16
 CONFIG = "global: {cattle: {systemProjectId: p-system}}"
 _GROUP = "rbac.authorization.k8s.io"
 _ADMIN = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": "admin"}
@@ -31,12 +30,12 @@ class Figures:
     one_ms: list[float] = field(default_factory=list)
 
 
-class Names:
+class Names(Watched):
     """Who is named in which release namespace, as a watch tells it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._named: dict[str, set[str]] = {}
-        self._changed = asyncio.Event()
 
     async def start(self, wire: Wire) -> None:
         await wire.watch(f"{ROLE_BINDING.path()}?labelSelector={OPERATED}%3Dtrue", self._seen)
@@ -45,18 +44,11 @@ class Names:
         gone = change == "DELETED"
         found = set() if gone else {subject["name"] for subject in binding.get("subjects") or ()}
         self._named[binding["metadata"]["namespace"]] = found
-        self._changed.set()
+        self._changed()
 
-    def count(self, name: str) -> int:
-        return sum(name in found for found in self._named.values())
-
-    async def until(self, name: str, times: int, within: float = 120.0) -> float:
+    async def named(self, name: str, times: int) -> float:
         """The moment at which a name stands so many times."""
-        async with asyncio.timeout(within):
-            while self.count(name) != times:
-                self._changed.clear()
-                await self._changed.wait()
-        return time.perf_counter()
+        return await self.until(lambda: sum(name in found for found in self._named.values()) == times)
 
 
 async def rights(plane: ControlPlane, projects: int, rounds: int, ones: int) -> Figures:
@@ -64,30 +56,30 @@ async def rights(plane: ControlPlane, projects: int, rounds: int, ones: int) -> 
     figures = Figures(projects)
     run = token_hex(2)
     ids = [f"p-{run}-{number}" for number in range(projects)]
-    async with stack.admin(plane, IN_FLIGHT) as wire, stack.admin(plane, 1) as watching:
+    async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
         names = Names()
         await names.start(watching)
         await _set_up(wire, ids)
-        await names.until(f"owner-{run}", projects)
+        await names.named(f"owner-{run}", projects)
         await stack.quiet(wire)
         for number in range(rounds):
             stack.say(f"a ClusterRoleBinding in {projects} projects, round {number + 1} of {rounds}")
             ops = f"ops-{run}-{number}"
             began = time.perf_counter()
-            await wire.do("POST", CLUSTER_ROLE_BINDING.path(), _binding(CLUSTER_ROLE_BINDING, ops, "", _ADMIN, "Group", ops))
-            figures.comes.append(await names.until(ops, projects) - began)
+            await stack.create(wire, [(CLUSTER_ROLE_BINDING, _binding(CLUSTER_ROLE_BINDING, ops, "", "Group", ops))])
+            figures.comes.append(await names.named(ops, projects) - began)
             await stack.quiet(wire)
             began = time.perf_counter()
             await wire.do("DELETE", CLUSTER_ROLE_BINDING.path(name=ops))
-            figures.goes.append(await names.until(ops, 0) - began)
+            figures.goes.append(await names.named(ops, 0) - began)
             await stack.quiet(wire)
             figures.floor.append(await _floor(wire, ids, number))
             await stack.quiet(wire)
         for number in range(ones):
             who, home = f"one-{run}-{number}", REGISTRATION_PREFIX + ids[number % projects]
             began = time.perf_counter()
-            await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, who, home, _ADMIN, "User", who))
-            figures.one_ms.append((await names.until(who, 1) - began) * 1000)
+            await stack.create(wire, [(ROLE_BINDING, _binding(ROLE_BINDING, who, home, "User", who))])
+            figures.one_ms.append((await names.named(who, 1) - began) * 1000)
             await stack.quiet(wire, 0.1)
     return figures
 
@@ -106,18 +98,12 @@ async def _set_up(wire: Wire, ids: list[str]) -> None:
         labels = {ROLE_OF: release, AGGREGATE_FROM: "admin"}
         await wire.do("POST", ROLE.path(release), obj(ROLE, "r-admin", release, labels, rules=[]))
         owner = f"owner-{project.split('-')[1]}"
-        await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, owner, home, _ADMIN, "User", owner))
+        await wire.do("POST", ROLE_BINDING.path(home), _binding(ROLE_BINDING, owner, home, "User", owner))
 
-    gate = asyncio.Semaphore(IN_FLIGHT)
-
-    async def bounded(project: str) -> None:
-        async with gate:
-            await one(project)
-
-    await asyncio.gather(*(bounded(project) for project in ids))
+    await stack.in_flight(one, ids)
 
 
-def _binding(kind: Any, name: str, namespace: str, reference: Object, subject: str, who: str) -> Object:
+def _binding(kind: Kind, name: str, namespace: str, subject: str, who: str, reference: Object = _ADMIN) -> Object:
     subjects = [{"apiGroup": _GROUP, "kind": subject, "name": who}]
     return obj(kind, name, namespace, roleRef=reference, subjects=subjects)
 
@@ -128,23 +114,11 @@ async def _floor(wire: Wire, ids: list[str], number: int) -> float:
 
     async def one(project: str) -> None:
         release = f"demo-{project}-dummy"
-        body = _binding(ROLE_BINDING, "floor", release, reference, "Group", f"floor-{number}")
-        path = ROLE_BINDING.path(release, "floor")
-        await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
-        note = {
-            "apiVersion": EVENT.api_version,
-            "kind": EVENT.kind,
-            "metadata": {"name": f"floor.{number}", "namespace": release},
-            "eventTime": "2026-01-01T00:00:00.000000Z",
-            "reportingController": "tenantry.dev/bench",
-            "reportingInstance": "bench",
-            "action": "Bind",
-            "reason": "RoleBindingUpdated",
-            "regarding": {"kind": "RoleBinding", "name": "floor", "namespace": release},
-            "note": "Role r-admin is bound to the people of level admin",
-            "type": "Normal",
-        }
-        await wire.do("POST", EVENT.path(release), note)
+        body = _binding(ROLE_BINDING, "floor", release, "Group", f"floor-{number}", reference)
+        await wire.apply(ROLE_BINDING.path(release, "floor"), body)
+        event = objects.event({**body, "metadata": {**body["metadata"], "uid": str(number)}}, project)
+        event["metadata"]["namespace"] = release
+        await wire.do("POST", EVENT.path(release), event)
 
     began = time.perf_counter()
     await asyncio.gather(*(one(project) for project in ids))

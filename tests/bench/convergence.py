@@ -13,12 +13,10 @@ from typing import Any
 from pydantic_core import from_json
 from tests.bench import objects, stack
 from tests.bench.tracker import Tracker
-from tests.bench.wire import APPLY, Wire
+from tests.bench.wire import Wire
 
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.kinds import EVENT, NAMESPACE, Object
-
-IN_FLIGHT = 16
+from tenantry.model.kinds import EVENT, NAMESPACE
 
 
 @dataclass
@@ -38,7 +36,7 @@ def names(projects: int, members: int) -> dict[str, list[str]]:
 
 async def converge(plane: ControlPlane, up: stack.Up, projects: int, members: int) -> Round:
     """Create all namespaces, 16 in flight, project by project, and wait until the watches have shown everything."""
-    async with stack.admin(plane, IN_FLIGHT) as wire, stack.admin(plane, 1) as watching:
+    async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
         tracker = Tracker()
         wanted = names(projects, members)
         for project, namespaces in wanted.items():
@@ -50,14 +48,8 @@ async def converge(plane: ControlPlane, up: stack.Up, projects: int, members: in
         before = await stack.request_counts(wire)
         cpu = stack.Cpu(plane, up)
         began = time.perf_counter()
-        todo = deque((name, project) for project, namespaces in wanted.items() for name in namespaces)
-
-        async def create() -> None:
-            while todo:
-                name, project = todo.popleft()
-                await wire.do("POST", NAMESPACE.path(), objects.namespace(name, project))
-
-        await asyncio.gather(*(create() for _ in range(IN_FLIGHT)))
+        bodies = [objects.namespace(name, project) for project, namespaces in wanted.items() for name in namespaces]
+        await stack.create(wire, [(NAMESPACE, body) for body in bodies])
         seconds = await tracker.wait() - began
         used = cpu.used()
         await stack.quiet(wire)
@@ -66,14 +58,14 @@ async def converge(plane: ControlPlane, up: stack.Up, projects: int, members: in
     return Round(seconds, 0.0, stack.reads(counts), stack.writes(counts) - made, used)
 
 
-async def floor(plane: ControlPlane, projects: int, members: int, in_flight: int = IN_FLIGHT) -> tuple[float, dict[str, float]]:
+async def floor(plane: ControlPlane, projects: int, members: int) -> tuple[float, dict[str, float]]:
     """The same creations, reads and writes straight to the API server: no watch, no event, no function.
 
     All namespaces are created in the same order; each creation is followed by one read and one apply of its label, the
     first of a project by: one read and the creation of the registration namespace, three applies and an Event.
     """
-    async with stack.admin(plane, in_flight) as wire:
-        todo: deque[Coroutine[Any, Any, None]] = deque()
+    async with stack.admin(plane) as wire:
+        todo: deque[Coroutine[Any, Any, Any]] = deque()
         wanted = names(projects, members)
         for project, namespaces in wanted.items():
             for index, name in enumerate(namespaces):
@@ -92,14 +84,14 @@ async def floor(plane: ControlPlane, projects: int, members: int, in_flight: int
                 await todo.popleft()
                 busy -= 1
 
-        await asyncio.gather(*(work() for _ in range(in_flight)))
+        await asyncio.gather(*(work() for _ in range(stack.IN_FLIGHT)))
         seconds = time.perf_counter() - began
         used = cpu.used()
         await stack.quiet(wire)
     return seconds, used
 
 
-async def _create(wire: Wire, name: str, project: str, todo: deque[Coroutine[Any, Any, None]], *, first: bool) -> None:
+async def _create(wire: Wire, name: str, project: str, todo: deque[Coroutine[Any, Any, Any]], *, first: bool) -> None:
     await wire.do("POST", NAMESPACE.path(), objects.foreign(objects.namespace(name, project)))
     if first:
         todo.append(_register(wire, project, todo))
@@ -108,10 +100,10 @@ async def _create(wire: Wire, name: str, project: str, todo: deque[Coroutine[Any
 
 async def _label(wire: Wire, name: str, project: str) -> None:
     from_json(await wire.do("GET", NAMESPACE.path(name=name)))
-    await _apply(wire, NAMESPACE.path(name=name), objects.foreign(objects.member_label(name, project)))
+    await wire.apply(NAMESPACE.path(name=name), objects.foreign(objects.member_label(name, project)))
 
 
-async def _register(wire: Wire, project: str, todo: deque[Coroutine[Any, Any, None]]) -> None:
+async def _register(wire: Wire, project: str, todo: deque[Coroutine[Any, Any, Any]]) -> None:
     namespace, inside = objects.registration(project)
     made = objects.foreign(namespace)
     name = made["metadata"]["name"]
@@ -119,14 +111,5 @@ async def _register(wire: Wire, project: str, todo: deque[Coroutine[Any, Any, No
     stored = from_json(await wire.do("POST", f"{NAMESPACE.path()}?fieldManager=bench-floor", made))
     for kind, obj in inside:
         body = objects.foreign(obj)
-        todo.append(_apply(wire, kind.path(name, body["metadata"]["name"]), body))
-    event = objects.event(stored, project)
-    todo.append(_post(wire, EVENT.path("default"), event))
-
-
-async def _apply(wire: Wire, path: str, body: Object) -> None:
-    await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
-
-
-async def _post(wire: Wire, path: str, body: Object) -> None:
-    await wire.do("POST", f"{path}?fieldManager=bench-floor", body)
+        todo.append(wire.apply(kind.path(name, body["metadata"]["name"]), body))
+    todo.append(wire.do("POST", f"{EVENT.path('default')}?fieldManager=bench-floor", objects.event(stored, project)))

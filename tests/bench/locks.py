@@ -7,7 +7,6 @@ with the function beside it; requests are counted by the API server (nobody else
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -82,13 +81,12 @@ async def _release(api: Api, name: str, objects: list[Object]) -> None:
 async def _counts(plane: ControlPlane) -> tuple[float, float]:
     """Reads and writes of the kinds that are counted, by anybody but watches."""
     async with stack.admin(plane, 1) as wire:
-        text = (await wire.do("GET", "/metrics")).decode()
+        samples = await stack.samples(wire)
     reads = writes = 0.0
-    for labels, value in re.findall(r"^apiserver_request_total\{(.*)\} (\S+)$", text, re.MULTILINE):
-        found = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-        if found["resource"] in COUNTED and found.get("dry_run") == "" and found["subresource"] in ("", "status"):
-            reads += float(value) if found["verb"] in ("GET", "LIST") else 0
-            writes += float(value) if found["verb"] in ("APPLY", "PATCH", "DELETE", "POST") else 0
+    for labels, value in samples:
+        if labels["resource"] in COUNTED and labels.get("dry_run") == "" and labels["subresource"] in ("", "status"):
+            reads += value if labels["verb"] in ("GET", "LIST") else 0
+            writes += value if labels["verb"] in ("APPLY", "PATCH", "DELETE", "POST") else 0
     return reads, writes
 
 
@@ -100,16 +98,14 @@ async def measure(plane: ControlPlane, folder: Path, *, releases: int, each: int
             pass  # installs
         for role in lockable("bench", *KINDS, DEPLOYMENT):
             await api.create(CLUSTER_ROLE, role)
-        gate = asyncio.Semaphore(8)
         stack.say(f"locks: making {releases} releases of {found.objects} objects")
 
         async def make(number: int) -> None:
             objects = [_object(kind, f"{kind.kind.lower()}-{index}", number) for kind in KINDS for index in range(each)]
             objects += [_object(DEPLOYMENT, "web", number)] if number == 0 else []
-            async with gate:
-                await _release(api, f"bench-{number}", objects)
+            await _release(api, f"bench-{number}", objects)
 
-        await asyncio.gather(*(make(number) for number in range(releases)))
+        await stack.in_flight(make, range(releases), 8)
         stack.say("locks: HelmReleases are claimed")
         async with Knative(plane.kubeconfig, folder / "claim", functions=[FUNCTION], watch=False) as claiming:
             await claiming.broker.drain()

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import yaml
 from tests.bench import convergence, objects, releases, scopes, stack
-from tests.bench.namespace_scopes import create, right
+from tests.bench.namespace_scopes import right
 from tests.bench.wire import Wire
 
 from scope_binding.consent import consent_objects
+from scope_binding.objects import binding_of
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import (
+    CLUSTER_ROLE,
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
@@ -88,11 +90,10 @@ async def measure(plane: ControlPlane, folder: Path, count: int, members: int) -
 async def _fill(wire: Wire, wanted: dict[str, list[str]]) -> None:
     projects, places = list(wanted), list(wanted.values())
     stack.say(f"{len(projects)} projects")
-    await create(wire, [(NAMESPACE, objects.namespace(name, project)) for project in projects for name in wanted[project]])
+    await stack.create(wire, [(NAMESPACE, objects.namespace(name, project)) for project in projects for name in wanted[project]])
     await _until(wire, len(projects), NAMESPACE, f"{OPERATED}=true")
     stack.say("a chart in each")
-    home = {project: f"{REGISTRATION_PREFIX}{project}" for project in projects}
-    await create(wire, [(PROJECT_HELM_CHART, releases.asked(project, f"demo-{project}")) for project in projects])
+    await stack.create(wire, [(PROJECT_HELM_CHART, releases.asked(project, f"demo-{project}")) for project in projects])
     for kind in (HELM_CHART, HELM_RELEASE):
         await _until(wire, len(projects), kind)
     stack.say("its Roles, and people")
@@ -101,14 +102,14 @@ async def _fill(wire: Wire, wanted: dict[str, list[str]]) -> None:
         role, _ = right(name, name, name, "nobody")
         role["metadata"]["labels"] = {ROLE_OF: name, AGGREGATE_FROM: "view"}
         people = {"kind": "User", "name": f"alice-{project}", "apiGroup": ROLE.group}
-        reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "view"}
-        binding = obj(ROLE_BINDING, "people", home[project], roleRef=reference, subjects=[people])
-        await create(wire, [(ROLE, role), (ROLE_BINDING, binding)])
+        metadata = {"name": "people", "namespace": f"{REGISTRATION_PREFIX}{project}"}
+        binding = binding_of(ROLE_BINDING, metadata, (CLUSTER_ROLE, "view"), [people])
+        await stack.create(wire, [(ROLE, role), (ROLE_BINDING, binding)])
     await _until(wire, len(projects), ROLE_BINDING, f"{OPERATED}=true")
     stack.say("a ScopeInstance in each")
-    await create(wire, [(SCOPE_TEMPLATE, scopes.template(TEMPLATE))])
+    await stack.create(wire, [(SCOPE_TEMPLATE, scopes.template(TEMPLATE))])
     await scopes.owners_are_known(wire)
-    await create(
+    await stack.create(
         wire,
         [
             (SCOPE_INSTANCE, {**scopes.instance(TEMPLATE, spaces), "metadata": {"name": project}})
@@ -119,8 +120,8 @@ async def _fill(wire: Wire, wanted: dict[str, list[str]]) -> None:
     some = places[::SCOPED_EACH]
     stack.say(f"{len(some)} NamespaceScopes, each in a namespace of one project for those of another")
     for number, spaces in enumerate(some):
-        await create(wire, _scoped(some[number - 1][0], spaces))
-    await create(wire, [(NAMESPACE_SCOPE, _scope(some[number - 1][0], spaces)) for number, spaces in enumerate(some)])
+        await stack.create(wire, _scoped(some[number - 1][0], spaces))
+    await stack.create(wire, [(NAMESPACE_SCOPE, _scope(some[number - 1][0], spaces)) for number, spaces in enumerate(some)])
     await _until(wire, sum(map(len, some)), ROLE_BINDING, "scope-binding/from-namespace")
     await _at_rest(wire)
 
@@ -157,10 +158,9 @@ async def _at_rest(wire: Wire) -> None:
 
 async def _sweep(url: str, function: str) -> int:
     """Ask for sweeps until one ends; how many it took."""
-    ping = {"type": "dev.knative.sources.ping", "resync": service_named(function).function}
     async with Wire(url, None, "", 1) as wire:
         for number in range(1, SWEEPS + 1):
-            if (status := await wire.raw(stack.event_request(ping, {"resync": "all"}))) == 204:
+            if (status := await stack.swept(wire, service_named(function).function)) == 204:
                 return number
             if status != 503:
                 break

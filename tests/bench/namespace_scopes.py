@@ -12,11 +12,12 @@ from secrets import token_hex
 
 from tests.bench import stack
 from tests.bench.scopes import Bindings
-from tests.bench.wire import APPLY, Wire
+from tests.bench.wire import Wire
 
 from scope_binding.consent import consent_objects
+from scope_binding.objects import account_subject, binding_of
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Kind, Object
+from tenantry.model.kinds import NAMESPACE, NAMESPACE_SCOPE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Object
 from tenantry.testing.objects import obj
 
 RESOURCES = (*stack.OUR_RESOURCES, "namespacescopes", "roles", "rolebindings", "pods", "deployments")
@@ -55,22 +56,9 @@ class Projected(Bindings):
 
 def right(name: str, namespace: str, home: str, account: str) -> tuple[Object, Object]:
     """A Role, and its binding to an account of home."""
-    reference = {"apiGroup": ROLE.group, "kind": "Role", "name": name}
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": home}
-    role = obj(ROLE, name, namespace, rules=RULES)
-    return role, obj(ROLE_BINDING, name, namespace, roleRef=reference, subjects=[subject])
-
-
-async def create(wire: Wire, bodies: list[tuple[Kind, Object]]) -> None:
-    """Make objects, 16 at a time."""
-    todo = list(reversed(bodies))
-
-    async def work() -> None:
-        while todo:
-            kind, body = todo.pop()
-            await wire.do("POST", kind.path(body["metadata"].get("namespace", "")), body)
-
-    await asyncio.gather(*(work() for _ in range(16)))
+    subjects = [account_subject(home, account)]
+    binding = binding_of(ROLE_BINDING, {"name": name, "namespace": namespace}, (ROLE, name), subjects)
+    return obj(ROLE, name, namespace, rules=RULES), binding
 
 
 async def measure(
@@ -81,11 +69,11 @@ async def measure(
     places = [f"{home}-{number}" for number in range(members)]
     names = [f"op-{number}" for number in range(accounts)]
     async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
-        await create(wire, [(NAMESPACE, obj(NAMESPACE, each)) for each in (home, *places)])
+        await stack.create(wire, [(NAMESPACE, obj(NAMESPACE, each)) for each in (home, *places)])
         rights = [right(f"{name}-{each}", home, home, name) for name in names for each in range(ROLES_OF_EACH)]
         consents = [consent_objects(place, home) for place in places]
-        await create(wire, [(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, home)) for name in names])
-        await create(
+        await stack.create(wire, [(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, home)) for name in names])
+        await stack.create(
             wire, [(kind, each) for pair in (*rights, *consents) for kind, each in zip((ROLE, ROLE_BINDING), pair, strict=True)]
         )
         watched = Projected(home)
@@ -96,7 +84,7 @@ async def measure(
         wanted = members * (accounts * ROLES_OF_EACH if projection == "own-roles" else 1)
         cpu = stack.Cpu(plane, up, "scope-binding-namespace-scopes")
         began = time.perf_counter()
-        await wire.do("PATCH", f"{NAMESPACE_SCOPE.path(home, 'bench')}?fieldManager=bench&force=true", scope, APPLY)
+        await wire.apply(NAMESPACE_SCOPE.path(home, "bench"), scope, "bench")
         given = await watched.until(lambda: len(watched.there) == wanted) - began
         used = cpu.used()
         await stack.quiet(wire, 2.5, resources=RESOURCES)  # longer than the pause after that run
@@ -110,8 +98,8 @@ async def measure(
         each = [(f"floor-{number}", place) for place in places for number in range(wanted // members)]
         roles, bindings = zip(*(right(name, place, home, names[0]) for name, place in each), strict=True)
         began = time.perf_counter()
-        await create(wire, [(ROLE, role) for role in roles])
-        await create(wire, [(ROLE_BINDING, binding) for binding in bindings])
+        await stack.create(wire, [(ROLE, role) for role in roles])
+        await stack.create(wire, [(ROLE_BINDING, binding) for binding in bindings])
         floor = time.perf_counter() - began
     return Figures(
         projection, members, wanted, given, withdrawn, floor, used, stack.reads(resting), stack.all_writes(resting), rest_s

@@ -107,9 +107,7 @@ async def measure(plane: ControlPlane, *, starts: int, noop_s: float, events: in
 
 
 async def _make_namespaces(wire: Wire, names: Sequence[str], project: str) -> None:
-    for at in range(0, len(names), CONNECTIONS):
-        batch = names[at : at + CONNECTIONS]
-        await asyncio.gather(*(wire.do("POST", NAMESPACE.path(), objects.namespace(name, project)) for name in batch))
+    await stack.create(wire, [(NAMESPACE, objects.namespace(name, project)) for name in names])
 
 
 async def _labels_are_there(wire: Wire, project: str, at_least: int) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-import psutil
 import yaml
 from pydantic_core import from_json
-from tests.bench import objects, stack
+from tests.bench import objects, rest, stack
 from tests.bench.tracker import Tracker
-from tests.bench.wire import APPLY, Wire
+from tests.bench.wire import Watched, Wire
 
 from release_provisioning.archives import chart_contents
 from release_provisioning.projects.plan import plan_release
@@ -29,7 +26,6 @@ from tenantry.model.plan import Apply
 from tenantry.testing.objects import obj
 
 FUNCTION = "release-provisioning"
-IN_FLIGHT = 16
 CONFIGURATION = {
     "global": {"cattle": {"systemProjectId": "p-system"}},
     "helmProjectOperator": {"helmController": {"enabled": False}},  # who runs Helm is another matter
@@ -60,14 +56,14 @@ def asked(project: str, name: str, version: str = VERSION) -> Object:
     return obj(PROJECT_HELM_CHART, name, f"cattle-project-{project}", spec={"helmApiVersion": version})
 
 
-class Releases:
+class Releases(Watched):
     """Watches namespaces, HelmCharts and HelmReleases, and notes when each release is whole."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.done_at: dict[str, float] = {}
         self.content: dict[str, str] = {}
         self._missing: dict[str, set[str]] = {}
-        self._progress = asyncio.Event()
 
     async def start(self, wire: Wire) -> None:
         for kind in (NAMESPACE, HELM_CHART, HELM_RELEASE):
@@ -77,7 +73,7 @@ class Releases:
         self._missing[name] = {NAMESPACE.kind, HELM_CHART.kind, HELM_RELEASE.kind}
 
     def _seen(self, change: str, found: Any) -> None:
-        name, now = found["metadata"]["name"], time.perf_counter()
+        name = found["metadata"]["name"]
         if change == "DELETED" or name not in self._missing:
             return
         part = NAMESPACE.kind
@@ -86,16 +82,9 @@ class Releases:
         elif "valuesContent" in (found.get("spec") or {}):
             part, self.content[name] = HELM_CHART.kind, found["spec"]["valuesContent"]
         self._missing[name].discard(part)
+        self._changed()
         if not self._missing[name]:
-            self.done_at.setdefault(name, now)
-        self._progress.set()
-
-    async def until(self, holds: Any, within: float = 120.0) -> float:
-        async with asyncio.timeout(within):
-            while not holds():
-                self._progress.clear()
-                await self._progress.wait()
-        return time.perf_counter()
+            self.done_at.setdefault(name, self.changed_at)
 
 
 async def measure(
@@ -114,8 +103,10 @@ async def measure(
             projects = await _provision(plane, figures, charts)
             if number == rounds - 1:
                 await _join(plane, figures, projects, joins)
-                await _rest(plane, up, figures, rest_s)
-                figures.peak_mb = stack.peak_mb(_process(up))
+                process = up.process_of(FUNCTION)
+                figures.rest_s, (figures.at_rest, _) = rest_s, await rest.at_rest(plane, rest_s, KINDS)
+                figures.sweep_s, _, figures.sweep_reads, figures.sweep_writes = await rest.sweep(plane, process, FUNCTION, KINDS)
+                figures.peak_mb = stack.peak_mb(process)
         figures.floors.append(await floor(plane, charts))
     return figures
 
@@ -134,20 +125,8 @@ async def _projects(wire: Wire, watching: Wire, charts: int) -> list[str]:
     return projects
 
 
-async def _in_flight(todo: deque[Any]) -> None:
-    async def work() -> None:
-        while todo:
-            await todo.popleft()()
-
-    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
-
-
 async def _provision(plane: ControlPlane, figures: Figures, charts: int) -> list[str]:
-    async with (
-        stack.admin(plane, IN_FLIGHT) as wire,
-        stack.admin(plane, 1) as watching,
-        stack.admin(plane, 1) as more,
-    ):
+    async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching, stack.admin(plane, 1) as more:
         projects = await _projects(wire, watching, charts)
         seen = Releases()
         for project in projects:
@@ -155,11 +134,7 @@ async def _provision(plane: ControlPlane, figures: Figures, charts: int) -> list
         await seen.start(more)
         before = await stack.request_counts(wire, KINDS)
         began = time.perf_counter()
-        todo: deque[Any] = deque()
-        for project in projects:
-            body, path = asked(project, f"demo-{project}"), PROJECT_HELM_CHART.path(f"cattle-project-{project}")
-            todo.append(lambda path=path, body=body: wire.do("POST", path, body))
-        await _in_flight(todo)
+        await stack.create(wire, [(PROJECT_HELM_CHART, asked(project, f"demo-{project}")) for project in projects])
         await seen.until(lambda: len(seen.done_at) == charts)
         figures.seconds.append(max(seen.done_at.values()) - began)
         await stack.quiet(wire)
@@ -171,13 +146,13 @@ async def _provision(plane: ControlPlane, figures: Figures, charts: int) -> list
 async def floor(plane: ControlPlane, charts: int) -> float:
     """What one run reads and writes for a chart, straight to the API server: no watch, no event, no function."""
     contents = chart_contents(CONFIG)
-    async with stack.admin(plane, IN_FLIGHT) as wire:
+    async with stack.admin(plane) as wire:
         projects = [f"p-{token_hex(4)}" for _ in range(charts)]
         for project in projects:
             await wire.do("POST", NAMESPACE.path(), objects.namespace(f"cattle-project-{project}", ""))
         await stack.quiet(wire)
         began = time.perf_counter()
-        await _in_flight(deque(lambda project=project: _one(wire, project, contents) for project in projects))
+        await stack.in_flight(lambda project: _one(wire, project, contents), projects)
         seconds = time.perf_counter() - began
         await stack.quiet(wire)
     return seconds
@@ -205,7 +180,7 @@ async def _one(wire: Wire, project: str, contents: dict[str, str]) -> None:
             await wire.do("POST", f"{NAMESPACE.path()}?fieldManager=bench-floor", objects.foreign(body))
             continue
         path += f"/{write.subresource}" if write.subresource else ""
-        await wire.do("PATCH", f"{path}?fieldManager=bench-floor&force=true", body, APPLY)
+        await wire.apply(path, body)
     event = objects.event(asking, project)
     event["metadata"]["namespace"] = home
     await wire.do("POST", f"{EVENT.path(home)}?fieldManager=bench-floor", event)
@@ -229,31 +204,13 @@ async def _join(plane: ControlPlane, figures: Figures, projects: Sequence[str], 
         await seen.start(watching)
         for index in range(joins):
             project = projects[index % len(projects)]
-            name = f"join-{index}-{project}"
+            name, release = f"join-{index}-{project}", f"demo-{project}-dummy"
+
+            def joined(name: str = name, release: str = release) -> bool:
+                return name in seen.content.get(release, "")
+
             began = time.perf_counter()
             await wire.do("POST", NAMESPACE.path(), objects.namespace(name, project))
-            ended = await seen.until(lambda project=project, name=name: name in seen.content.get(f"demo-{project}-dummy", ""))
+            ended = await seen.until(joined)
             figures.joins.append((ended - began) * 1000)
             await stack.quiet(wire, 0.4)
-
-
-def _process(up: stack.Up) -> psutil.Process:
-    return next(child for child in up.process.children() if FUNCTION in child.cmdline())
-
-
-async def _rest(plane: ControlPlane, up: stack.Up, figures: Figures, seconds: float) -> None:
-    async with stack.admin(plane, 1) as wire, Wire(stack.url_of(_process(up)), None, "", 1) as function:
-        await stack.quiet(wire)
-        before = await stack.request_counts(wire, KINDS)
-        await asyncio.sleep(seconds)
-        figures.rest_s = seconds
-        figures.at_rest = stack.all_writes(stack.difference(await stack.request_counts(wire, KINDS), before))
-        before = await stack.request_counts(wire, KINDS)
-        began = time.perf_counter()
-        ping = {"type": "dev.knative.sources.ping", "resync": FUNCTION}
-        status = await function.raw(stack.event_request(ping, {"resync": "all"}))
-        figures.sweep_s = time.perf_counter() - began
-        if status != 204:
-            raise RuntimeError(f"the sweep answered {status}")
-        counts = stack.difference(await stack.request_counts(wire, KINDS), before)
-        figures.sweep_reads, figures.sweep_writes = stack.reads(counts), stack.all_writes(counts)

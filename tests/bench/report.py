@@ -40,21 +40,12 @@ class Report:
     def convergence(self, name: str, projects: int, rounds: Sequence[Round], peak_mb: float) -> None:
         """Rounds of one size; the name says it, and whether other functions were at work."""
         best = min(rounds, key=lambda each: each.seconds)
-        ratios = [each.seconds / each.floor for each in rounds]
+        seconds, floors = [each.seconds for each in rounds], [each.floor for each in rounds]
         many = len(rounds) > 1
-        self._add(
-            f"{name}: first creation to all complete",
-            statistics.median(each.seconds for each in rounds),
-            "s",
-            f"median of {len(rounds)}; best {best.seconds:.2f}" if many else "one run",
-        )
-        self._add(
-            f"{name}: floor",
-            statistics.median(each.floor for each in rounds),
-            "s",
-            "same requests by a bare client, 16 in flight" + (f"; best {min(each.floor for each in rounds):.2f}" if many else ""),
-        )
-        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}" if many else "")
+        self._seconds(f"{name}: first creation to all complete", seconds)
+        note = "same requests by a bare client, 16 in flight" + (f"; best {min(floors):.2f}" if many else "")
+        self._add(f"{name}: floor", statistics.median(floors), "s", note)
+        self._ratio(f"{name}: ratio to the floor", seconds, floors)
         reads = statistics.median(each.reads for each in rounds) / projects
         writes = statistics.median(each.writes for each in rounds) / projects
         self._add(f"{name}: reads per project", reads, "requests", "apiserver_request_total: GET and LIST of our kinds")
@@ -81,12 +72,10 @@ class Report:
 
     def releases(self, others: str, figures: ReleaseFigures) -> None:
         name = f"{figures.charts} charts{others}"
-        ratios = [seconds / floor for seconds, floor in zip(figures.seconds, figures.floors, strict=True)]
-        many = f"median of {len(ratios)}; best {min(figures.seconds):.2f}" if len(ratios) > 1 else "one run"
-        self._add(f"{name}: asked for to all complete", statistics.median(figures.seconds), "s", many)
+        self._seconds(f"{name}: asked for to all complete", figures.seconds)
         note = "same requests by a bare client, 16 in flight"
         self._add(f"{name}: floor", statistics.median(figures.floors), "s", note)
-        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self._ratio(f"{name}: ratio to the floor", figures.seconds, figures.floors)
         self._add(f"{name}: reads per chart", figures.reads, "requests", "by anybody, until rest")
         self._add(f"{name}: writes per chart", figures.writes, "requests", "the same, without the question itself")
         self.latency(f"{name}: namespace joins, in the values", figures.joins)
@@ -113,24 +102,19 @@ class Report:
     def rights(self, others: str, figures: Rights) -> None:
         name = f"ClusterRoleBinding in {figures.projects} projects{others}"
         for what, values in (("comes", figures.comes), ("goes", figures.goes)):
-            self._add(f"{name}: {what}", statistics.median(values), "s", f"median of {len(values)}; best {min(values):.2f}")
+            self._seconds(f"{name}: {what}", values)
         note = f"an apply and an Event in each by a bare client, 16 in flight; best {min(figures.floor):.2f}"
         self._add(f"{name}: floor", statistics.median(figures.floor), "s", note)
-        ratios = [come / floor for come, floor in zip(figures.comes, figures.floor, strict=True)]
-        self._add(f"{name}: ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        self._ratio(f"{name}: ratio to the floor", figures.comes, figures.floor)
         self.latency(f"RoleBinding in one project{others}", figures.one_ms)
 
     def scopes(self, others: str, rounds: Sequence[Scopes]) -> None:
         name = f"scopes: 2 roles in {rounds[0].namespaces} namespaces{others}"
-        for what, values in (
-            ("bound", [each.bound for each in rounds]),
-            ("floor", [each.floor for each in rounds]),
-            ("narrowed to half", [each.narrowed for each in rounds]),
-        ):
-            many = f"median of {len(rounds)}; best {min(values):.2f}" if len(rounds) > 1 else "one run"
-            self._add(f"{name}: {what}", statistics.median(values), "s", many)
-        ratios = [each.bound / each.floor for each in rounds]
-        self._add(f"{name}: bound, ratio to the floor", statistics.median(ratios), "", f"best {min(ratios):.2f}")
+        bound, floors = [each.bound for each in rounds], [each.floor for each in rounds]
+        self._seconds(f"{name}: bound", bound)
+        self._seconds(f"{name}: floor", floors)
+        self._seconds(f"{name}: narrowed to half", [each.narrowed for each in rounds])
+        self._ratio(f"{name}: bound, ratio to the floor", bound, floors)
         self._add(f"{name}: CPU of the function to bind", statistics.median(each.cpu["function"] for each in rounds), "s")
         if back := [each for one in rounds for each in one.back]:
             for share in (0.5, 0.99):
@@ -187,6 +171,14 @@ class Report:
 
     def json(self) -> str:
         return json.dumps({"machine": self._machine, "rows": [asdict(row) for row in self._rows]}, indent=2)
+
+    def _seconds(self, name: str, values: Sequence[float]) -> None:
+        note = f"median of {len(values)}; best {min(values):.2f}" if len(values) > 1 else "one run"
+        self._add(name, statistics.median(values), "s", note)
+
+    def _ratio(self, name: str, values: Sequence[float], floors: Sequence[float]) -> None:
+        ratios = [value / floor for value, floor in zip(values, floors, strict=True)]
+        self._add(name, statistics.median(ratios), "", f"best {min(ratios):.2f}" if len(ratios) > 1 else "")
 
     def _add(self, name: str, value: float, unit: str, note: str = "") -> None:
         self._rows.append(Row(name, round(value, 4), unit, note))

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Container
 
+import psutil
 from tests.bench import stack
 from tests.bench.tracker import Tracker
 from tests.bench.wire import Wire
 
 from tenantry.local.control_plane import ControlPlane
 
-_PING = {"type": "dev.knative.sources.ping", "resync": stack.FUNCTION}
 
-
-async def at_rest(plane: ControlPlane, seconds: float) -> tuple[float, int]:
-    """Write requests and watch events of our kinds within the time, by anybody."""
+async def at_rest(plane: ControlPlane, seconds: float, resources: Container[str] = stack.OUR_RESOURCES) -> tuple[float, int]:
+    """Write requests of these kinds, and watch events of a project's, within the time, by anybody."""
     async with stack.admin(plane, 1) as wire, stack.admin(plane, 1) as watching:
         await stack.quiet(wire)
         tracker = Tracker()
         await tracker.start(watching)
-        before = await stack.request_counts(wire)
+        before = await stack.request_counts(wire, resources)
         await asyncio.sleep(seconds)
-        counts = stack.difference(await stack.request_counts(wire), before)
+        counts = stack.difference(await stack.request_counts(wire, resources), before)
     return stack.all_writes(counts), tracker.changes
 
 
-async def sweep(plane: ControlPlane, up: stack.Up) -> tuple[float, float, float, float]:
+async def sweep(
+    plane: ControlPlane, process: psutil.Process, function: str, resources: Container[str] = stack.OUR_RESOURCES
+) -> tuple[float, float, float, float]:
     """One sweep, asked for at the function's entry: seconds, its CPU seconds, read requests, write requests."""
-    async with stack.admin(plane, 1) as wire, Wire(up.function_url, None, "", 1) as function:
+    async with stack.admin(plane, 1) as wire, Wire(stack.url_of(process), None, "", 1) as entry:
         await stack.quiet(wire)
-        before = await stack.request_counts(wire)
-        cpu = stack.cpu_s(up.function)
+        before = await stack.request_counts(wire, resources)
+        cpu = stack.cpu_s(process)
         began = time.perf_counter()
-        status = await function.raw(stack.event_request(_PING, {"resync": "all"}))
+        status = await stack.swept(entry, function)
         seconds = time.perf_counter() - began
-        used = stack.cpu_s(up.function) - cpu
+        used = stack.cpu_s(process) - cpu
         if status != 204:
             raise RuntimeError(f"the sweep answered {status}")
-        counts = stack.difference(await stack.request_counts(wire), before)
+        counts = stack.difference(await stack.request_counts(wire, resources), before)
     return seconds, used, stack.reads(counts), stack.all_writes(counts)

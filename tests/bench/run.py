@@ -113,7 +113,7 @@ async def _rest(report: Report, plane: ControlPlane, up: stack.Up, seconds: floa
     stack.say(f"at rest for {seconds:.0f} s")
     report.at_rest(seconds, *await rest.at_rest(plane, seconds))
     stack.say("one sweep")
-    report.sweep(*await rest.sweep(plane, up), stack.peak_mb(up.function))
+    report.sweep(*await rest.sweep(plane, up.function, stack.FUNCTION), stack.peak_mb(up.function))
 
 
 async def _releases(report: Report, *, quick: bool) -> None:

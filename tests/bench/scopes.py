@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
 
 from tests.bench import stack
-from tests.bench.wire import APPLY, Wire
+from tests.bench.wire import Watched, Wire
 
+from scope_binding.objects import account_subject, binding_of
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, ROLE_BINDING, SCOPE_INSTANCE, SCOPE_TEMPLATE, Object
 from tenantry.testing.objects import obj
@@ -22,7 +23,7 @@ from tenantry.testing.objects import obj
 ROLES = ("a", "b")
 RESOURCES = (*stack.OUR_RESOURCES, "rolebindings", "clusterroles", "clusterrolebindings", "scopeinstances", "scopetemplates")
 UID = "operators.coreos.io/scopeInstanceUID"
-IN_FLIGHT = 16
+_SUBJECT = account_subject("ops", "op")
 
 
 @dataclass
@@ -37,13 +38,12 @@ class Figures:
     back: list[float] = field(default_factory=list)
 
 
-class Bindings:
+class Bindings(Watched):
     """Watches the bindings of scopes: which there are, and when one came or went last."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.there: dict[tuple[str, str], float] = {}
-        self.changed_at = 0.0
-        self._progress = asyncio.Event()
 
     async def start(self, wire: Wire) -> None:
         """Begin to watch."""
@@ -51,20 +51,11 @@ class Bindings:
 
     def _seen(self, type_: str, binding: Any) -> None:
         key = (binding["metadata"]["namespace"], binding["metadata"]["name"])
-        self.changed_at = time.perf_counter()
+        self._changed()
         if type_ == "DELETED":
             self.there.pop(key, None)
         else:
             self.there.setdefault(key, self.changed_at)
-        self._progress.set()
-
-    async def until(self, holds: Callable[[], bool], within: float = 300.0) -> float:
-        """The moment of the change with which it held."""
-        async with asyncio.timeout(within):
-            while not holds():
-                self._progress.clear()
-                await self._progress.wait()
-        return self.changed_at
 
 
 async def _quiet(wire: Wire, for_s: float = 0.6) -> None:
@@ -77,8 +68,7 @@ async def _quiet(wire: Wire, for_s: float = 0.6) -> None:
 
 def template(name: str) -> Object:
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
-    subject = {"kind": "ServiceAccount", "name": "op", "namespace": "ops"}
-    roles = [{"generateName": f"{name}.{each}", "rules": [rule], "subjects": [subject]} for each in ROLES]
+    roles = [{"generateName": f"{name}.{each}", "rules": [rule], "subjects": [_SUBJECT]} for each in ROLES]
     return obj(SCOPE_TEMPLATE, name, spec={"clusterRoles": roles})
 
 
@@ -100,31 +90,27 @@ async def owners_are_known(wire: Wire, within: float = 120.0) -> None:
             await asyncio.sleep(0.2)
 
 
-async def _apply(wire: Wire, path: str, body: Object) -> None:
-    await wire.do("PATCH", f"{path}?fieldManager=bench&force=true", body, APPLY)
-
-
 async def measure(plane: ControlPlane, up: stack.Up, count: int, back: int) -> Figures:
     """Bind two roles in ``count`` namespaces, delete ``back`` bindings one by one, narrow to half; then the floor."""
     name = f"bench-{token_hex(3)}"
     places = [f"{name}-{number}" for number in range(count)]
     async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
         await asyncio.gather(*(wire.do("POST", NAMESPACE.path(), obj(NAMESPACE, each)) for each in places))
-        await _apply(wire, SCOPE_TEMPLATE.path(name=name), template(name))
+        await wire.apply(SCOPE_TEMPLATE.path(name=name), template(name), "bench")
         watched = Bindings()
         await watched.start(watching)
         await owners_are_known(wire)
         await _quiet(wire)
         cpu = stack.Cpu(plane, up, "scope-binding")
         began = time.perf_counter()
-        await _apply(wire, SCOPE_INSTANCE.path(name=name), instance(name, places))
+        await wire.apply(SCOPE_INSTANCE.path(name=name), instance(name, places), "bench")
         bound = await watched.until(lambda: len(watched.there) == len(ROLES) * count) - began
         used = cpu.used()
         await _quiet(wire, 2.5)  # longer than the pause after that run
         times = [await _comes_back(wire, watched, list(watched.there)[number]) for number in range(back)]
         await _quiet(wire)
         began = time.perf_counter()
-        await _apply(wire, SCOPE_INSTANCE.path(name=name), instance(name, places[: count // 2]))
+        await wire.apply(SCOPE_INSTANCE.path(name=name), instance(name, places[: count // 2]), "bench")
         narrowed = await watched.until(lambda: len(watched.there) == len(ROLES) * (count // 2)) - began
         await wire.do("DELETE", SCOPE_INSTANCE.path(name=name))
         await watched.until(lambda: not watched.there)
@@ -157,21 +143,11 @@ async def _floor(wire: Wire, name: str, places: Sequence[str]) -> float:
         "controller": True,
     }
     labels = {f"operators.coreos.io/{key}": token_hex(5) for key in ("generateName", "scopeInstanceAndTemplateHash")}
-    todo = [(each, place) for each in ROLES for place in places]
+
+    def binding(each: str, place: str) -> Object:
+        metadata = {"name": f"{name}-{each}-{token_hex(5)}", "namespace": place, "labels": labels, "ownerReferences": [owner]}
+        return binding_of(ROLE_BINDING, metadata, (CLUSTER_ROLE, f"{name}.floor.{each}"), [_SUBJECT])
+
     began = time.perf_counter()
-
-    async def work() -> None:
-        while todo:
-            each, place = todo.pop()
-            reference = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole", "name": f"{name}.floor.{each}"}
-            body = obj(
-                ROLE_BINDING,
-                f"{name}-{each}-{token_hex(5)}",
-                roleRef=reference,
-                subjects=[{"kind": "ServiceAccount", "name": "op", "namespace": "ops"}],
-            )
-            body["metadata"] |= {"namespace": place, "labels": labels, "ownerReferences": [owner]}
-            await wire.do("POST", ROLE_BINDING.path(place), body)
-
-    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    await stack.create(wire, ((ROLE_BINDING, binding(each, place)) for each in ROLES for place in places))
     return time.perf_counter() - began

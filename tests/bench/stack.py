@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 from tests.bench.objects import CONFIG
@@ -28,6 +28,7 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.model.descriptor import DUTY_VARIABLE
+from tenantry.model.kinds import Kind, Object
 from tenantry.serving.installed import descriptors, services_of
 
 FUNCTION = "namespace-registration"
@@ -37,18 +38,42 @@ _SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 MIB = 1024 * 1024
+IN_FLIGHT = 16
 START_S = 300.0
 """Seconds until `tenantry up` is ready, on a cluster with thousands of objects."""
 
 Counts = dict[tuple[str, str], float]
+T = TypeVar("T")
 
 
 def say(line: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 
-def admin(plane: ControlPlane, connections: int = 16) -> Wire:
+def admin(plane: ControlPlane, connections: int = IN_FLIGHT) -> Wire:
     return Wire(plane.server_url, plane.ca_file, plane.admin_token, connections)
+
+
+async def in_flight(work: Callable[[T], Awaitable[object]], todo: Iterable[T], at_once: int = IN_FLIGHT) -> None:
+    """Work on each, in order, so many at a time."""
+    left = iter(todo)
+
+    async def some() -> None:
+        for each in left:
+            await work(each)
+
+    await asyncio.gather(*(some() for _ in range(at_once)))
+
+
+async def create(wire: Wire, bodies: Iterable[tuple[Kind, Object]]) -> None:
+    """Make objects, 16 at a time."""
+    await in_flight(lambda each: wire.do("POST", each[0].path(each[1]["metadata"].get("namespace", "")), each[1]), bodies)
+
+
+async def samples(wire: Wire) -> list[tuple[dict[str, str], float]]:
+    """Each ``apiserver_request_total``, with its labels."""
+    text = (await wire.do("GET", "/metrics")).decode()
+    return [(dict(_LABEL.findall(labels)), float(value)) for labels, value in _SAMPLE.findall(text)]
 
 
 async def request_counts(wire: Wire, resources: Container[str] = OUR_RESOURCES) -> Counts:
@@ -57,13 +82,11 @@ async def request_counts(wire: Wire, resources: Container[str] = OUR_RESOURCES) 
     The server does not count by client.  The controller manager reads these kinds through informers and writes a
     ServiceAccount and a ConfigMap into each namespace (POST); it never applies, and records no events here.
     """
-    text = (await wire.do("GET", "/metrics")).decode()
     counts: Counts = {}
-    for labels, value in _SAMPLE.findall(text):
-        found = dict(_LABEL.findall(labels))
-        if found["resource"] in resources and not found["subresource"]:
-            key = (found["verb"], found["resource"])
-            counts[key] = counts.get(key, 0) + float(value)
+    for labels, value in await samples(wire):
+        if labels["resource"] in resources and not labels["subresource"]:
+            key = (labels["verb"], labels["resource"])
+            counts[key] = counts.get(key, 0) + value
     return counts
 
 
@@ -118,7 +141,6 @@ class Up:
         self._config = config
         self._log = folder / f"up-{time.monotonic_ns()}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self.broker = ""
 
     async def __aenter__(self) -> Up:
         with self._log.open("wb") as out:
@@ -130,11 +152,10 @@ class Up:
                 env=without_configuration({"TENANTRY_CONFIG": str(self._config)} if self._config else None),
             )
         deadline = time.monotonic() + START_S
-        while not (found := re.search(r"takes CloudEvents at (\S+)", self._log.read_text())):
+        while "takes CloudEvents at " not in self._log.read_text():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"tenantry up did not start:\n{self._log.read_text()[-2000:]}")
             await asyncio.sleep(0.05)
-        self.broker = found[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -172,10 +193,6 @@ class Up:
             for name, function in descriptors().items()
             if name in line
         }
-
-    @property
-    def function_url(self) -> str:
-        return url_of(self.function)
 
 
 def url_of(function: psutil.Process) -> str:
@@ -228,7 +245,7 @@ def plane_pids(plane: ControlPlane) -> dict[str, int]:
     found: dict[str, int] = {}
     for process in psutil.process_iter(["name", "cwd", "pid"]):
         name = str(process.info["name"] or "")
-        if name in ("etcd", "kube-apiserver", "kube-controller") or name.startswith("kube-controller"):
+        if name in ("etcd", "kube-apiserver") or name.startswith("kube-controller"):
             with contextlib.suppress(OSError):
                 if process.info["cwd"] and Path(process.info["cwd"]).samefile(plane.data_dir):
                     found[name] = process.pid
@@ -255,7 +272,6 @@ class Function:
     def __init__(self, kubeconfig: Path, port: int, cpus: list[int] | None = None) -> None:
         self.url = f"http://127.0.0.1:{port}/"
         self.port = port
-        self.started = time.perf_counter()
         command = [sys.executable, "-m", "tenantry.cli", "serve", FUNCTION, "--port", str(port), "--kubeconfig", str(kubeconfig)]
         self._popen = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=without_configuration()
@@ -264,32 +280,31 @@ class Function:
         if cpus is not None and hasattr(self.process, "cpu_affinity"):
             self.process.cpu_affinity(cpus)
 
-    async def ready(self) -> None:
+    async def __aenter__(self) -> Function:
         while True:
             if self._popen.poll() is not None:
                 raise RuntimeError("the function did not start")
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.close()
-                return
+                return self
             await asyncio.sleep(0.002)
 
-    async def stop(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._popen.terminate()
         await asyncio.to_thread(self._popen.wait, 40)
 
-    async def __aenter__(self) -> Function:
-        await self.ready()
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+async def swept(wire: Wire, function: str) -> int:
+    """Ask a function for a sweep; the status of its answer."""
+    ping = {"type": "dev.knative.sources.ping", "resync": function}
+    return await wire.raw(event_request(ping, {"resync": "all"}))
 
 
-def event_request(attributes: Mapping[str, str], data: Any, host: str = "127.0.0.1") -> bytes:
+def event_request(attributes: Mapping[str, str], data: Any) -> bytes:
     """One CloudEvent in binary mode as a whole HTTP request."""
     body = json.dumps(data).encode()
     given = {"specversion": "1.0", "id": f"bench-{time.monotonic_ns()}", "source": "https://127.0.0.1", **attributes}
     headers = "".join(f"ce-{name}: {value}\r\n" for name, value in given.items())
-    head = f"POST / HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
+    head = f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body

@@ -6,12 +6,10 @@ ServiceAccount ``default`` and the NetworkPolicy; a member has the label that re
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Any
 
 from tests.bench.objects import CONFIG, OURS, is_complete_registration
-from tests.bench.wire import Wire
+from tests.bench.wire import Watched, Wire
 
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, PROJECT_ID, REGISTRATION_PREFIX
@@ -19,15 +17,15 @@ from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, PROJ
 _CONFIG_MAPS = {chart.config_map_name for chart in CONFIG.helm_project_operator.charts}
 
 
-class Tracker:
+class Tracker(Watched):
     """Watches four collections; `wait` ends when everything that is expected has been seen."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.done_at: dict[str, float] = {}
         self.changes = 0
         self._missing: dict[str, set[str]] = {}
         self._open = 0
-        self._progress = asyncio.Event()
 
     async def start(self, wire: Wire) -> None:
         await wire.watch(NAMESPACE.path(), self._namespace)
@@ -43,10 +41,7 @@ class Tracker:
     async def wait(self, within: float = 300.0) -> float:
         """The moment at which the last thing was complete."""
         try:
-            async with asyncio.timeout(within):
-                while self._open:
-                    self._progress.clear()
-                    await self._progress.wait()
+            await self.until(lambda: not self._open, within)
         except TimeoutError:
             missing = [f"{name}: {', '.join(parts)}" for name, parts in self._missing.items() if parts]
             raise RuntimeError(f"not seen within {within:g} s, {len(missing)}: {missing[:10]}") from None
@@ -54,10 +49,7 @@ class Tracker:
 
     async def wait_for(self, name: str, within: float = 60.0) -> float:
         """The moment at which this one was complete."""
-        async with asyncio.timeout(within):
-            while name not in self.done_at:
-                self._progress.clear()
-                await self._progress.wait()
+        await self.until(lambda: name in self.done_at, within)
         return self.done_at[name]
 
     def _expect(self, name: str, parts: set[str]) -> None:
@@ -70,9 +62,9 @@ class Tracker:
             return
         missing.discard(part)
         if not missing:
-            self.done_at[name] = time.perf_counter()
             self._open -= 1
-            self._progress.set()
+            self._changed()
+            self.done_at[name] = self.changed_at
 
     def _namespace(self, change: str, obj: Any) -> None:
         self.changes += 1

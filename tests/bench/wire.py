@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,6 @@ from urllib.parse import urlsplit
 import httptools
 from pydantic_core import from_json, to_json
 
-APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
 JSON = "application/json"
 
 
@@ -65,18 +64,17 @@ class _Connection(asyncio.Protocol):
 class Wire:
     """Requests over a fixed number of connections; an async context manager."""
 
-    def __init__(self, url: str, ca_file: Path | None, token: str, connections: int = 16, user_agent: str = "bench") -> None:
+    def __init__(self, url: str, ca_file: Path | None, token: str, connections: int = 16) -> None:
         parts = urlsplit(url)
         self._host, self._port = str(parts.hostname), int(parts.port or 443)
         self._tls = ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
         self._headers = (
-            f"Host: {self._host}:{self._port}\r\nAuthorization: Bearer {token}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
+            f"Host: {self._host}:{self._port}\r\nAuthorization: Bearer {token}\r\nUser-Agent: bench\r\nAccept: {JSON}\r\n"
         )
         self._connections = connections
         self._idle: asyncio.LifoQueue[_Connection] = asyncio.LifoQueue()
         self._all: list[_Connection] = []
         self._watches: list[asyncio.Task[None]] = []
-        self.sent = 0
 
     async def __aenter__(self) -> Wire:
         for _ in range(self._connections):
@@ -106,7 +104,6 @@ class Wire:
     async def exchange(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> tuple[int, bytes]:
         data = b"" if body is None else (body if isinstance(body, bytes) else to_json(body))
         connection = await self._open()
-        self.sent += 1
         head = f"{method} {path} HTTP/1.1\r\n{self._headers}Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n\r\n"
         try:
             return await connection.send(head.encode() + data)
@@ -131,6 +128,10 @@ class Wire:
     async def json(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> Any:
         return from_json(await self.do(method, path, body, content_type))
 
+    async def apply(self, path: str, body: Any, manager: str = "bench-floor") -> None:
+        """Server-side apply with force."""
+        await self.do("PATCH", f"{path}?fieldManager={manager}&force=true", body, "application/apply-patch+yaml")
+
     async def watch(self, path: str, on_change: Callable[[str, Any], None]) -> None:
         """Tell every change from now on, until the end; on a connection of its own."""
         listed = await self.json("GET", f"{path}{'&' if '?' in path else '?'}limit=1")
@@ -154,3 +155,23 @@ class Wire:
             raise RuntimeError(f"the watch of {path} ended: {status} {body[:200]!r}")
 
         self._watches.append(asyncio.create_task(hold()))
+
+
+class Watched:
+    """What watches have shown so far, and when the last change of it arrived."""
+
+    def __init__(self) -> None:
+        self.changed_at = 0.0
+        self._progress = asyncio.Event()
+
+    def _changed(self) -> None:
+        self.changed_at = time.perf_counter()
+        self._progress.set()
+
+    async def until(self, holds: Callable[[], bool], within: float = 120.0) -> float:
+        """The moment of the change with which it held."""
+        async with asyncio.timeout(within):
+            while not holds():
+                self._progress.clear()
+                await self._progress.wait()
+        return self.changed_at

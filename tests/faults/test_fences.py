@@ -14,9 +14,10 @@ from tenantry.local.deployment import documents
 from tenantry.local.fence_policy import POLICY, merged
 from tenantry.local.fences import all_fences, fence_files
 from tenantry.local.policies import until_in_force
-from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET, Object
+from tenantry.model.kinds import ADMISSION_POLICY, CONFIG_MAP, NAMESPACE, SECRET
 from tenantry.testing import fences
 from tenantry.testing.audit import AuditLog, Used
+from tenantry.testing.objects import obj
 from tenantry.testing.writes import Written
 
 FUNCTION = "namespace-registration"
@@ -42,12 +43,10 @@ async def test_a_request_that_a_fence_does_not_know_is_found(
 
     async with await Api.connect(field_manager=f"tenantry-{FUNCTION}", kubeconfig=kubeconfig) as function:
         project = f"fences-{secrets.token_hex(4)}"
-        labels = {OPERATED: "true", "helm.cattle.io/projectId": project}
-        namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"cattle-project-{project}"}}
-        await function.apply(NAMESPACE, {**namespace, "metadata": {**namespace["metadata"], "labels": labels}})
-        orphaned = {**namespace["metadata"], "labels": {**labels, ORPHANED: "true"}}
+        name, labels = f"cattle-project-{project}", {OPERATED: "true", "helm.cattle.io/projectId": project}
+        await function.apply(NAMESPACE, obj(NAMESPACE, name, labels=labels))
         with pytest.raises(AdmissionDenied, match=ORPHANED):
-            await function.apply(NAMESPACE, {**namespace, "metadata": orphaned})
+            await function.apply(NAMESPACE, obj(NAMESPACE, name, labels={**labels, ORPHANED: "true"}))
     used = audit_log.read()
 
     assert Written(FUNCTION, "labels", OPERATED) in used.written
@@ -67,9 +66,8 @@ async def test_the_log_has_nothing_of_what_secrets_hold(identity: Identity, admi
     mark, name = secrets.token_hex(8), f"chart-values-{secrets.token_hex(4)}"
     async with await Api.connect(field_manager="tenantry-release-provisioning", kubeconfig=kubeconfig) as function:
         for kind, prefix in ((SECRET, ""), (CONFIG_MAP, "chart-content-")):
-            metadata = {"name": prefix + name, "namespace": "cattle-helm-system"}
             fields = {"type": "Opaque", "stringData": {"a": mark}} if kind is SECRET else {"data": {"b": "seen" + mark[::-1]}}
-            await function.create(kind, {"apiVersion": "v1", "kind": kind.kind, "metadata": metadata, **fields})
+            await function.create(kind, obj(kind, prefix + name, "cattle-helm-system", **fields))
     text = "".join(str(event) for event in audit_log.events())
     assert name in text
     assert mark not in text

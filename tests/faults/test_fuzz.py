@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tenantry.serving.encoding import encode_binary
 from tenantry.testing import fuzz
 from tenantry.testing.arena import Arena
 from tenantry.testing.masks import Mask
+from tenantry.testing.objects import obj
 from tenantry.testing.runner import learn
 from tenantry.testing.schemas import Mistake, invalid, valid
 from tenantry.testing.workload import load_workload
@@ -51,7 +52,7 @@ def _arena(function: str, scenarios: list[str]) -> Iterator[Fuzzing]:
 
         async def start() -> Mask:
             await arena.__aenter__()
-            await arena.hands.apply(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fuzz"}})
+            await arena.hands.apply(NAMESPACE, obj(NAMESPACE, "fuzz"))
             return (await learn(arena, scenarios)).mask
 
         try:
@@ -79,9 +80,8 @@ async def accepted(fuzzing: Fuzzing, kind: Kind, value: dict[str, Any], *, its_o
     """
     fuzzing.count += 1
     name, namespace = f"fuzz-{fuzzing.count}", "fuzz" if kind.namespaced else ""
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}, **value}
     try:
-        await fuzzing.arena.hands.create(kind, body)
+        await fuzzing.arena.hands.create(kind, {**obj(kind, name, namespace), **value})
     except RefusedError as error:
         return False, error.message
     marks = [len(proxy.recording) for proxy in fuzzing.arena.proxies]
@@ -96,19 +96,36 @@ async def accepted(fuzzing: Fuzzing, kind: Kind, value: dict[str, Any], *, its_o
     return True, ""
 
 
+def taken(fuzzing: Fuzzing, kind: Kind, schema: dict[str, Any], examples: settings, *, its_own: bool = False) -> None:
+    """The API server takes whatever a schema allows, and the function does not mind."""
+
+    @seed(1)
+    @examples
+    @given(valid(schema))
+    def check(value: Any) -> None:
+        stored, why = fuzzing.run(accepted(fuzzing, kind, value, its_own=its_own))
+        assert stored, f"{value} is refused: {why}"
+
+    check()
+
+
+def ends_as_declared(fuzzing: Fuzzing, number: int, histories: st.SearchStrategy[Any], steps: Callable[[Any], Any]) -> None:
+    """The steps of random histories end as their last declarations do alone."""
+
+    @seed(number)
+    @FEW
+    @given(histories)
+    def check(history: Any) -> None:
+        found, expected = fuzzing.run(fuzz.end_states(fuzzing.arena, steps(history)))
+        assert not fuzzing.mask.differences(expected, found)
+
+    check()
+
+
 @pytest.mark.parametrize("custom", fuzz.custom_resources(), ids=lambda custom: custom[0].kind)
 def test_what_the_schema_allows_is_accepted(fuzzing: Fuzzing, custom: tuple[Kind, dict[str, Any]]) -> None:
     """Every object that a CRD's schema allows is stored, and no function minds it."""
-    kind, schema = custom
-
-    @seed(1)
-    @BOUNDED
-    @given(valid(schema))
-    def check(value: Any) -> None:
-        taken, why = fuzzing.run(accepted(fuzzing, kind, value))
-        assert taken, f"{value} is refused: {why}"
-
-    check()
+    taken(fuzzing, *custom, BOUNDED)
 
 
 @pytest.mark.parametrize("custom", fuzz.custom_resources(), ids=lambda custom: custom[0].kind)
@@ -127,8 +144,8 @@ def refused(fuzzing: Fuzzing, kind: Kind, mistake: Mistake, broken: st.SearchStr
     @TWICE
     @given(broken)
     def check(value: Any) -> None:
-        taken, why = fuzzing.run(accepted(fuzzing, kind, value))
-        assert not taken, f"{value} is accepted although {mistake}"
+        stored, why = fuzzing.run(accepted(fuzzing, kind, value))
+        assert not stored, f"{value} is accepted although {mistake}"
         assert re.search(place, why), f"{value}, where {mistake}, is refused for something else: {why}"
 
     check()
@@ -136,28 +153,13 @@ def refused(fuzzing: Fuzzing, kind: Kind, mistake: Mistake, broken: st.SearchStr
 
 def test_any_history_of_labels_ends_as_its_last_labels_say(fuzzing: Fuzzing) -> None:
     """Random labels, bad ids included, moves and deletions end as their last declarations do alone."""
-
-    @seed(1)
-    @FEW
-    @given(fuzz.sequences())
-    def check(moves: list[fuzz.Move]) -> None:
-        found, expected = fuzzing.run(fuzz.end_states(fuzzing.arena, fuzz.steps_of(moves)))
-        assert not fuzzing.mask.differences(expected, found)
-
-    check()
+    ends_as_declared(fuzzing, 1, fuzz.sequences(), fuzz.steps_of)
 
 
 def test_the_way_back_restores_the_former_state(fuzzing: Fuzzing) -> None:
     """After any detour, going back to good labels gives the state of those labels alone: no bad input is a trap."""
-
-    @seed(2)
-    @FEW
-    @given(fuzz.sequences(), st.just([("a-@", "p-@", True), ("b-@", "q-@", True)]))
-    def check(moves: list[fuzz.Move], back: list[fuzz.Move]) -> None:
-        found, expected = fuzzing.run(fuzz.end_states(fuzzing.arena, fuzz.steps_of([*back, *moves, *back])))
-        assert not fuzzing.mask.differences(expected, found)
-
-    check()
+    back: list[fuzz.Move] = [("a-@", "p-@", True), ("b-@", "q-@", True)]
+    ends_as_declared(fuzzing, 2, fuzz.sequences(), lambda moves: fuzz.steps_of([*back, *moves, *back]))
 
 
 SCOPES = [custom for custom in fuzz.custom_resources() if custom[0].kind in ("ScopeTemplate", "ScopeInstance", "NamespaceScope")]
@@ -166,41 +168,16 @@ SCOPES = [custom for custom in fuzz.custom_resources() if custom[0].kind in ("Sc
 @pytest.mark.parametrize("custom", SCOPES, ids=lambda custom: f"{custom[0].kind}.{custom[0].group}")
 def test_a_scope_of_any_shape_is_answered(scoping: Fuzzing, custom: tuple[Kind, dict[str, Any]]) -> None:
     """Whatever a scope says that its schema allows, the function answers with neither 400 nor 500, and so does its sweep."""
-    kind, schema = custom
-
-    @seed(1)
-    @SOME
-    @given(valid(schema))
-    def check(value: Any) -> None:
-        taken, why = scoping.run(accepted(scoping, kind, value, its_own=True))
-        assert taken, f"{value} is refused: {why}"
-
-    check()
+    taken(scoping, *custom, SOME, its_own=True)
     scoping.run(scoping.arena.sweep())
 
 
 def test_any_history_of_a_scope_ends_as_its_last_declaration_says(scoping: Fuzzing) -> None:
     """Lists of namespaces, the whole cluster and deletions, in any order, end as the last of them does alone."""
-
-    @seed(1)
-    @FEW
-    @given(fuzz.reaches())
-    def check(history: list[fuzz.Reach]) -> None:
-        found, expected = scoping.run(fuzz.end_states(scoping.arena, fuzz.scope_steps(history)))
-        assert not scoping.mask.differences(expected, found)
-
-    check()
+    ends_as_declared(scoping, 1, fuzz.reaches(), fuzz.scope_steps)
 
 
 def test_the_way_back_of_a_scope_restores_the_former_state(scoping: Fuzzing) -> None:
     """After any detour the former list of namespaces gives what it gave: no wider right stays."""
-
-    @seed(2)
-    @FEW
-    @given(fuzz.reaches())
-    def check(history: list[fuzz.Reach]) -> None:
-        former: fuzz.Reach = (("a-@", "b-@"), True)
-        found, expected = scoping.run(fuzz.end_states(scoping.arena, fuzz.scope_steps([former, *history, former])))
-        assert not scoping.mask.differences(expected, found)
-
-    check()
+    former: fuzz.Reach = (("a-@", "b-@"), True)
+    ends_as_declared(scoping, 2, fuzz.reaches(), lambda history: fuzz.scope_steps([former, *history, former]))

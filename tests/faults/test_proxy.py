@@ -18,6 +18,7 @@ from tenantry.api import errors as api_errors
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, RESOURCE_QUOTA, SECRET, SERVICE_ACCOUNT, Object
 from tenantry.testing import eventually, faults
+from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
 
 MANAGER = "tenantry-probe"
@@ -115,11 +116,11 @@ async def test_watches_are_streamed_and_end(via: Api, admin: Api, place: str) ->
     seen: list[tuple[str, Object]] = []
 
     async def watch() -> None:
-        async for verb, obj in via.watch(CONFIG_MAP, place, resource_version=listing.resource_version, timeout_s=3):
-            seen.append((verb, obj))  # what is seen is looked at meanwhile
+        async for verb, found in via.watch(CONFIG_MAP, place, resource_version=listing.resource_version, timeout_s=3):
+            seen.append((verb, found))  # what is seen is looked at meanwhile
 
     async def told(verb: str) -> bool:
-        return any(each == verb and obj["metadata"]["name"] == "one" for each, obj in seen)
+        return any(each == verb and found["metadata"]["name"] == "one" for each, found in seen)
 
     watching = asyncio.create_task(watch())
     await admin.apply(CONFIG_MAP, config_map(place, a="9"))
@@ -364,18 +365,15 @@ async def test_the_words_are_those_of_the_server(
             await compare(poor, faults.Forbidden403(), method, where)
         await compare(poor, faults.Forbidden403(), "POST", path, None, config_map(place, "new"))
         await compare(poor, faults.Forbidden403(), "GET", "/api/v1/configmaps", {"fieldSelector": "metadata.name=one"})
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "new", "namespace": place}}
-    hard = {"hard": {"count/secrets": "1"}}
-    await admin.create(SECRET, {**secret, "metadata": {"name": "old", "namespace": place}})
-    full = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full", "namespace": place}, "spec": hard}
-    await admin.create(RESOURCE_QUOTA, full)
+    await admin.create(SECRET, obj(SECRET, "old", place))
+    await admin.create(RESOURCE_QUOTA, obj(RESOURCE_QUOTA, "full", place, spec={"hard": {"count/secrets": "1"}}))
 
     async def counted() -> bool:
         quota = await admin.get(RESOURCE_QUOTA, "full", place) or {}
         return bool(quota.get("status", {}).get("used", {}).get("count/secrets") == "1")
 
     await eventually(counted)
-    await compare(via, faults.QuotaExceeded403(), "POST", f"/api/v1/namespaces/{place}/secrets", None, secret)
+    await compare(via, faults.QuotaExceeded403(), "POST", SECRET.path(place), None, obj(SECRET, "new", place))
     await admin.delete(NAMESPACE, place)
     await compare(via, faults.NamespaceTerminating403(), "POST", path, None, config_map(place, "new"))
     assert from_json(proxy.recording[-1].seen)["details"]["causes"]

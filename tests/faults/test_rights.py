@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from rights import account, cluster_role
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError, Forbidden
@@ -18,6 +19,7 @@ from tenantry.local.identity import Identity
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, SECRET, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing.audit import AuditLog, Use, Used
+from tenantry.testing.objects import obj
 from tenantry.testing.rights import judge, judge_all, rewrite_all, rewritten
 
 FILE = """\
@@ -169,44 +171,36 @@ def test_what_was_used_survives_being_stored() -> None:
 async def probe(control_plane: ControlPlane, admin: Api, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
     """The kubeconfig of a service account in the place of functions, which may do some things with ConfigMaps."""
     name = f"probe-{secrets.token_hex(3)}"
-    meta = {"name": f"tenantry-{name}"}
+    role = f"tenantry-{name}"
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "patch"]}
-    rbac = CLUSTER_ROLE.api_version
-    role = {"apiVersion": rbac, "kind": "ClusterRole", "metadata": meta, "rules": [rule]}
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}
-    reference = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole", "name": meta["name"]}
-    binding = {"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": meta, "roleRef": reference, "subjects": [subject]}
-    await admin.apply(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE}}
-    await admin.apply(SERVICE_ACCOUNT, account)
-    await admin.apply(CLUSTER_ROLE, role)
-    await admin.apply(CLUSTER_ROLE_BINDING, binding)
+    subjects = [account(name, SYSTEM_NAMESPACE)]
+    await admin.apply(NAMESPACE, obj(NAMESPACE, SYSTEM_NAMESPACE))
+    await admin.apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, SYSTEM_NAMESPACE))
+    await admin.apply(CLUSTER_ROLE, obj(CLUSTER_ROLE, role, rules=[rule]))
+    await admin.apply(CLUSTER_ROLE_BINDING, obj(CLUSTER_ROLE_BINDING, role, roleRef=cluster_role(role), subjects=subjects))
     identity = Identity(admin, name, tmp_path_factory.mktemp("probe"), control_plane.kubeconfig, lambda _: None)
     yield await identity.open()
     await identity.close()
-    await admin.delete(CLUSTER_ROLE_BINDING, meta["name"])
-    await admin.delete(CLUSTER_ROLE, meta["name"])
+    await admin.delete(CLUSTER_ROLE_BINDING, role)
+    await admin.delete(CLUSTER_ROLE, role)
     await admin.delete(SERVICE_ACCOUNT, name, SYSTEM_NAMESPACE)
 
 
 async def test_the_audit_log_tells_what_rbac_was_asked(probe: Path, audit_log: AuditLog) -> None:
     """From real requests: an apply that creates needs create and patch, one that changes only patch, a list by name its name."""
     function = probe.stem
-    one = {"name": "one", "namespace": SYSTEM_NAMESPACE}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": one}
-    unseen = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two", "namespace": SYSTEM_NAMESPACE}}
     async with await Api.connect(field_manager=f"tenantry-{function}", kubeconfig=probe) as api:
         await api.list(CONFIG_MAP, field_selector="metadata.name=one")
         await api.get(CONFIG_MAP, "absent", SYSTEM_NAMESPACE)
-        stored = await api.apply(CONFIG_MAP, made)
+        stored = await api.apply(CONFIG_MAP, obj(CONFIG_MAP, "one", SYSTEM_NAMESPACE))
         with pytest.raises(ConflictError):
-            await api.apply(CONFIG_MAP, {**made, "metadata": {**one, "resourceVersion": "1"}})
+            await api.apply(CONFIG_MAP, obj(CONFIG_MAP, "one", SYSTEM_NAMESPACE, metadata={"resourceVersion": "1"}))
         with pytest.raises(Forbidden):
             await api.delete(CONFIG_MAP, "one", SYSTEM_NAMESPACE, uid=stored["metadata"]["uid"])
         with pytest.raises(Forbidden):
             await api.get(SECRET, "absent", SYSTEM_NAMESPACE)
     async with await Api.connect(field_manager="tests-somebody", kubeconfig=probe) as api:
-        await api.create(CONFIG_MAP, unseen)
+        await api.create(CONFIG_MAP, obj(CONFIG_MAP, "two", SYSTEM_NAMESPACE))
     used = audit_log.read()
 
     assert {use for use in used.allowed if use.function == function} == {
