@@ -14,6 +14,7 @@ from times import SCOPES_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -47,8 +48,7 @@ def role(generate_name: str, *, rules: Sequence[Object] = (READ_SECRETS,), subje
 
 def condition_of(obj: Object | None, type_: str) -> Object:
     """A condition, or an empty mapping."""
-    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
-    return next((found for found in conditions if found["type"] == type_), {})
+    return find_condition(obj, type_) or {}
 
 
 class Scoping(People):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 import slow_proxy
 from kubernetes.aio.client import Configuration
-from times import LOCAL_S, SERVED_S
+from times import SERVED_S, until
 
 from tenantry.api import Api
 from tenantry.api.errors import Expired, KindNotServed, TransientError
@@ -29,7 +29,6 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-MapMaker = Callable[..., Awaitable[Object]]
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 SLOW = pytest.mark.timeout(180)
 
@@ -62,11 +61,7 @@ class Recorder:
 
     async def hears(self, verb: str, name: str, times: int = 1) -> Event:
         """Wait for an event."""
-
-        async def heard() -> bool:
-            return self.told(name).count((verb, name)) >= times
-
-        await eventually(heard, within=LOCAL_S, what=f"{verb} of {name}; told: {self.told()}")
+        await until(lambda: self.told(name).count((verb, name)) >= times, what=f"{verb} of {name}; told: {self.told()}")
         return [e for e in self.events if e.type.endswith(verb) and e.extensions["name"] == name][-1]
 
 
@@ -79,7 +74,7 @@ def source_of(api: Api, sink: Recorder, *resources: dict[str, Any], say: Any = N
 @pytest.fixture
 async def space(admin: Api) -> AsyncIterator[str]:
     name = f"source-{uuid4().hex[:8]}"
-    await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    await admin.create(NAMESPACE, obj(NAMESPACE, name))
     yield name
     await admin.delete(NAMESPACE, name)
 
@@ -140,12 +135,11 @@ async def test_no_change_no_event(admin: Api, space: str) -> None:
 async def test_cluster_scoped_kinds(admin: Api) -> None:
     """A cluster-scoped object has an empty namespace attribute, two slashes in its subject, no namespace in its payload."""
     name = f"source test {uuid4().hex[:8]}"  # RBAC names may hold spaces
-    role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}
     sink = Recorder()
     resource = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole"}
     async with source_of(admin, sink, resource) as source:
         await source.drain()
-        await admin.create(CLUSTER_ROLE, role)
+        await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=[]))
         event = await sink.hears("add", name)
         await admin.delete(CLUSTER_ROLE, name)
 
@@ -202,11 +196,7 @@ async def test_namespace_selectors(admin: Api) -> None:
         await admin.delete(NAMESPACE, spaces[0])
         await red.hears("delete", f"in-{spaces[0]}")
         await admin.apply(NAMESPACE, space(spaces[2], "blue"))
-
-        async def left() -> bool:
-            return len(third._tasks) == 1
-
-        await eventually(left, within=LOCAL_S, what="only the watch of namespaces is left")
+        await until(lambda: len(third._tasks) == 1, what="only the watch of namespaces is left")
         await admin.create(CONFIG_MAP, config_map("late", spaces[2], {"mark": mark}))
         await everywhere.hears("add", "late")
 
@@ -219,14 +209,8 @@ async def test_owner_lets_only_controlled_objects_pass(admin: Api, space: str) -
     """``owner`` sends only objects whose controller is of that kind; any other owner reference does not count."""
     parent = await admin.create(CONFIG_MAP, config_map("parent", space))
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": parent["metadata"]["uid"]}
-    for name, references in (
-        ("controlled", [{**owner, "controller": True}]),
-        ("owned", [owner]),
-        ("free", []),
-    ):
-        body = config_map(name, space)
-        body["metadata"]["ownerReferences"] = references
-        await admin.create(CONFIG_MAP, body)
+    for name, references in (("controlled", [{**owner, "controller": True}]), ("owned", [owner]), ("free", [])):
+        await admin.create(CONFIG_MAP, obj(CONFIG_MAP, name, space, metadata={"ownerReferences": references}))
     sink = Recorder()
     spec = {"namespace": space, "owner": {"apiVersion": "v1", "kind": "ConfigMap"}}
     async with source_of(admin, sink, CONFIG_MAPS, **spec) as source:
@@ -296,11 +280,9 @@ class Kinds:
         await eventually(made, within=SERVED_S)
 
 
-def saying(lines: list[str], text: str, times: int = 1) -> Callable[[], Awaitable[bool]]:
-    async def said() -> bool:
-        return sum(text in line for line in lines) >= times
-
-    return said
+async def reported(lines: list[str], text: str, times: int = 1, within: float = 5.0) -> None:
+    """Wait for lines that have the text."""
+    await until(lambda: sum(text in line for line in lines) >= times, within=within, what=text)
 
 
 @SLOW
@@ -312,7 +294,7 @@ async def test_nothing_is_watched_until_every_group_is_served(admin: Api, space:
         source_of(admin, sink, CONFIG_MAPS, kinds.watched("Probe"), say=lines.append, namespace=space) as source,
         source_of(admin, other, CONFIG_MAPS, namespace=space),
     ):
-        await eventually(saying(lines, f"nothing is watched until the server serves {kinds.group}/v1"))
+        await reported(lines, f"nothing is watched until the server serves {kinds.group}/v1")
         await source.synced()
         await admin.create(CONFIG_MAP, config_map("meanwhile", space))
         await other.hears("add", "meanwhile")
@@ -335,7 +317,7 @@ async def test_a_kind_that_comes_later(admin: Api, space: str) -> None:
     await kinds.come("Soon")
     resources = (kinds.watched("Soon"), kinds.watched("Probe"))
     async with source_of(admin, sink, *resources, say=lines.append, namespace=space):
-        await eventually(saying(lines, "does not serve Probe"))
+        await reported(lines, "does not serve Probe")
         await kinds.make("Soon", "first")
         await sink.hears("add", "first")
         await kinds.come("Probe", scope="Namespaced")
@@ -358,7 +340,7 @@ async def test_a_kind_that_goes_away(admin: Api, space: str) -> None:
         for number in range(2):
             await kinds.go("Probe")
             await sink.hears("delete", "before", times=number + 1)
-            await eventually(saying(lines, "does not serve Probe", number + 1), within=SERVED_S)
+            await reported(lines, "does not serve Probe", number + 1, SERVED_S)
             await admin.create(CONFIG_MAP, config_map(f"other-{number}", space))
             await sink.hears("add", f"other-{number}")
             await kinds.come("Probe", scope="Namespaced")
@@ -400,11 +382,7 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
     """While the changed source cannot list yet the old one still tells: what is deleted in between is told."""
     await admin.apply(CUSTOM_RESOURCE_DEFINITION, STAND_IN)
     await admin.apply(NAMESPACE, obj(NAMESPACE, SYSTEM_NAMESPACE))
-
-    async def served() -> bool:
-        return await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
-
-    await eventually(served, within=SERVED_S)
+    await until_served(admin, STAND_IN)
     name, sink = f"changed-{space}", Recorder()
     spec: Object = {
         "resources": [CONFIG_MAPS],
@@ -520,21 +498,13 @@ async def test_a_server_that_is_away_is_said_once(admin: Api, gated: tuple[Gate,
     async with source_of(api, sink, CONFIG_MAPS, role, namespace=space, mode="Resource", say=lines.append) as source:
         await source.drain()
         await gate.close()
-
-        async def lost() -> bool:
-            return len(source._lost) == 2
-
-        await eventually(lost, within=LOCAL_S)
+        await until(lambda: len(source._lost) == 2)
         await admin.delete(CONFIG_MAP, "goes", space)
         await admin.create(CONFIG_MAP, config_map("comes", space))
         await gate.open()
         await sink.hears("add", "comes")
         await sink.hears("delete", "goes")
-
-        async def regained() -> bool:
-            return not source.lost
-
-        await eventually(regained, within=LOCAL_S)
+        await until(lambda: not source.lost)
 
     assert [line for line in lines if "lost the API server" in line] == lines[:1]
     assert lines[1:] == ["source source: the API server answers again"]
@@ -590,11 +560,7 @@ async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[
     async with source_of(api, sink, CONFIG_MAPS, namespace=space) as source:
         await source.drain()
         await gate.close()
-
-        async def lost() -> bool:
-            return bool(source.lost)
-
-        await eventually(lost, within=LOCAL_S)
+        await until(lambda: source.lost)
         await admin.delete(CONFIG_MAP, "goes", space)
         [reflector] = [each for each in source._tasks if each is not None]
         await eventually(forgotten, within=SERVED_S, what="the version is too old")

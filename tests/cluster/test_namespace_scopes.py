@@ -49,6 +49,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
+from tenantry.testing.objects import obj
 
 SCOPE_BINDING = "scope-binding"
 MY_OP = "my-op-e756cda126bb30"
@@ -500,9 +501,7 @@ async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) 
 async def test_list_made_by_hand_is_adopted(own: Operators, admin: Api, data: dict[str, str] | None) -> None:
     """A ConfigMap that is there already is used, whatever it has; other keys stay, also when it is given up again."""
     await own.begin(1)
-    metadata = {"name": LIST, "namespace": own.home}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **({"data": data} if data is not None else {})}
-    before = await admin.create(CONFIG_MAP, made)
+    before = await admin.create(CONFIG_MAP, obj(CONFIG_MAP, LIST, own.home, **({"data": data} if data is not None else {})))
     await own.scope(1)
     found = await own.listed(1)
     assert found["metadata"]["uid"] == before["metadata"]["uid"]

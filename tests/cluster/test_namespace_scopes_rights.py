@@ -15,7 +15,7 @@ from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of
+from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of, object_of
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
 from tenantry.testing.objects import obj
@@ -413,7 +413,7 @@ async def test_what_the_ibm_operator_left_is_taken_over(
     summary = f"nss-runtime-managed-role-from-{own.home}"
     async with await Api.connect(field_manager="namespace-scope-operator", kubeconfig=control_plane.kubeconfig) as upstream:
         made = [
-            await upstream.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
+            await upstream.create(kind, object_of(kind, metadata, **fields))
             for kind, metadata, fields in (
                 (ROLE, {"name": name, "namespace": member, "labels": labels}, {"rules": [SECRETS]}),
                 (ROLE, {"name": summary, "namespace": member}, {"rules": [SECRETS]}),

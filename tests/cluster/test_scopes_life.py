@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from flawless import Calm
-from people import CORE_EVENT, token
+from people import token
 from refusing import keeping
 from scoping import EVE, GENERATE_NAME, INSTANCE_UID, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, role
-from times import GARBAGE_S, SCOPES_S
+from times import GARBAGE_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
@@ -19,7 +19,6 @@ from tenantry.model.kinds import (
     Object,
     labels_of,
 )
-from tenantry.testing import eventually
 from tenantry.testing.settling import snapshot
 
 KINDS = (SCOPE_TEMPLATE, SCOPE_INSTANCE, CLUSTER_ROLE, ROLE_BINDING)
@@ -81,15 +80,10 @@ async def test_a_binding_that_may_not_be_deleted_says_so(scopes: Knative, scopin
     (binding,) = (await scoping.bound_in(name, space)).values()
     called = binding["metadata"]["name"]
 
-    async def warned() -> str:
-        fields = f"involvedObject.name={called},type=Warning,reason=CleanUpFailed"
-        return next((each["message"] for each in (await scoping.admin.list(CORE_EVENT, space, field_selector=fields)).items), "")
-
     async with keeping(scoping.admin, ROLE_BINDING, called, space):
         await scoping.delete(SCOPE_INSTANCE, name)
-        assert f"request {binding['metadata']['uid']}" in await eventually(
-            warned, within=SCOPES_S, what="a Warning on the binding"
-        )
+        text = await scoping.warned(called, "CleanUpFailed", kind=ROLE_BINDING, namespace=space)
+        assert f"request {binding['metadata']['uid']}" in text
     await scopes.sweep(SCOPES)
     await scoping.bound_in(name)
     await scoping.no_role(name)
