@@ -160,6 +160,14 @@ class People:
             NAMESPACE, name, "", lambda found: ORPHANED not in labels_of(found) and not is_terminating(found), within=within
         )
 
+    async def project(self, *, members: int = 1, name: str = "") -> str:
+        """A project with namespaces ``a1-<project>`` and on, registered."""
+        project = name or f"p-{token()}"
+        for number in range(1, members + 1):
+            await self.namespace(f"a{number}-{project}", project)
+        await self.registered(project)
+        return project
+
     async def orphaned(self, project: str) -> Object:
         """Wait until a registration namespace is marked as orphaned."""
         return await self.until(NAMESPACE, registration(project), "", lambda found: labels_of(found).get(ORPHANED) == "true")

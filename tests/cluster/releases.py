@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
-from people import C1, CORE_EVENT, People, changed, registration, token
+from people import C1, CORE_EVENT, People, changed, registration
 
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Object
@@ -36,14 +36,6 @@ Demo = tuple[str, str, str]
 
 class Owners(People):
     """Project owners, with the rights of an administrator."""
-
-    async def project(self, *, members: int = 1, name: str = "") -> str:
-        """A project with namespaces ``a1-<project>`` and on, registered."""
-        project = name or f"p-{token()}"
-        for number in range(1, members + 1):
-            await self.namespace(f"a{number}-{project}", project)
-        await self.registered(project)
-        return project
 
     async def ask(self, name: str, project: str, *, version: str = DUMMY, namespace: str = "", **spec: Any) -> Object:
         """Create a ProjectHelmChart."""

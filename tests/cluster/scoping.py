@@ -107,6 +107,12 @@ class Scoping(People):
         found = await eventually(check, within=within, what=f"bindings of {role_name} in {namespaces}")
         return found if isinstance(found, dict) else {}
 
+    async def begin(self, instance: str, template: str, role_name: str, *namespaces: str) -> dict[str, Object]:
+        """Declare a template with one role and its instance, in the whole cluster without namespaces; wait for the bindings."""
+        await self.template(template, role(role_name))
+        await self.instance(instance, template, **({"namespaces": list(namespaces)} if namespaces else {}))
+        return await self.bound_in(role_name, *(namespaces or ("",)))
+
     async def no_role(self, name: str) -> None:
         """Wait until there is no such ClusterRole."""
         await self.away(CLUSTER_ROLE, name)

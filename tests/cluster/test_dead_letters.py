@@ -401,8 +401,7 @@ async def inside(admin: Api, tmp_path: Path) -> AsyncIterator[Subscriber]:
         await admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
         await until_served(admin, crd)
         reached = f"http://broker-ingress.{namespace}.svc.cluster.local/{SYSTEM_NAMESPACE}/tenantry"
-        broker: Object = obj(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE, status={"address": {"url": reached}})
-        await admin.create(BROKER_KIND, broker)
+        await admin.create(BROKER_KIND, obj(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE, status={"address": {"url": reached}}))
         yield pod
         await admin.delete(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE)
         await admin.delete(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"])

@@ -49,8 +49,7 @@ async def test_from_source_to_function(running: Start, people: People, admin: Ap
     delivered: list[Event] = []
     async with running(C1) as knative:
         knative.on_delivery.append(lambda _, event, status, *__: delivered.append(event) if status == 204 else None)
-        await people.namespace(f"a1-{project}", project)
-        await people.registered(project)
+        await people.project(name=project)
         await settle(knative, admin)
         counters = knative.broker.counters
 

@@ -111,8 +111,7 @@ async def test_answers_come_uncompressed_when_asked_for(
     """``disable-compression`` spares the API server the work."""
     name = f"large-{token_hex(4)}"
     await admin.create(NAMESPACE, {"metadata": {"name": name}})
-    large = obj(CONFIG_MAP, "large", name, data={"a": "x" * 500_000})
-    await admin.create(CONFIG_MAP, large)
+    await admin.create(CONFIG_MAP, obj(CONFIG_MAP, "large", name, data={"a": "x" * 500_000}))
     received: dict[bool, int] = {}
     for disabled in (False, True):
         async with ConnectProxy(control_plane.server_url) as proxy:

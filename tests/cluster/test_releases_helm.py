@@ -111,8 +111,8 @@ async def records(owners: Owners, release: str) -> dict[str, str]:
 
 async def bind(owners: Owners, project: str, who: str, level: str) -> None:
     """Give a person a level in a project."""
-    body = obj(ROLE_BINDING, who, registration(project))
-    await owners.admin.create(ROLE_BINDING, {**body, "roleRef": cluster_role(level), "subjects": [user(who)]})
+    body = obj(ROLE_BINDING, who, registration(project), roleRef=cluster_role(level), subjects=[user(who)])
+    await owners.admin.create(ROLE_BINDING, body)
 
 
 async def deployed(owners: Owners, name: str, project: str, who: str) -> None:

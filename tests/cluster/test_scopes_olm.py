@@ -68,8 +68,7 @@ class Operators:
 
     async def group(self, name: str = "group", *, opted: bool = True, **spec: Any) -> None:
         labels = {"scope-binding/olm-compat": "true"} if opted else {}
-        body = obj(OPERATOR_GROUP, name, self.home, labels=labels, spec=spec)
-        await self.scoping.admin.apply(OPERATOR_GROUP, body)
+        await self.scoping.admin.apply(OPERATOR_GROUP, obj(OPERATOR_GROUP, name, self.home, labels=labels, spec=spec))
 
     async def version(
         self,
@@ -89,8 +88,7 @@ class Operators:
             "installModes": [{"type": mode, "supported": mode in modes} for mode in ALL_MODES],
         }
         kind = CLUSTER_SERVICE_VERSION
-        body = obj(kind, name or self.csv, self.home, labels=labels or {}, spec=spec, **fields)
-        await self.scoping.admin.apply(kind, body)
+        await self.scoping.admin.apply(kind, obj(kind, name or self.csv, self.home, labels=labels, spec=spec, **fields))
 
     async def generated(self) -> list[str]:
         """Templates and instances with our mark, and ClusterRoles, of this operator."""

@@ -11,6 +11,7 @@ import psutil
 import pytest
 import pytest_asyncio
 from people import FUNCTION, LABEL, People, may
+from rights import cluster_role, user
 from times import START_S
 from upping import ROOT, Up, run_up, uninstall
 
@@ -78,8 +79,8 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         await up.says(f"create ConfigMap {HOME}/{CHART}")
         assert await api.get(CONFIG_MAP, CHART, HOME) is not None
 
-        asked = obj(PROJECT_HELM_CHART, "demo", HOME)
-        await api.create(PROJECT_HELM_CHART, {**asked, "spec": {"helmApiVersion": "apps.example.com/v1alpha1"}})
+        spec = {"helmApiVersion": "apps.example.com/v1alpha1"}
+        await api.create(PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, "demo", HOME, spec=spec))
         told = await people.until(PROJECT_HELM_CHART, "demo", HOME, _is_ready)
         assert told["status"]["status"] == "Deployed"
         assert await api.get(HELM_CHART, RELEASE, "cattle-helm-system") is not None
@@ -87,9 +88,8 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
 
         dashboard = f"{RELEASE}-dashboard"
         assert not await may(api, "alice", "get", "configmaps", RELEASE, name=dashboard)
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
-        alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
-        await api.create(ROLE_BINDING, obj(ROLE_BINDING, "alice", HOME, roleRef=role, subjects=[alice]))
+        binding = obj(ROLE_BINDING, "alice", HOME, roleRef=cluster_role("view"), subjects=[user("alice")])
+        await api.create(ROLE_BINDING, binding)
         await eventually(
             lambda: may(api, "alice", "get", "configmaps", RELEASE, name=dashboard), within=START_S, what="alice may"
         )
