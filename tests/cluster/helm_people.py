@@ -15,7 +15,7 @@ from people import People
 from times import HELM_S
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_CHART_CONFIG, JOB, NAMESPACE, SECRET, Kind, Object, is_terminating
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_CHART_CONFIG, JOB, SECRET, Kind, Object, is_terminating
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -118,10 +118,6 @@ class HelmPeople:
     async def job(self, name: str) -> Object:
         """The Job that installs and upgrades."""
         return await self.people.get(JOB, f"helm-install-{name}", SYSTEM)
-
-    async def namespace(self, name: str) -> None:
-        """Make a namespace, as release-provisioning does for a project's release."""
-        await self.admin.create(NAMESPACE, obj(NAMESPACE, name))
 
     async def watched(self, kind: Kind) -> Callable[[str], Awaitable[tuple[Object, bool]]]:
         """From now on: what was made of a kind by name, and whether it was deleted, as a watch tells it afterwards."""

@@ -185,10 +185,6 @@ class Operators:
         binding = await self.people.until(ROLE_BINDING, name, self.member(member), bool)
         return role, binding
 
-    async def absent(self, kind: Kind, name: str, namespace: str, within: float = SCOPES_S) -> None:
-        """Wait until an object is gone."""
-        await self.people.away(kind, name, namespace, within=within)
-
     async def in_member(self, member: str | int) -> list[str]:
         """What NamespaceScopes of this from namespace have put into a member: ``Kind name``."""
         place = self.member(member) if isinstance(member, int) else member

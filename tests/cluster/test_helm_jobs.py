@@ -402,7 +402,7 @@ async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople)
     name = f"narrow-{token()}"
     content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(obj(PRIORITY_CLASS, name, value=7)))
     bindings = await helm.watched(ROLE_BINDING)
-    await helm.namespace(name)
+    await helm.people.namespace(name)
     annotations = {"tenantry.dev/helm-api-version": "narrow.cattle.io/v1alpha1"}
     await helm.ask(name, annotations, chartContent=content, createNamespace=None, valuesContent="greeting: no", backOffLimit=0)
 
@@ -420,7 +420,7 @@ async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople)
 async def test_the_shipped_role_is_enough(helm: HelmPeople) -> None:
     """With the ClusterRole that we ship real Helm installs, upgrades and uninstalls, and every run has a binding of its own."""
     name = f"least-{token()}"
-    await helm.namespace(name)
+    await helm.people.namespace(name)
     bindings = await helm.watched(ROLE_BINDING)
     annotations = {"tenantry.dev/helm-api-version": "least.cattle.io/v1alpha1"}
     await helm.ask(name, annotations, createNamespace=None, valuesContent="greeting: least")
@@ -471,7 +471,7 @@ async def test_rights_of_before_are_taken_away(helm: HelmPeople, system: Knative
 async def test_rights_that_a_killed_process_left_are_swept(helm: HelmPeople, system: Knative) -> None:
     """Bindings of ours for a HelmChart that is gone, or in a namespace that its release left, go; those of others stay."""
     name, place = f"left-{token()}", f"place-{token()}"
-    await helm.namespace(place)
+    await helm.people.namespace(place)
     await helm.ask(name, valuesContent="greeting: here")
     await helm.says(name, "Complete")
     for chart in (name, f"gone-{name}"):
@@ -514,7 +514,7 @@ async def test_without_its_namespace_a_narrow_chart_waits(helm: HelmPeople, syst
     assert f"namespace {name} only" in (await helm.says(name, "NamespaceMissing"))["message"]
     assert await helm.admin.get(JOB, f"helm-install-{name}", SYSTEM) is None
 
-    await helm.namespace(name)
+    await helm.people.namespace(name)
     await system.sweep(FUNCTION)
     await helm.greets(name, "late")
     await helm.says(name, "Complete")

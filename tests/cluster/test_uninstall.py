@@ -345,7 +345,7 @@ async def test_what_people_made_can_be_deleted_at_once(cluster: Cluster) -> None
         await admin.delete(kind, name, namespace)
         assert await admin.get(kind, name, namespace) is None
     # The garbage collector takes it, which met it before it knew the kind of the owner: it tries again in ever longer intervals.
-    await own.absent(CONFIG_MAP, LIST, own.home, within=120)
+    await own.people.away(CONFIG_MAP, LIST, own.home, within=120)
     assert (await own.people.get(CONFIG_MAP, "shared-list", own.home))["data"]["mine"] == "1"
 
 
