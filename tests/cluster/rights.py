@@ -100,6 +100,11 @@ class Project:
         body = obj(ROLE_BINDING, name, place, labels=dict(labels or {}), roleRef=reference, subjects=list(subjects))
         return await self.admin.create(ROLE_BINDING, body)
 
+    async def admit(self, name: str) -> None:
+        """Make a user an admin of the project, and wait until he, and nobody else, is bound to the chart's Role."""
+        await self.bind(name, "admin", user(name))
+        await self.bound(f"User {name}")
+
     async def unbind(self, name: str, namespace: str = "") -> None:
         """Delete a RoleBinding, by default in the registration namespace."""
         await self.admin.delete(ROLE_BINDING, name, namespace or self.home)

@@ -11,8 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import slow_proxy
-from kubernetes.aio.client import Configuration
+from slow_proxy import Gate
 from times import SERVED_S, until
 
 from tenantry.api import Api
@@ -390,7 +389,7 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
         "sink": {"uri": "http://unused"},
     }
     document: Object = obj(API_SERVER_SOURCE, name, SYSTEM_NAMESPACE, spec=spec)
-    async with slow_proxy.Gate(control_plane.server_url) as gate:
+    async with Gate(control_plane.server_url) as gate:
         path = gate.kubeconfig(control_plane.kubeconfig, tmp_path / "kubeconfig")
         async with await Api.connect(field_manager="tests-gated", kubeconfig=path) as late:
             apis = [late, admin]
@@ -413,63 +412,13 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
                 await admin.delete(API_SERVER_SOURCE, name, SYSTEM_NAMESPACE)
 
 
-class Gate:
-    """A TCP relay in front of the API server that can be closed, which cuts every connection through it."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server | None = None
-        self.port = 0
-
-    async def open(self) -> None:
-        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.cut()
-
-    def cut(self) -> None:
-        for writer in list(self._writers):
-            writer.transport.abort()
-
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        if writer.is_closing():  # cut while it was connected
-            up_writer.transport.abort()
-            self._writers.discard(writer)
-            return
-        self._writers.add(up_writer)
-
-        async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-            try:
-                while data := await source.read(65536):
-                    target.write(data)
-                    await target.drain()
-            except OSError:
-                pass
-            finally:
-                target.close()
-
-        await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
-        self._writers -= {writer, up_writer}
-
-
 @pytest.fixture
-async def gated(control_plane: ControlPlane) -> AsyncIterator[tuple[Gate, Api]]:
-    """A client of the same API server through a relay that can be closed."""
-    gate = Gate(int(control_plane.server_url.rpartition(":")[2]))
-    await gate.open()
-    configuration = Configuration()
-    configuration.host = f"https://127.0.0.1:{gate.port}"
-    configuration.ssl_ca_cert = str(control_plane.ca_file)
-    configuration.api_key = {"BearerToken": f"Bearer {control_plane.admin_token}"}
-    async with Api(configuration, field_manager="tests-gated", timeout_s=5) as api:
-        yield gate, api
-    await gate.close()
+async def gated(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[tuple[Gate, Api]]:
+    """A client of the same API server through a proxy that can be stopped."""
+    async with Gate(control_plane.server_url) as gate:
+        path = gate.kubeconfig(control_plane.kubeconfig, tmp_path / "gated")
+        async with await Api.connect(field_manager="tests-gated", kubeconfig=path, timeout_s=5) as api:
+            yield gate, api
 
 
 async def test_a_watch_that_breaks_off_is_resumed(admin: Api, gated: tuple[Gate, Api], space: str) -> None:
@@ -497,11 +446,11 @@ async def test_a_server_that_is_away_is_said_once(admin: Api, gated: tuple[Gate,
     role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "Role"}
     async with source_of(api, sink, CONFIG_MAPS, role, namespace=space, mode="Resource", say=lines.append) as source:
         await source.drain()
-        await gate.close()
+        gate.stop()
         await until(lambda: len(source._lost) == 2)
         await admin.delete(CONFIG_MAP, "goes", space)
         await admin.create(CONFIG_MAP, config_map("comes", space))
-        await gate.open()
+        await gate.start()
         await sink.hears("add", "comes")
         await sink.hears("delete", "goes")
         await until(lambda: not source.lost)
@@ -522,12 +471,12 @@ async def test_changes_in_the_hole_of_a_restart_are_told(
     async with source_of(api, sink, CONFIG_MAPS, namespace=space, mode="Resource") as source:
         await source.drain()
         sink.events.clear()
-        await gate.close()
+        gate.stop()
         await admin.delete(CONFIG_MAP, "goes", space)
         await admin.apply(CONFIG_MAP, config_map("changes", space, state="new"))
         await admin.create(CONFIG_MAP, config_map("comes", space))
         await asyncio.to_thread(control_plane.restart_api_server)
-        await gate.open()
+        await gate.start()
         gone = await sink.hears("delete", "goes")
         changed = await sink.hears("update", "changes")
         await sink.hears("add", "comes")
@@ -559,13 +508,13 @@ async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[
     sink = Recorder()
     async with source_of(api, sink, CONFIG_MAPS, namespace=space) as source:
         await source.drain()
-        await gate.close()
+        gate.stop()
         await until(lambda: source.lost)
         await admin.delete(CONFIG_MAP, "goes", space)
         [reflector] = [each for each in source._tasks if each is not None]
         await eventually(forgotten, within=SERVED_S, what="the version is too old")
         reflector._resource_version = "1"
-        await gate.open()
+        await gate.start()
         await sink.hears("delete", "goes")
 
     assert source.relists == 2
