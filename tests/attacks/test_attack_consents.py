@@ -256,7 +256,7 @@ async def test_who_is_quicker_than_the_filling_does_not_keep_it(
         assert await own.may(1, "create", "resourcequotas")
         await own.admin.delete(NAMESPACE_SCOPE, "common-service", own.home)
         await looks(own)
-        await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+        await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
 
 
 @pytest.mark.check("a-37")
@@ -421,7 +421,7 @@ async def _in_force(attacker: Api, namespace: str, *kinds: Kind) -> None:
 
 async def _leave(own: Operators) -> None:
     await own.admin.delete(NAMESPACE_SCOPE, "common-service", own.home)
-    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
 
 
 @pytest.mark.check("a-38")

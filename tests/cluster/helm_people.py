@@ -15,7 +15,7 @@ from people import People
 from times import HELM_S
 
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_CHART_CONFIG, JOB, NAMESPACE, SECRET, Kind, Object, is_terminating
+from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_CHART_CONFIG, JOB, SECRET, Kind, Object, is_terminating
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -64,12 +64,8 @@ def chart_archive(**templates: str) -> str:
 def helm_chart(name: str, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
     """A HelmChart for a namespace of its own name, with the tiny chart unless another is given."""
     wanted = {"chart": "tiny", "chartContent": chart_archive(), "targetNamespace": name, "createNamespace": True, **spec}
-    return {
-        "apiVersion": HELM_CHART.api_version,
-        "kind": HELM_CHART.kind,
-        "metadata": {"name": name, "namespace": SYSTEM, "annotations": annotations or {}},
-        "spec": {field: value for field, value in wanted.items() if value is not None},
-    }
+    spec = {field: value for field, value in wanted.items() if value is not None}
+    return obj(HELM_CHART, name, SYSTEM, annotations=annotations, spec=spec)
 
 
 class HelmPeople:
@@ -90,8 +86,7 @@ class HelmPeople:
 
     async def configure(self, name: str, **spec: Any) -> None:
         """Make a HelmChartConfig."""
-        body = obj(HELM_CHART_CONFIG, name, SYSTEM, spec=spec)
-        await self.admin.create(HELM_CHART_CONFIG, body)
+        await self.admin.create(HELM_CHART_CONFIG, obj(HELM_CHART_CONFIG, name, SYSTEM, spec=spec))
 
     async def secret(self, name: str, **data: str) -> None:
         """Make a Secret beside the HelmCharts."""
@@ -124,10 +119,6 @@ class HelmPeople:
         """The Job that installs and upgrades."""
         return await self.people.get(JOB, f"helm-install-{name}", SYSTEM)
 
-    async def namespace(self, name: str) -> None:
-        """Make a namespace, as release-provisioning does for a project's release."""
-        await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-
     async def watched(self, kind: Kind) -> Callable[[str], Awaitable[tuple[Object, bool]]]:
         """From now on: what was made of a kind by name, and whether it was deleted, as a watch tells it afterwards."""
         since = (await self.admin.list(kind, limit=1)).resource_version
@@ -150,17 +141,19 @@ class HelmPeople:
 
     async def reasons(self, name: str) -> set[str]:
         """The reasons of the Events about a HelmChart."""
+        return {event["reason"] for event in await self.events(name)}
+
+    async def events(self, name: str) -> list[Object]:
+        """The Events about a HelmChart."""
         fields = f"involvedObject.kind=HelmChart,involvedObject.name={name}"
-        return {event["reason"] for event in (await self.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items}
+        return (await self.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items
 
     async def told(self, name: str, reason: str, *, saying: str = "", within: float = HELM_S) -> str:
         """Wait for an Event about a HelmChart, with some words in it; returns its text."""
 
         async def check() -> str:
-            fields = f"involvedObject.kind=HelmChart,involvedObject.name={name}"
-            found = (await self.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items
-            told = [event["message"] for event in found if event["reason"] == reason]
-            return next((text for text in told if saying in text), "")
+            events = [event for event in await self.events(name) if event["reason"] == reason]
+            return next((event["message"] for event in events if saying in event["message"]), "")
 
         return await eventually(check, within=within, what=f"an Event {reason} on {name}")
 

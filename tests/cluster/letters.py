@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import upping
 from one_function import ready, serving
 
 from tenantry.api import Api
@@ -29,7 +29,6 @@ FUNCTION = "namespace-registration"
 MOST_BYTES = 256 * 1024
 """Of the one object that keeps dead letters, whatever comes in."""
 MOST_LETTERS = 500
-_COMMAND = (sys.executable, "-m", "tenantry.cli")
 
 
 @asynccontextmanager
@@ -38,7 +37,7 @@ async def sinks(number: int, kubeconfig: Path, folder: Path) -> AsyncIterator[li
     async with AsyncExitStack() as stack:
         made = []
         for _ in range(number):
-            command = (*_COMMAND, "serve", SINK)
+            command = (sys.executable, "-m", "tenantry.cli", "serve", SINK)
             made.append(await stack.enter_async_context(serving(kubeconfig, None, folder, command=command)))
         await asyncio.gather(*(ready(*each) for each in made))
         yield made
@@ -127,11 +126,4 @@ def writes(audit_log: AuditLog) -> int:
 
 async def tenantry(kubeconfig: Path, *arguments: str) -> tuple[int, str, str]:
     """The command ``tenantry dead-letters``: exit code, output, errors."""
-    process = await asyncio.create_subprocess_exec(
-        *(*_COMMAND, "dead-letters", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode or 0, output.decode(), errors.decode()
+    return await upping.tenantry("dead-letters", *arguments, KUBECONFIG=str(kubeconfig))

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 from people import People, token
-from times import CONTROLLER_S, LOCAL_S, PROJECTS_S
+from times import CONTROLLER_S, PROJECTS_S, until
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
@@ -53,12 +53,8 @@ def pod_hook(event: str) -> Object:
 
 async def end_hook(admin: Api, event: str, namespace: str, phase: str) -> None:
     """Play the kubelet: the pod of a hook has ended."""
-    await admin.request(
-        "PUT",
-        f"/api/v1/namespaces/{namespace}/pods/hook-{event}/status",
-        None,
-        {**(await admin.get(POD, f"hook-{event}", namespace) or {}), "status": {"phase": phase}},
-    )
+    pod = await admin.get(POD, f"hook-{event}", namespace) or {}
+    await admin.request("PUT", f"{POD.path(namespace, f'hook-{event}')}/status", None, {**pod, "status": {"phase": phase}})
 
 
 class Helm:
@@ -205,10 +201,10 @@ class Locks(People):
         assert knative.followed is not None
         sources = knative.followed.sources
 
-        async def is_watched() -> bool:
+        def is_watched() -> bool:
             return LOCKED_SOURCE in sources and namespace in str(sources[LOCKED_SOURCE].spec.namespace_selector)
 
-        await eventually(is_watched, within=LOCAL_S, what=f"{namespace} watched")
+        await until(is_watched, what=f"{namespace} watched")
         with contextlib.suppress(TimeoutError):  # a kind that may not be watched never lists
             await asyncio.wait_for(sources[LOCKED_SOURCE].synced(), HANDOVER_S)
 

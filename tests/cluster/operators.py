@@ -62,7 +62,7 @@ def workload(kind: Kind, namespace: str, name: str, made_from: Object) -> Object
         spec["replicas"] = 0
     if kind.kind == "StatefulSet":
         spec["serviceName"] = name
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return obj(kind, name, namespace, spec=spec)
 
 
 class Operators:
@@ -108,19 +108,15 @@ class Operators:
         self, role: str, account: str, rules: Sequence[Object] | None, *, kind: str = "Role", namespaced: bool = True
     ) -> None:
         """A Role in the from namespace, unless it is there, and its binding to an account."""
-        metadata = {"name": role, "namespace": self.home}
         if rules is not None:
-            body = {"apiVersion": ROLE.api_version, "kind": "Role", "metadata": metadata, "rules": list(rules)}
-            await self.admin.apply(ROLE, body)
+            await self.admin.apply(ROLE, obj(ROLE, role, self.home, rules=list(rules)))
         subject = {"kind": "ServiceAccount", "name": account, **({"namespace": self.home} if namespaced else {})}
         reference = {"apiGroup": ROLE.group, "kind": kind, "name": role}
-        binding = {"apiVersion": ROLE.api_version, "kind": "RoleBinding", "metadata": metadata}
-        await self.admin.apply(ROLE_BINDING, {**binding, "roleRef": reference, "subjects": [subject]})
+        await self.admin.apply(ROLE_BINDING, obj(ROLE_BINDING, role, self.home, roleRef=reference, subjects=[subject]))
 
     async def pod(self, name: str, made_from: Object) -> Object:
         """A pod that nobody controls."""
-        metadata = {**made_from["metadata"], "name": name, "namespace": self.home}
-        return await self.admin.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made_from["spec"]})
+        return await self.admin.create(POD, obj(POD, name, self.home, **made_from))
 
     async def running(self, name: str, made_from: Object | None = None) -> Object:
         """The pod of a Deployment with one replica, which is made first if a template is given; nothing runs in it."""
@@ -136,11 +132,12 @@ class Operators:
 
     async def stopped(self, name: str) -> None:
         """Wait until a Deployment that is gone has no pods left."""
-
-        async def check() -> bool:
-            return not await self._pods_of(name)
-
-        await eventually(check, within=CONTROLLER_S, what=f"the pods of Deployment {name} are gone")
+        await eventually(
+            lambda: self._pods_of(name),
+            lambda pods: not pods,
+            within=CONTROLLER_S,
+            what=f"the pods of Deployment {name} are gone",
+        )
 
     async def _pods_of(self, name: str) -> list[Object]:
         found = (await self.admin.list(POD, self.home)).items
@@ -156,8 +153,8 @@ class Operators:
     ) -> Object:
         """Declare a NamespaceScope; a number stands for that member."""
         names = [self.member(member) if isinstance(member, int) else member for member in members]
-        body = obj(NAMESPACE_SCOPE, name, self.home, labels=labels or {}, annotations=annotations or {})
-        return await self.admin.apply(NAMESPACE_SCOPE, {**body, "spec": {"namespaceMembers": names, **spec}})
+        wanted = {"namespaceMembers": names, **spec}
+        return await self.admin.apply(NAMESPACE_SCOPE, obj(NAMESPACE_SCOPE, name, self.home, labels, annotations, spec=wanted))
 
     # -- what came of it -------------------------------------------------------------------------------
 
@@ -187,10 +184,6 @@ class Operators:
         role = await self.people.until(ROLE, name, self.member(member), holds)
         binding = await self.people.until(ROLE_BINDING, name, self.member(member), bool)
         return role, binding
-
-    async def absent(self, kind: Kind, name: str, namespace: str, within: float = SCOPES_S) -> None:
-        """Wait until an object is gone."""
-        await self.people.away(kind, name, namespace, within=within)
 
     async def in_member(self, member: str | int) -> list[str]:
         """What NamespaceScopes of this from namespace have put into a member: ``Kind name``."""

@@ -17,11 +17,13 @@ from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.local.manifests import load
 from tenantry.local.schedule import ping_event
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import ALLOW_DELETION
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.serving.installed import descriptor_of, service_named
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 FUNCTION = "namespace-registration"
 LABEL = "field.cattle.io/projectId"
@@ -84,8 +86,7 @@ class People:
     ) -> Object:
         """Create a namespace, in a project if one is given."""
         carried = {**(labels or {}), **({LABEL: project} if project is not None else {})}
-        metadata = {"name": name, "labels": carried, "annotations": dict(annotations or {})}
-        return await self.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        return await self.admin.create(NAMESPACE, obj(NAMESPACE, name, labels=carried, annotations=dict(annotations or {})))
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
         """An object that must be there."""
@@ -159,20 +160,28 @@ class People:
             NAMESPACE, name, "", lambda found: ORPHANED not in labels_of(found) and not is_terminating(found), within=within
         )
 
+    async def project(self, *, members: int = 1, name: str = "") -> str:
+        """A project with namespaces ``a1-<project>`` and on, registered."""
+        project = name or f"p-{token()}"
+        for number in range(1, members + 1):
+            await self.namespace(f"a{number}-{project}", project)
+        await self.registered(project)
+        return project
+
     async def orphaned(self, project: str) -> Object:
         """Wait until a registration namespace is marked as orphaned."""
         return await self.until(NAMESPACE, registration(project), "", lambda found: labels_of(found).get(ORPHANED) == "true")
 
-    async def warnings(self, name: str) -> list[Object]:
-        """The Warning events about a namespace."""
-        fields = f"involvedObject.kind=Namespace,involvedObject.name={name},type=Warning"
-        return (await self.admin.list(CORE_EVENT, "default", field_selector=fields)).items
+    async def warnings(self, name: str, *, kind: Kind = NAMESPACE, namespace: str = "default") -> list[Object]:
+        """The Warning Events about an object."""
+        fields = f"involvedObject.kind={kind.kind},involvedObject.name={name},type=Warning"
+        return (await self.admin.list(CORE_EVENT, namespace, field_selector=fields)).items
 
-    async def warned(self, name: str, reason: str) -> str:
-        """Wait for a Warning of that reason on a namespace; returns its text."""
+    async def warned(self, name: str, reason: str, **where: Any) -> str:
+        """Wait for a Warning Event of that reason about an object; returns its text."""
 
         async def check() -> str:
-            return next((event["message"] for event in await self.warnings(name) if event["reason"] == reason), "")
+            return next((event["message"] for event in await self.warnings(name, **where) if event["reason"] == reason), "")
 
         return await eventually(check, within=self.eventually_s, what=f"a Warning {reason} on {name}")
 
@@ -183,8 +192,7 @@ class People:
 
 def condition_of(namespace: Object) -> Object | None:
     """Our condition in a namespace's status."""
-    conditions = (namespace.get("status") or {}).get("conditions") or []
-    return next((found for found in conditions if found["type"] == REGISTERED), None)
+    return find_condition(namespace, REGISTERED)
 
 
 def marks(namespace: Object) -> dict[str, str | None]:
@@ -234,6 +242,14 @@ async def may(
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     answer = await admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
     return bool(answer["status"]["allowed"])
+
+
+async def user_of(api: Api) -> Object:
+    """The user that the API server takes a client for (SelfSubjectReview)."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body)
+    found: Object = answer["status"]["userInfo"]
+    return found
 
 
 async def swept(system: Knative, function: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from times import POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, AlreadyExists, NotFound
-from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, ROLE, Kind, Object
+from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, ROLE, Kind, Object, object_of
 from tenantry.testing import eventually
 
 
@@ -22,7 +22,7 @@ async def refusing(admin: Api, kind: Kind, name: str, namespace: str = "", **fie
     ``fields`` are what the object has to have to be valid.
     """
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    asked: Object = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
+    asked = object_of(kind, metadata, **fields)
 
     async def create() -> None:
         await admin.create(kind, asked, dry_run=True)
@@ -92,8 +92,7 @@ async def _policy(
         (ADMISSION_POLICY, spec),
         (ADMISSION_POLICY_BINDING, {"policyName": policy, "validationActions": ["Deny"]}),
     ):
-        body = {"apiVersion": made.api_version, "kind": made.kind, "metadata": {"name": policy}, "spec": what}
-        await admin.create(made, body)
+        await admin.create(made, object_of(made, {"name": policy}, spec=what))
     try:
         await eventually(refused, within=POLICY_S, what="the policy is in force")
         yield

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
-from people import C1, CORE_EVENT, People, changed, registration, token
+from people import C1, CORE_EVENT, People, changed, registration
 
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, PROJECT_HELM_CHART, Object
-from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 REGISTRATION = "namespace-registration"
@@ -37,14 +36,6 @@ Demo = tuple[str, str, str]
 
 class Owners(People):
     """Project owners, with the rights of an administrator."""
-
-    async def project(self, *, members: int = 1, name: str = "") -> str:
-        """A project with namespaces ``a1-<project>`` and on, registered."""
-        project = name or f"p-{token()}"
-        for number in range(1, members + 1):
-            await self.namespace(f"a{number}-{project}", project)
-        await self.registered(project)
-        return project
 
     async def ask(self, name: str, project: str, *, version: str = DUMMY, namespace: str = "", **spec: Any) -> Object:
         """Create a ProjectHelmChart."""
@@ -77,18 +68,11 @@ class Owners(People):
 
     async def dashboard(self, name: str, namespace: str, release: str, **data: str) -> Object:
         """A ConfigMap as a chart leaves it."""
-        body = obj(CONFIG_MAP, name, namespace, labels={DASHBOARD: release}, data=data)
-        return await self.admin.create(CONFIG_MAP, body)
+        return await self.admin.create(CONFIG_MAP, obj(CONFIG_MAP, name, namespace, labels={DASHBOARD: release}, data=data))
 
     async def warning(self, name: str, project: str, reason: str) -> str:
         """Wait for a Warning Event of that reason about a ProjectHelmChart; returns its text."""
-        fields = f"involvedObject.kind=ProjectHelmChart,involvedObject.name={name},type=Warning,reason={reason}"
-
-        async def check() -> str:
-            found = (await self.admin.list(CORE_EVENT, registration(project), field_selector=fields)).items
-            return str(found[0]["message"]) if found else ""
-
-        return await eventually(check, within=self.eventually_s, what=f"a Warning {reason} on {name}")
+        return await self.warned(name, reason, kind=PROJECT_HELM_CHART, namespace=registration(project))
 
     async def said(self, name: str, namespace: str) -> list[tuple[str, str]]:
         """Type and reason of the Kubernetes Events about a ProjectHelmChart, in the order in which they came."""

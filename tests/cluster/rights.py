@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from people import CORE_EVENT, LABEL, OPERATED, PROJECT_ID, People, registration, token
 from times import PROJECTS_S
 
 from tenantry.api import Api
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
@@ -71,14 +72,13 @@ class Project:
 
     async def ask(self, version: str = DUMMY) -> Object:
         """Create the ProjectHelmChart."""
-        body = obj(PROJECT_HELM_CHART, self.chart, self.home)
-        return await self.admin.create(PROJECT_HELM_CHART, {**body, "spec": {"helmApiVersion": version}})
+        body = obj(PROJECT_HELM_CHART, self.chart, self.home, spec={"helmApiVersion": version})
+        return await self.admin.create(PROJECT_HELM_CHART, body)
 
     async def provisioned(self, status: str) -> None:
         """Set the status of the ProjectHelmChart, as release-provisioning does."""
-        metadata = {"name": self.chart, "namespace": self.home}
-        body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata}
-        await self.admin.apply(PROJECT_HELM_CHART, {**body, "status": {"status": status}}, subresource="status")
+        body = obj(PROJECT_HELM_CHART, self.chart, self.home, status={"status": status})
+        await self.admin.apply(PROJECT_HELM_CHART, body, subresource="status")
 
     async def make_place(self) -> Object:
         """Create the release namespace with its labels."""
@@ -89,16 +89,21 @@ class Project:
         """Create a Role with the labels of the release, as a chart does."""
         labels = {ROLE_OF: of or self.release, **({AGGREGATE_FROM: level} if level is not None else {})}
         rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
-        body = obj(ROLE, name, namespace or self.place, labels=labels, rules=rules)
-        return await self.admin.create(ROLE, body)
+        return await self.admin.create(ROLE, obj(ROLE, name, namespace or self.place, labels=labels, rules=rules))
 
     async def bind(
         self, name: str, role: str | Object, *subjects: Object, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> Object:
         """Create a RoleBinding, by default in the registration namespace and to a ClusterRole."""
         reference = role if isinstance(role, dict) else cluster_role(role)
-        body = obj(ROLE_BINDING, name, namespace or self.home, labels=dict(labels or {}))
-        return await self.admin.create(ROLE_BINDING, {**body, "roleRef": reference, "subjects": list(subjects)})
+        place = namespace or self.home
+        body = obj(ROLE_BINDING, name, place, labels=dict(labels or {}), roleRef=reference, subjects=list(subjects))
+        return await self.admin.create(ROLE_BINDING, body)
+
+    async def admit(self, name: str) -> None:
+        """Make a user an admin of the project, and wait until he, and nobody else, is bound to the chart's Role."""
+        await self.bind(name, "admin", user(name))
+        await self.bound(f"User {name}")
 
     async def unbind(self, name: str, namespace: str = "") -> None:
         """Delete a RoleBinding, by default in the registration namespace."""
@@ -127,8 +132,7 @@ class Project:
     async def condition(self) -> Object:
         """Our condition on the ProjectHelmChart, or empty."""
         found = await self.admin.get(PROJECT_HELM_CHART, self.chart, self.home) or {}
-        conditions: Sequence[Object] = (found.get("status") or {}).get("conditions") or ()
-        return next((each for each in conditions if each["type"] == ROLES_BOUND), {})
+        return find_condition(found, ROLES_BOUND) or {}
 
     async def told(self, reason: str) -> str:
         """Wait until the condition has this reason (empty: until it is gone); its message."""
@@ -162,8 +166,8 @@ class Everywhere:
     async def bind(self, name: str, role: str, *subjects: Object) -> Object:
         """Create a ClusterRoleBinding."""
         self._made.append((CLUSTER_ROLE_BINDING, name))
-        body = {"apiVersion": CLUSTER_ROLE_BINDING.api_version, "kind": "ClusterRoleBinding", "metadata": {"name": name}}
-        return await self._admin.create(CLUSTER_ROLE_BINDING, {**body, "roleRef": cluster_role(role), "subjects": list(subjects)})
+        body = obj(CLUSTER_ROLE_BINDING, name, roleRef=cluster_role(role), subjects=list(subjects))
+        return await self._admin.create(CLUSTER_ROLE_BINDING, body)
 
     async def unbind(self, name: str) -> None:
         """Delete a ClusterRoleBinding."""
@@ -172,5 +176,4 @@ class Everywhere:
     async def role(self, name: str) -> Object:
         """Create a ClusterRole."""
         self._made.append((CLUSTER_ROLE, name))
-        body = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}
-        return await self._admin.create(CLUSTER_ROLE, body)
+        return await self._admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=[]))

@@ -14,6 +14,7 @@ from times import SCOPES_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -47,8 +48,7 @@ def role(generate_name: str, *, rules: Sequence[Object] = (READ_SECRETS,), subje
 
 def condition_of(obj: Object | None, type_: str) -> Object:
     """A condition, or an empty mapping."""
-    conditions = ((obj or {}).get("status") or {}).get("conditions") or []
-    return next((found for found in conditions if found["type"] == type_), {})
+    return find_condition(obj, type_) or {}
 
 
 class Scoping(People):
@@ -106,6 +106,12 @@ class Scoping(People):
 
         found = await eventually(check, within=within, what=f"bindings of {role_name} in {namespaces}")
         return found if isinstance(found, dict) else {}
+
+    async def begin(self, instance: str, template: str, role_name: str, *namespaces: str) -> dict[str, Object]:
+        """Declare a template with one role and its instance, in the whole cluster without namespaces; wait for the bindings."""
+        await self.template(template, role(role_name))
+        await self.instance(instance, template, **({"namespaces": list(namespaces)} if namespaces else {}))
+        return await self.bound_in(role_name, *(namespaces or ("",)))
 
     async def no_role(self, name: str) -> None:
         """Wait until there is no such ClusterRole."""

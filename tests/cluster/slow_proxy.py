@@ -1,4 +1,4 @@
-"""A TCP proxy in front of the API server whose gate a test opens and closes."""
+"""A TCP proxy in front of the API server: a test holds what is sent, cuts connections, or takes the server away."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ class Gate:
         self.waiting = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._port = 0
 
     async def __aenter__(self) -> Gate:
-        self._server = await asyncio.start_server(self._serve, self._address, 0)
+        await self.start()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -31,6 +33,22 @@ class Gate:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def start(self) -> None:
+        """Listen, on the same port each time."""
+        self._server = await asyncio.start_server(self._serve, self._address, self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        """Cut all connections and take no more, until `start`."""
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut all connections."""
+        for writer in list(self._writers):
+            writer.transport.abort()
 
     def close(self) -> None:
         """From now on what is sent waits; `waiting` is set when something does."""
@@ -43,11 +61,9 @@ class Gate:
 
     def kubeconfig(self, original: Path, target: Path) -> Path:
         """A kubeconfig like the original one, but through this proxy."""
-        assert self._server is not None
         document = yaml.safe_load(original.read_text())
-        port = self._server.sockets[0].getsockname()[1]
         for cluster in document["clusters"]:
-            cluster["cluster"]["server"] = f"https://{self._address}:{port}"
+            cluster["cluster"]["server"] = f"https://{self._address}:{self._port}"
         target.write_text(yaml.safe_dump(document))
         return target
 
@@ -55,13 +71,17 @@ class Gate:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._writers.add(writer)
         there, back = await asyncio.open_connection(self._target.hostname, self._target.port)
+        self._writers.add(back)
         try:
-            await asyncio.gather(self._pump(reader, back, gated=True), self._pump(there, writer, gated=False))
+            if not writer.is_closing():  # cut while it was connected
+                await asyncio.gather(self._pump(reader, back, gated=True), self._pump(there, writer, gated=False))
         except OSError:
             pass  # one side went away, and so does the other
         finally:
             self._tasks.discard(task)
+            self._writers -= {writer, back}
             writer.close()
             back.close()
 

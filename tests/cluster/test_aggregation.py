@@ -73,8 +73,7 @@ async def test_people_of_the_cluster_get_the_role_in_every_project(
     other = await Project(people).set_up()
     await other.role()
     await other.role("r-view", "view")
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
     async with Everywhere(admin) as everywhere:
         ops = f"ops-{project.run}"
         await everywhere.bind(ops, "admin", group(ops))
@@ -111,13 +110,11 @@ async def test_only_users_and_groups_and_each_once(project: Project) -> None:
 @pytest.mark.check("hpo-61")
 async def test_the_last_one_takes_the_binding_along(project: Project) -> None:
     """With the last subject the RoleBinding goes, and comes back with the next."""
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
     await project.unbind("alice")
     await project.bound()
     await project.bind("robot", "admin", account("robot"))
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
 
 
 @pytest.mark.check("hpo-62")
@@ -177,8 +174,7 @@ async def test_bindings_elsewhere_have_no_effect(
     await calm(aggregation)
     assert await project.binding() is None
 
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
 
 
 @pytest.mark.check("hpo-65")
@@ -214,8 +210,7 @@ async def test_at_rest_nothing_is_written(project: Project, aggregation: Knative
 @pytest.mark.check("hpo-68")
 async def test_role_without_label_is_let_go(project: Project) -> None:
     """When the Role loses its label the RoleBinding goes, and the Role stays."""
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
     pointer = f"/metadata/labels/{ROLE_OF.replace('/', '~1')}"
     await project.people.edit(ROLE, "r-admin", project.place, ("remove", pointer, None))
     await project.bound()
@@ -241,8 +236,7 @@ async def test_role_of_another_release_or_place_is_not_bound(
     """A Role that names another release, or lies outside the release namespace, gets nothing."""
     await project.role("r-other", of=f"{project.release}-x")
     await project.role("r-home", namespace=project.home)
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
     await calm(aggregation)
 
     assert await project.binding("r-other") is None
@@ -261,8 +255,7 @@ async def test_bindings_go_with_the_chart(project: Project) -> None:
 
 async def test_bindings_go_with_the_clean_up_label(project: Project) -> None:
     """An uninstallation's label on the ProjectHelmChart takes the bindings away, and its end brings them back."""
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
     chart = (PROJECT_HELM_CHART, project.chart, project.home)
     await project.people.edit(*chart, ("add", "/metadata/labels", {CLEANUP: "true"}))
     await project.bound()
@@ -307,8 +300,7 @@ async def test_the_older_of_two_charts_has_the_release(
     rival = Project(people, f"z{project.run}", chart=project.chart)  # of two of the same second the first by name is older
     await rival.set_up(place=False)
     await rival.bind("bob", "admin", user("bob"))
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
     await people.delete(PROJECT_HELM_CHART, project.chart, project.home)
     await project.bound()
     await calm(aggregation)
@@ -330,8 +322,7 @@ async def test_an_older_chart_that_asks_later_takes_nothing(people: People, aggr
     await older.bind("bob", "admin", user("bob"))
     made_for = {PROJECT_CHART: f"{project.home}/{project.chart}"}
     await people.label(project.place, made_for, "annotations")
-    await project.bind("alice", "admin", user("alice"))
-    await project.bound("User alice")
+    await project.admit("alice")
 
     await people.edit(PROJECT_HELM_CHART, older.chart, older.home, ("replace", "/spec/helmApiVersion", DUMMY))
     await calm(aggregation)

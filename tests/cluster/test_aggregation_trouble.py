@@ -14,8 +14,9 @@ from times import PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, PROJECT_HELM_CHART, RESOURCE_QUOTA, ROLE, ROLE_BINDING, Object
+from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, PROJECT_HELM_CHART, RESOURCE_QUOTA, ROLE, ROLE_BINDING
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import normalised, snapshot
 
 LEVELS = {"clusterRoleRefs": {"admin": "tests-owner", "edit": "tests-shared", "view": "tests-shared"}}
@@ -107,8 +108,7 @@ async def test_missing_cluster_role_is_told(project: Project, line: Line, admin:
 async def test_what_the_api_server_refuses_is_told(project: Project, line: Line, admin: Api) -> None:
     """A quota that allows no more RoleBindings is told with its fix; the level that fits is served, and all when it is raised."""
     counted = "count/rolebindings.rbac.authorization.k8s.io"
-    body: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": project.place}}
-    await admin.create(RESOURCE_QUOTA, {**body, "spec": {"hard": {counted: "1"}}})
+    await admin.create(RESOURCE_QUOTA, obj(RESOURCE_QUOTA, "few", project.place, spec={"hard": {counted: "1"}}))
     await project.people.until(
         RESOURCE_QUOTA, "few", project.place, lambda found: found.get("status", {}).get("used", {}).get(counted) == "1"
     )
@@ -126,13 +126,12 @@ async def test_what_the_api_server_refuses_is_told(project: Project, line: Line,
 
 async def test_condition_leaves_the_rest_of_the_status_alone(project: Project, admin: Api) -> None:
     """What another function says in the status of the ProjectHelmChart stays, and our condition goes with its reason."""
-    body = {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart"}
     theirs = {
         "type": "Ready", "status": "True", "reason": "Deployed", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z",
     }  # fmt: skip
     status = {"status": "Deployed", "conditions": [theirs]}
-    metadata = {"name": project.chart, "namespace": project.home}
-    await admin.apply(PROJECT_HELM_CHART, {**body, "metadata": metadata, "status": status}, subresource="status")
+    body = obj(PROJECT_HELM_CHART, project.chart, project.home, status=status)
+    await admin.apply(PROJECT_HELM_CHART, body, subresource="status")
     await project.role("r-odd", "owner")
     await project.told("UnknownLevel")
     await project.people.delete(ROLE, "r-odd", project.place)

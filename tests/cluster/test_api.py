@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
+from people import user_of
 
 from tenantry.api import Api, ConnectError, connect
 from tenantry.api.errors import (
@@ -33,6 +34,7 @@ from tenantry.api.errors import (
 from tenantry.model.difference import difference, entries_of
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SECRET, Kind, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 MANAGER = "tests-api"
 
@@ -51,8 +53,7 @@ async def namespace(admin: Api) -> str:
 
 
 def config_map(namespace: str, name: str = "one", **data: str) -> Object:
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return obj(CONFIG_MAP, name, namespace, data=data)
 
 
 async def test_get_is_none_for_what_is_not_there(api: Api, namespace: str) -> None:
@@ -114,8 +115,8 @@ async def test_a_list_of_large_objects_is_read_in_pages_by_bytes(
 async def test_what_is_kept_of_a_kind_is_kept_of_every_answer(control_plane: Any, admin: Api, namespace: str) -> None:
     """Get, list, create, apply and patch answer with what is kept of the kind; other kinds are whole."""
 
-    def bare(obj: Object) -> Object:
-        return {name: value for name, value in obj.items() if name != "data"}
+    def bare(whole: Object) -> Object:
+        return {name: value for name, value in whole.items() if name != "data"}
 
     await admin.create(CONFIG_MAP, config_map(namespace, "whole", text="x"))
     await admin.create(SECRET, {"metadata": {"name": "whole", "namespace": namespace}, "stringData": {"text": "x"}})
@@ -298,9 +299,9 @@ async def test_watch_tells_what_follows_a_list(api: Api, namespace: str) -> None
     await api.delete(CONFIG_MAP, "after", namespace)
 
     seen = []
-    async for change, obj in api.watch(CONFIG_MAP, namespace, resource_version=listing.resource_version):
-        if change != "BOOKMARK" and obj["metadata"]["name"] != "kube-root-ca.crt":
-            seen.append((change, obj["metadata"]["name"]))
+    async for change, found in api.watch(CONFIG_MAP, namespace, resource_version=listing.resource_version):
+        if change != "BOOKMARK" and found["metadata"]["name"] != "kube-root-ca.crt":
+            seen.append((change, found["metadata"]["name"]))
         if len(seen) == 2:
             break
 
@@ -324,34 +325,23 @@ async def test_a_token_is_read_again_from_disk(identity: Any, control_plane: Any
     document["users"][0]["user"] = {"tokenFile": str(token)}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(document))
-    review: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
     async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as client:
-
-        async def who() -> str:
-            answer = await client.request("POST", path, body=review)
-            return str(answer["status"]["userInfo"]["username"])
-
-        assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
+        assert (await user_of(client))["username"] == "system:serviceaccount:tenantry-system:namespace-registration"
         token.write_text(control_plane.admin_token)
-
-        async def changed() -> bool:
-            return "serviceaccount" not in await who()
-
-        assert await eventually(changed, within=5)
+        await eventually(lambda: user_of(client), lambda user: "serviceaccount" not in user["username"], within=5)
 
         async def refused() -> bool:
             token.write_text("not-a-token")
             try:
-                await who()
+                await user_of(client)
             except Unauthorized:
                 return True
             return False
 
         assert await eventually(refused, within=5)
         token.write_text(good)
-        assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
+        assert (await user_of(client))["username"] == "system:serviceaccount:tenantry-system:namespace-registration"
 
 
 async def test_a_pods_token_is_read_again_from_disk(
@@ -371,21 +361,11 @@ async def test_a_pods_token_is_read_again_from_disk(
 
     assert connect.current_namespace() == "tenantry-system"
     async with await Api.connect(field_manager=MANAGER) as client:
-
-        async def who() -> str:
-            review: Object = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-            answer = await client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=review)
-            return str(answer["status"]["userInfo"]["username"])
-
-        assert await who() == "system:serviceaccount:tenantry-system:namespace-registration"
+        assert (await user_of(client))["username"] == "system:serviceaccount:tenantry-system:namespace-registration"
         replacement = tmp_path / "next"
         replacement.write_text(control_plane.admin_token)
         replacement.replace(tmp_path / "token")  # as the kubelet does
-
-        async def changed() -> bool:
-            return "serviceaccount" not in await who()
-
-        assert await eventually(changed, within=5)
+        await eventually(lambda: user_of(client), lambda user: "serviceaccount" not in user["username"], within=5)
 
 
 async def test_nothing_to_talk_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
+from tenantry.testing.objects import obj
 
 
 @pytest.fixture
@@ -197,8 +198,7 @@ async def _bound_by_hand(own: Operators, account: str, member: str) -> None:
     """A right in a member that its administrator gave himself."""
     reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "view"}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": own.home}
-    body = {"apiVersion": ROLE.api_version, "kind": "RoleBinding", "metadata": {"name": "by-hand", "namespace": member}}
-    await own.admin.create(ROLE_BINDING, {**body, "roleRef": reference, "subjects": [subject]})
+    await own.admin.create(ROLE_BINDING, obj(ROLE_BINDING, "by-hand", member, roleRef=reference, subjects=[subject]))
 
 
 READ = ["get"]
@@ -261,11 +261,10 @@ async def _limited(
         {"apiGroups": [group], "resources": ["roles"], "verbs": roles},
         {"apiGroups": [group], "resources": ["rolebindings"], "verbs": bindings},
     ]
-    body = {"apiVersion": ROLE.api_version, "metadata": {"name": name}}
-    await admin.create(CLUSTER_ROLE, {**body, "kind": "ClusterRole", "rules": rules})
+    await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=rules))
     reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
     subject = {"kind": "ServiceAccount", "name": "limited", "namespace": own.home}
-    await admin.create(CLUSTER_ROLE_BINDING, {**body, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]})
+    await admin.create(CLUSTER_ROLE_BINDING, obj(CLUSTER_ROLE_BINDING, name, roleRef=reference, subjects=[subject]))
 
     async with await Api.connect(field_manager="tests-limited", kubeconfig=kubeconfig) as limited:
 

@@ -14,10 +14,24 @@ import pytest
 import pytest_asyncio
 from flawless import Calm
 from one_function import ready, serving
-from people import C1, CHART_CONFIG_MAP, FUNCTION, POLICY, People, condition_of, look, marks, marks_of, post, registration, token
+from people import (
+    C1,
+    CHART_CONFIG_MAP,
+    FUNCTION,
+    POLICY,
+    People,
+    condition_of,
+    look,
+    marks,
+    marks_of,
+    post,
+    registration,
+    token,
+    user_of,
+)
 from refusing import lacking
 from slow_proxy import Gate
-from times import DEAD_LETTER_S, PROJECTS_S
+from times import DEAD_LETTER_S, PROJECTS_S, until
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -27,7 +41,6 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, EVENT, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.charts import SETTING
-from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Store
 from tenantry.serving.installed import descriptors
 from tenantry.testing import eventually
@@ -177,11 +190,11 @@ async def test_dead_letter_names_the_missing_right(system: Knative, people: Peop
     (project,) = _projects(1)
     async with lacking(admin, RIGHTS, "configmaps", {"get", "create", "patch"}):
         await people.namespace(f"a1-{project}", project)
-
-        async def given_up() -> list[Letter]:
-            return [letter for letter in system.dead_letters.letters if project in letter.key]
-
-        letters = await eventually(given_up, within=DEAD_LETTER_S, what="a dead letter")
+        letters = await until(
+            lambda: [letter for letter in system.dead_letters.letters if project in letter.key],
+            within=DEAD_LETTER_S,
+            what="a dead letter",
+        )
     await calm(system)
     await people.registered(project)
 
@@ -191,12 +204,6 @@ async def test_dead_letter_names_the_missing_right(system: Knative, people: Peop
     assert stored.items() >= {letter.name: letter.reason for letter in letters}.items()
 
 
-async def _who(api: Api) -> str:
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    answer = await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body)
-    return str(answer["status"]["userInfo"]["uid"])
-
-
 async def test_rotated_token_is_read_again(admin: Api, control_plane: ControlPlane, tmp_path: Path, people: People) -> None:
     """A client follows its token file: after the account was made anew and the file replaced, it is the new one at once."""
     name = f"rotating-{token()}"
@@ -204,12 +211,13 @@ async def test_rotated_token_is_read_again(admin: Api, control_plane: ControlPla
     made = await admin.create(SERVICE_ACCOUNT, account)
     identity = Identity(admin, name, tmp_path, control_plane.kubeconfig, lambda _: None)
     async with await Api.connect(field_manager="tests", kubeconfig=await identity.open(lifetime_s=600)) as api:
-        assert made["metadata"]["uid"] == await _who(api)
+        assert made["metadata"]["uid"] == (await user_of(api))["uid"]
         await people.delete(SERVICE_ACCOUNT, name, SYSTEM_NAMESPACE)
         again = await admin.create(SERVICE_ACCOUNT, account)
         await identity.close()
         await identity.open(lifetime_s=600)
-        await eventually(lambda: _who(api), lambda found: found == str(again["metadata"]["uid"]), within=5, what="followed")
+        newest = again["metadata"]["uid"]
+        await eventually(lambda: user_of(api), lambda user: user["uid"] == newest, within=5, what="followed")
     await identity.close()
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -14,24 +12,11 @@ import pytest_asyncio
 import yaml
 from one_function import ready, serving
 from people import C1, CHART_CONFIG_MAP, FUNCTION, People, look, marks, marks_of, post, registration, token
+from upping import tenantry
 
 import namespace_registration
 from tenantry.model.config import Config
 from tenantry.model.kinds import NAMESPACE
-
-COMMAND = (sys.executable, "-m", "tenantry.cli")
-
-
-async def _tenantry(*arguments: str, environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 30)
-    return process.returncode or 0, output.decode(), errors.decode()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -53,7 +38,7 @@ def config(tmp_path: Path) -> Path:
 
 async def test_help_shows_every_command() -> None:
     """The help lists all commands with a line each, and examples."""
-    code, output, _ = await _tenantry("--help")
+    code, output, _ = await tenantry("--help")
 
     assert code == 0
     for command in ("up", "cluster", "serve", "invoke", "config"):
@@ -63,13 +48,13 @@ async def test_help_shows_every_command() -> None:
 
 async def test_config_check_accepts_the_reference(config: Path) -> None:
     """A correct file is called valid."""
-    assert (0, f"{config}: valid\n", "") == await _tenantry("config", "check", str(config))
+    assert (0, f"{config}: valid\n", "") == await tenantry("config", "check", str(config))
 
 
 async def test_config_check_names_every_problem(config: Path) -> None:
     """A wrong file is refused with the path of each key, what is allowed there, and exit code 2."""
     config.write_text("global:\n  cattle:\n    clusterID: c\nhelmProjectOperator:\n  charts: []\n")
-    code, output, errors = await _tenantry("config", "check", str(config))
+    code, output, errors = await tenantry("config", "check", str(config))
 
     assert (code, output) == (2, "")
     assert "global.cattle.clusterID: unknown key; did you mean clusterId?" in errors
@@ -79,12 +64,12 @@ async def test_config_check_names_every_problem(config: Path) -> None:
 
 async def test_config_show_says_where_values_come_from(config: Path) -> None:
     """Every value in force is shown with its origin; for programs as YAML that is a valid file again."""
-    code, output, _ = await _tenantry("config", "show", str(config))
+    code, output, _ = await tenantry("config", "show", str(config))
     assert code == 0
     assert f"global.cattle.clusterId = 'c-test'  ({config})" in output
     assert "helmProjectOperator.systemNamespace = 'cattle-helm-system'  (default)" in output
 
-    code, output, _ = await _tenantry("config", "show", "-o", "yaml", environment={"TENANTRY_CONFIG": str(config)})
+    code, output, _ = await tenantry("config", "show", "-o", "yaml", TENANTRY_CONFIG=str(config))
     assert code == 0
     assert Config.model_validate(C1) == Config.model_validate(yaml.safe_load(output))
 
@@ -114,7 +99,7 @@ async def test_a_wrong_kubeconfig_is_one_line(content: str | None, said: str, tm
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
-    code, output, errors = await _tenantry("lock", "list", environment={"KUBECONFIG": str(path)})
+    code, output, errors = await tenantry("lock", "list", KUBECONFIG=str(path))
 
     assert (code, output, errors.count("\n")) == (2, "", 1)
     assert errors.startswith("tenantry: kubeconfig " + said.format(path=path))
@@ -124,7 +109,7 @@ async def test_a_list_of_files_names_the_one_that_is_missing(tmp_path: Path) -> 
     """Where a file of KUBECONFIG is missing and what it should have is needed, both are said."""
     (tmp_path / "a").write_text(GOOD + "current-context: x")
     listed = f"{tmp_path}/a:{tmp_path}/b"
-    code, output, errors = await _tenantry("lock", "list", environment={"KUBECONFIG": listed})
+    code, output, errors = await tenantry("lock", "list", KUBECONFIG=listed)
 
     assert (code, output, errors.count("\n")) == (2, "", 1)
     assert f"there is no user 'u'; there are: none ({tmp_path}/b of KUBECONFIG does not exist)" in errors
@@ -151,7 +136,7 @@ async def test_every_command_refuses_a_wrong_kubeconfig(command: tuple[str, ...]
     """Each command that talks to a cluster ends so, before it does anything."""
     path = tmp_path / "kubeconfig"
     path.write_text(GOOD + "current-context: y")
-    code, output, errors = await _tenantry(*command, "--kubeconfig", str(path), environment={"TENANTRY_HOME": str(tmp_path)})
+    code, output, errors = await tenantry(*command, "--kubeconfig", str(path), TENANTRY_HOME=str(tmp_path))
 
     assert (code, output) == (2, "")
     assert errors.startswith(f"tenantry: kubeconfig {path}: current-context: there is no context 'y'")
@@ -168,7 +153,7 @@ async def test_invoke_shows_verdict_and_writes(kubeconfig: Path, config: Path, p
     call = ("invoke", FUNCTION, "--kind", "Namespace", "--name", f"a1-{project}", "--kubeconfig", str(kubeconfig))
     environment = {"TENANTRY_CONFIG": str(config)}
 
-    code, output, errors = await _tenantry(*call, "-o", "json", environment=environment)
+    code, output, errors = await tenantry(*call, "-o", "json", **environment)
     assert code == 0, errors
     result = json.loads(output)
     assert result["status"] == 204
@@ -177,7 +162,7 @@ async def test_invoke_shows_verdict_and_writes(kubeconfig: Path, config: Path, p
     assert any(write.startswith(f"update Namespace a1-{project}: ~ metadata.labels") for write in result["writes"])
     assert marks_of(project) == marks(await people.get(NAMESPACE, registration(project)))
 
-    code, output, _ = await _tenantry(*call, environment=environment)
+    code, output, _ = await tenantry(*call, **environment)
     assert code == 0
     assert output.startswith("204 ")
     assert "no writes" in output
@@ -186,16 +171,16 @@ async def test_invoke_shows_verdict_and_writes(kubeconfig: Path, config: Path, p
 async def test_invoke_tells_what_is_wrong(kubeconfig: Path, tmp_path: Path) -> None:
     """An unknown function or kind is a usage error that lists the known ones; no API server is exit code 1 and 503."""
     for rest in ((), ("--kind", "Foo"), ("--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))):
-        code, _, errors = await _tenantry("invoke", "nobody", *rest)
+        code, _, errors = await tenantry("invoke", "nobody", *rest)
         assert (code, "no function 'nobody'; there are: lock-enforcement" in errors) == (2, True), "the function comes first"
-    code, _, errors = await _tenantry("invoke", FUNCTION, "--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))
+    code, _, errors = await tenantry("invoke", FUNCTION, "--kind", "Foo", "--name", "x", "--kubeconfig", str(kubeconfig))
     assert (code, "--api-version" in errors) == (2, True)
 
     document = yaml.safe_load(kubeconfig.read_text())
     document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
     away = tmp_path / "away.kubeconfig"
     away.write_text(yaml.safe_dump(document))
-    code, output, errors = await _tenantry("invoke", FUNCTION, "--kind", "Namespace", "--name", "x", "--kubeconfig", str(away))
+    code, output, errors = await tenantry("invoke", FUNCTION, "--kind", "Namespace", "--name", "x", "--kubeconfig", str(away))
     assert (code, output.startswith("503 ")) == (1, True)
     assert "Traceback" not in errors
 

@@ -23,6 +23,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.plan import Apply, Plan
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 LIMIT_RANGE = Kind("v1", "LimitRange", "limitranges")
 SERVICE = Kind("v1", "Service", "services")
@@ -44,23 +45,21 @@ async def a_namespace(admin: Api) -> str:
     return name
 
 
-def obj(kind: Kind, namespace: str, **fields: Any) -> Object:
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "one", "namespace": namespace}, **fields}
-
-
 async def test_quantities_are_written_once(admin: Api) -> None:
     """`1000m` is stored as `1`: a plan that wants the former writes it the first time only, and another amount at once."""
     home, writer = await a_namespace(admin), Writer(admin, "tests")
     kinds = {RESOURCE_QUOTA: {"hard": AMOUNTS}, LIMIT_RANGE: {"limits": [LIMITS]}}
     for kind, spec in kinds.items():
-        wanted = obj(kind, home, spec=spec)
+        wanted = obj(kind, "one", home, spec=spec)
         for writes in (1, 0):
             live = await admin.get(kind, "one", home)
             assert (await writer.write(Plan(((Apply(kind, wanted, live),),)))).writes == writes
         live = await admin.get(kind, "one", home)
         assert live is not None
         assert "1000m" not in str(live["spec"])
-    more = Apply(RESOURCE_QUOTA, obj(RESOURCE_QUOTA, home, spec={"hard": {**AMOUNTS, "cpu": "1001m"}}), await quota(admin, home))
+    more = Apply(
+        RESOURCE_QUOTA, obj(RESOURCE_QUOTA, "one", home, spec={"hard": {**AMOUNTS, "cpu": "1001m"}}), await quota(admin, home)
+    )
     assert (await writer.write(Plan(((more,),)))).writes == 1
     assert (await quota(admin, home))["spec"]["hard"]["cpu"] == "1001m"
 
@@ -96,7 +95,7 @@ async def test_what_the_server_drops_or_fills_in_is_no_drift(
 ) -> None:
     """Where the schema does not say it, a dry run of what seems to differ does."""
     home = await a_namespace(admin)
-    manifest = obj(kind, home, **fields)
+    manifest = obj(kind, "one", home, **fields)
     if kind == SERVICE and len(fields["spec"]["ports"]) > 1:
         fields["spec"]["ports"][0]["name"] = "t"
     live = await admin.create(kind, manifest)
@@ -117,18 +116,13 @@ async def test_kinds_of_others_publish_how_they_merge(admin: Api) -> None:
         items = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}
         spec = {"type": "object", "properties": {"parts": {"type": "array", "items": items, **listed}}}
         schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        body = {
-            "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-            "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-            "metadata": {"name": f"things.{kind.group}"},
-            "spec": {
-                "group": kind.group,
-                "scope": "Namespaced",
-                "names": {"kind": "Thing", "plural": "things"},
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-            },
+        spec = {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
         }
-        await admin.apply(CUSTOM_RESOURCE_DEFINITION, body)
+        await admin.apply(CUSTOM_RESOURCE_DEFINITION, obj(CUSTOM_RESOURCE_DEFINITION, f"things.{kind.group}", spec=spec))
 
     async def merges() -> bool:
         return (await admin.schema(kind)).below("spec").below("parts").keys == ("id",)

@@ -16,7 +16,7 @@ import yaml
 from letters import FUNCTION, MOST_BYTES, MOST_LETTERS, SINK, Sender, empty, kept, refused, sinks, size, stored, tenantry, writes
 from local_subscriber import Subscriber, subscriber
 from people import C1, LABEL, People, token
-from times import PROJECTS_S, SERVED_S
+from times import PROJECTS_S, SERVED_S, until
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
@@ -27,7 +27,17 @@ from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.local.replay import BROKER_KIND
 from tenantry.model.event import Event
-from tenantry.model.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, POD, SECRET, Kind, Object, labels_of
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    NAMESPACE,
+    POD,
+    SECRET,
+    SERVICE_ACCOUNT,
+    Kind,
+    Object,
+    labels_of,
+)
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.cloudevents import encode_binary, encode_structured, parse_event
 from tenantry.testing import eventually
@@ -36,6 +46,7 @@ from tenantry.testing.objects import obj
 
 STORED_S = 5.0
 SERVICE = Kind("v1", "Service", "services")
+ENDPOINTS = Kind("v1", "Endpoints", "endpoints")
 ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 
 
@@ -257,7 +268,7 @@ async def test_what_was_answered_survives_a_kill(kubeconfig: Path, tmp_path: Pat
                     return
 
         async def kill() -> None:
-            await eventually(lambda: _true(len(answered) > 20), within=STORED_S, what="the first answers")
+            await until(lambda: len(answered) > 20, within=STORED_S, what="the first answers")
             doomed.kill()
 
         await asyncio.gather(kill(), *(letter(number) for number in range(200)))
@@ -265,10 +276,6 @@ async def test_what_was_answered_survives_a_kill(kubeconfig: Path, tmp_path: Pat
 
     assert len(answered) == 200
     assert answered <= found
-
-
-async def _true(value: bool) -> bool:
-    return value
 
 
 async def test_sigterm_stores_what_was_taken(kubeconfig: Path, tmp_path: Path, admin: Api, sender: Sender) -> None:
@@ -287,7 +294,7 @@ async def test_sigterm_stores_what_was_taken(kubeconfig: Path, tmp_path: Path, a
 
 async def test_the_identity_reaches_its_one_object(kubeconfig: Path, admin: Api) -> None:
     """Whoever has the sink's token reads and writes the dead letters and nothing else: no other ConfigMap, no Secret, no list."""
-    body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other", "namespace": SYSTEM_NAMESPACE}}
+    body: Object = obj(CONFIG_MAP, "other", SYSTEM_NAMESPACE)
     home: Object = obj(CONFIG_MAP, "tenantry-dead-letters", "default")
     async with await Api.connect(field_manager="tests-thief", kubeconfig=kubeconfig) as thief:
         assert await thief.get(CONFIG_MAP, "tenantry-dead-letters", SYSTEM_NAMESPACE) == await stored(admin)
@@ -371,46 +378,39 @@ async def inside(admin: Api, tmp_path: Path) -> AsyncIterator[Subscriber]:
     async with subscriber(address) as pod:
         port = int(pod.url.rstrip("/").rpartition(":")[2])
         namespace = f"eventing-{token()}"
-        await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        await eventually(lambda: admin.get(Kind("v1", "ServiceAccount", "serviceaccounts"), "default", namespace), within=30)
-        where = {"name": "broker-ingress", "namespace": namespace}
-        container = {"name": "c", "image": "i"}
-        await admin.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": where, "spec": {"containers": [container]}})
+        await admin.create(NAMESPACE, obj(NAMESPACE, namespace))
+        await eventually(lambda: admin.get(SERVICE_ACCOUNT, "default", namespace), within=30)
+        where = ("broker-ingress", namespace)
+        made = await admin.create(POD, obj(POD, *where, spec={"containers": [{"name": "c", "image": "i"}]}))
         status = {"podIP": address, "podIPs": [{"ip": address}], "phase": "Running"}
-        path = POD.path(namespace, "broker-ingress") + "/status"
-        live = await admin.get(POD, "broker-ingress", namespace)
-        await admin.request("PUT", path, None, {**(live or {}), "status": status})
-        ports = [{"name": "http", "port": 80, "targetPort": port}]
-        await admin.create(SERVICE, {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": {"ports": ports}})
+        await admin.request("PUT", POD.path(namespace, "broker-ingress") + "/status", None, {**made, "status": status})
+        await admin.create(SERVICE, obj(SERVICE, *where, spec={"ports": [{"name": "http", "port": 80, "targetPort": port}]}))
         target = {"kind": "Pod", "name": "broker-ingress", "namespace": namespace}
-        labels = {"kubernetes.io/service-name": "broker-ingress"}
-        slices: Object = {
-            "apiVersion": ENDPOINT_SLICE.api_version,
-            "kind": "EndpointSlice",
-            "metadata": {**where, "labels": labels},
-            "addressType": "IPv4",
-            "endpoints": [{"addresses": [address], "conditions": {"ready": True}, "targetRef": target}],
-            "ports": [{"name": "http", "port": port, "protocol": "TCP"}],
-        }
+        slices = obj(
+            ENDPOINT_SLICE,
+            *where,
+            labels={"kubernetes.io/service-name": "broker-ingress"},
+            addressType="IPv4",
+            endpoints=[{"addresses": [address], "conditions": {"ready": True}, "targetRef": target}],
+            ports=[{"name": "http", "port": port, "protocol": "TCP"}],
+        )
         await admin.create(ENDPOINT_SLICE, slices)
-        old = {"subsets": [{"addresses": [{"ip": address, "targetRef": target}], "ports": [{"name": "http", "port": port}]}]}
-        endpoints = Kind("v1", "Endpoints", "endpoints")
-        await admin.create(endpoints, {"apiVersion": "v1", "kind": "Endpoints", "metadata": where, **old})
+        old = {"addresses": [{"ip": address, "targetRef": target}], "ports": [{"name": "http", "port": port}]}
+        await admin.create(ENDPOINTS, obj(ENDPOINTS, *where, subsets=[old]))
         crd = stand_in(BROKER_KIND)
         await admin.create(CUSTOM_RESOURCE_DEFINITION, crd)
         await until_served(admin, crd)
         reached = f"http://broker-ingress.{namespace}.svc.cluster.local/{SYSTEM_NAMESPACE}/tenantry"
-        broker: Object = obj(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE, status={"address": {"url": reached}})
-        await admin.create(BROKER_KIND, broker)
+        await admin.create(BROKER_KIND, obj(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE, status={"address": {"url": reached}}))
         yield pod
         await admin.delete(BROKER_KIND, "tenantry", SYSTEM_NAMESPACE)
         await admin.delete(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"])
         await admin.delete(NAMESPACE, namespace)
-
-        async def gone() -> bool:
-            return await admin.served(BROKER_KIND.api_version, BROKER_KIND.kind, again=True) is None
-
-        await eventually(gone, within=SERVED_S)
+        await eventually(
+            lambda: admin.served(BROKER_KIND.api_version, BROKER_KIND.kind, again=True),
+            lambda served: served is None,
+            within=SERVED_S,
+        )
 
 
 def _own_address() -> str:

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 import pytest_asyncio
 from people import LABEL, changed, registration, swept, tell, token
-from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, SYSTEM, Owners
-from times import PROJECTS_S
+from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
+from times import PROJECTS_S, until
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, labels_of
 from tenantry.model.names import ORPHANED
-from tenantry.testing import eventually, faults
+from tenantry.testing import faults
 from tenantry.testing.proxy import FaultProxy
 
 CHART = "dummy.cattle.io.v1alpha1"
@@ -154,11 +154,7 @@ async def test_a_list_that_fails_ends_no_other_unit_of_a_sweep(
     lists = gate(faults.on("projecthelmcharts", verb="list"))
     sweep = asyncio.create_task(swept(system, PROVISIONING))
     await lists.next()
-
-    async def failed() -> bool:
-        return away.acted > 0
-
-    await eventually(failed, within=PROJECTS_S)
+    await until(lambda: away.acted > 0, within=PROJECTS_S)
     await tell(system, REGISTRATION, CONFIG_MAP, CHART, registration(project))
     assert not sweep.done()
 
@@ -187,8 +183,7 @@ async def test_very_many_dashboards_keep_nobody_waiting(system: Knative, owners:
     project, name, release = await release_of(system, owners)
     neighbour, other, _ = await release_of(system, owners)
     keys = {f"{number:05}.json": f'{{"k{number}":1}}' for number in range(MANY_KEYS)}
-    metadata = {"name": "many", "namespace": release, "labels": {DASHBOARD: release}}
-    await owners.admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": keys})
+    await owners.dashboard("many", release, release, **keys)
     merging = asyncio.create_task(tell(system, PROVISIONING, CONFIG_MAP, "many", release))
     answered = 0
     while not merging.done():

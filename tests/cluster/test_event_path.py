@@ -30,13 +30,13 @@ from people import (
     registration,
     token,
 )
+from times import until
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, labels_of
 from tenantry.serving.cloudevents import encode_structured
-from tenantry.testing import eventually
 from tenantry.testing.settling import normalised, settle, snapshot
 
 INSIDE = (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
@@ -49,8 +49,7 @@ async def test_from_source_to_function(running: Start, people: People, admin: Ap
     delivered: list[Event] = []
     async with running(C1) as knative:
         knative.on_delivery.append(lambda _, event, status, *__: delivered.append(event) if status == 204 else None)
-        await people.namespace(f"a1-{project}", project)
-        await people.registered(project)
+        await people.project(name=project)
         await settle(knative, admin)
         counters = knative.broker.counters
 
@@ -97,11 +96,7 @@ async def test_a_function_that_is_away_for_long(
         await function.stop()
         function.close()
         await people.namespace(f"a1-{project}", project)
-
-        async def given_up_before() -> bool:
-            return any((4, 0) in found for found in tries.values())
-
-        await eventually(given_up_before, within=20, what="four tries without an answer")
+        await until(lambda: any((4, 0) in found for found in tries.values()), within=20, what="four tries without an answer")
         async with serving(kubeconfig, C1, tmp_path, port=function.port) as (process, url):
             await ready(process, url)
             await people.registered(project)

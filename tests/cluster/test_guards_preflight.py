@@ -23,6 +23,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING, Object
 from tenantry.model.names import ADOPT, ALLOW_DELETION
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 GUARDS = sorted(guard_names())
 JOIN, WRITE = "join on projects.tenantry.dev", "write on marks.tenantry.dev"
@@ -62,13 +63,9 @@ class Granting:
         """Let somebody do this, in a namespace or everywhere."""
         name = f"g-{token()}"
         role, binding = (ROLE, ROLE_BINDING) if namespace else (CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
-        metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-        await self.admin.create(
-            role, {"apiVersion": role.api_version, "kind": role.kind, "metadata": metadata, "rules": list(rules)}
-        )
+        await self.admin.create(role, obj(role, name, namespace, rules=list(rules)))
         reference = {"apiGroup": RBAC, "kind": role.kind, "name": name} if namespace else cluster_role(name)
-        body = {"apiVersion": binding.api_version, "kind": binding.kind, "metadata": metadata, "roleRef": reference}
-        await self.admin.create(binding, {**body, "subjects": [subject]})
+        await self.admin.create(binding, obj(binding, name, namespace, roleRef=reference, subjects=[subject]))
         self._made += [(binding, name, namespace), (role, name, namespace)]
 
 
@@ -95,7 +92,7 @@ async def test_a_preflight_says_whom_the_guards_would_refuse(command: Command, a
     assert (code, json.loads(output)["missing"]) == (0, GUARDS)
 
     who, home = token(), f"home-{token()}"
-    await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}})
+    await admin.create(NAMESPACE, obj(NAMESPACE, home))
     join, write = rule("join", "projects", apis="tenantry.dev"), rule("write", "marks", apis="tenantry.dev")
     some = rule("join", "projects", apis="tenantry.dev", names=("p-b", "p-a"))
     label = rule("create patch", "namespaces")

@@ -31,7 +31,7 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     annotations_of,
 )
-from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
 
 THEIRS = {"helmcharts.cattle.io/managed-by": "helm-controller"}
@@ -55,7 +55,7 @@ async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Contr
     folder = tmp_path_factory.mktemp("helm-controller")
     with ControlPlane(ephemeral=True) as running, (folder / "log").open("wb") as log:
         async with await Api.connect(field_manager="test", kubeconfig=running.kubeconfig) as api:
-            await api.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+            await api.create(NAMESPACE, obj(NAMESPACE, SYSTEM))
         process = await asyncio.create_subprocess_exec(
             str(found[0].paths["helm-controller"]),
             *("--kubeconfig", str(running.kubeconfig), "--namespace", SYSTEM, "--controller-name", "helm-controller"),
@@ -75,12 +75,9 @@ async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Contr
 async def helm(plane: ControlPlane) -> AsyncIterator[HelmPeople]:
     """An administrator, once the CRDs of the helm-controller are there."""
     async with await Api.connect(field_manager="test", kubeconfig=plane.kubeconfig) as api:
-
-        async def served() -> bool:
-            return await api.get(CUSTOM_RESOURCE_DEFINITION, "helmchartconfigs.helm.cattle.io") is not None
-
-        await eventually(served, within=START_S, what="the CRDs of the helm-controller")
-        yield HelmPeople(People(api, HELM_S))
+        people = People(api, HELM_S)
+        await people.until(CUSTOM_RESOURCE_DEFINITION, "helmchartconfigs.helm.cattle.io", "", bool, within=START_S)
+        yield HelmPeople(people)
 
 
 async def test_external_controller_does_the_same(plane: ControlPlane, helm: HelmPeople, tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
-from helm_people import CORE_EVENT, FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, helm_chart, is_alive
+from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, helm_chart, is_alive
 from locking import PRIORITY_CLASS, end_hook, pod_hook
 from people import People, may, token
 from refusing import lacking
+from rights import account, cluster_role
 from times import HELM_S
 
 from tenantry.local.control_plane import Lines, ensure_helm
@@ -44,6 +45,7 @@ from tenantry.model.kinds import (
 from tenantry.model.names import CHART_LABEL, SYSTEM_NAMESPACE
 from tenantry.serving.installed import descriptor_of
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
 
 SERVICE = descriptor_of(FUNCTION).service_of("helm-jobs").name
@@ -380,8 +382,7 @@ async def test_administrators_charts_have_every_right_while_a_job_runs(helm: Hel
     """A HelmChart of an administrator is bound to the role that its switch names, as by the usual controller, and not at rest."""
     name = f"wide-{token()}"
     bindings = await helm.watched(CLUSTER_ROLE_BINDING)
-    class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7}
-    content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(class_))
+    content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(obj(PRIORITY_CLASS, name, value=7)))
     await helm.ask(name, chartContent=content, valuesContent="greeting: wide")
     await helm.says(name, "Complete")
     await helm.gone(CLUSTER_ROLE_BINDING, f"helm-{SYSTEM}-{name}", "")
@@ -399,10 +400,9 @@ async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople)
     """The account of a Job has the role that the configuration names for its chart, in the namespace of the release; what it
     lacks is told with the setting that gives more."""
     name = f"narrow-{token()}"
-    class_ = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7}
-    content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(class_))
+    content = chart_archive(greeting=GREETING, priority=yaml.safe_dump(obj(PRIORITY_CLASS, name, value=7)))
     bindings = await helm.watched(ROLE_BINDING)
-    await helm.namespace(name)
+    await helm.people.namespace(name)
     annotations = {"tenantry.dev/helm-api-version": "narrow.cattle.io/v1alpha1"}
     await helm.ask(name, annotations, chartContent=content, createNamespace=None, valuesContent="greeting: no", backOffLimit=0)
 
@@ -420,7 +420,7 @@ async def test_role_of_the_job_is_that_of_its_configured_chart(helm: HelmPeople)
 async def test_the_shipped_role_is_enough(helm: HelmPeople) -> None:
     """With the ClusterRole that we ship real Helm installs, upgrades and uninstalls, and every run has a binding of its own."""
     name = f"least-{token()}"
-    await helm.namespace(name)
+    await helm.people.namespace(name)
     bindings = await helm.watched(ROLE_BINDING)
     annotations = {"tenantry.dev/helm-api-version": "least.cattle.io/v1alpha1"}
     await helm.ask(name, annotations, createNamespace=None, valuesContent="greeting: least")
@@ -471,7 +471,7 @@ async def test_rights_of_before_are_taken_away(helm: HelmPeople, system: Knative
 async def test_rights_that_a_killed_process_left_are_swept(helm: HelmPeople, system: Knative) -> None:
     """Bindings of ours for a HelmChart that is gone, or in a namespace that its release left, go; those of others stay."""
     name, place = f"left-{token()}", f"place-{token()}"
-    await helm.namespace(place)
+    await helm.people.namespace(place)
     await helm.ask(name, valuesContent="greeting: here")
     await helm.says(name, "Complete")
     for chart in (name, f"gone-{name}"):
@@ -490,12 +490,8 @@ async def test_a_job_that_may_not_be_deleted_says_so(helm: HelmPeople) -> None:
     """What a HelmChart left may not be deleted for want of a right: its Warning names right and file, and it goes with that."""
     name = f"kept-{token()}"
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "helm", "image": "none"}]}}
-    metadata = {"name": f"helm-delete-{name}", "namespace": SYSTEM, "labels": {CHART_LABEL: name}}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"suspend": True, "template": template}}
-
-    async def warned() -> str:
-        fields = f"involvedObject.name=helm-delete-{name},type=Warning,reason=CleanUpFailed"
-        return next((each["message"] for each in (await helm.admin.list(CORE_EVENT, SYSTEM, field_selector=fields)).items), "")
+    spec = {"suspend": True, "template": template}
+    job = obj(JOB, f"helm-delete-{name}", SYSTEM, {CHART_LABEL: name}, spec=spec)
 
     async def revoked() -> bool:
         user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE}"
@@ -504,7 +500,7 @@ async def test_a_job_that_may_not_be_deleted_says_so(helm: HelmPeople) -> None:
     async with lacking(helm.admin, f"tenantry-{SERVICE}", "jobs", {"delete"}, SYSTEM):
         await eventually(revoked, what="the right is gone")
         await helm.admin.apply(JOB, job, manager=f"tenantry-{FUNCTION}")
-        text = await eventually(warned, what="a Warning on the Job")
+        text = await helm.people.warned(f"helm-delete-{name}", "CleanUpFailed", kind=JOB, namespace=SYSTEM)
     assert "cannot delete resource" in text
     assert f"knative/{SERVICE}/rights.yaml" in text
     await helm.gone(JOB, f"helm-delete-{name}")
@@ -518,7 +514,7 @@ async def test_without_its_namespace_a_narrow_chart_waits(helm: HelmPeople, syst
     assert f"namespace {name} only" in (await helm.says(name, "NamespaceMissing"))["message"]
     assert await helm.admin.get(JOB, f"helm-install-{name}", SYSTEM) is None
 
-    await helm.namespace(name)
+    await helm.people.namespace(name)
     await system.sweep(FUNCTION)
     await helm.greets(name, "late")
     await helm.says(name, "Complete")
@@ -532,14 +528,9 @@ async def test_without_its_namespace_a_narrow_chart_waits(helm: HelmPeople, syst
 def left_binding(name: str, namespace: str = "") -> Object:
     """A binding for Helm's account as release-provisioning makes it."""
     kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
-    place = {"namespace": namespace} if namespace else {}
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": {"name": f"helm-{SYSTEM}-{name}", **place, "labels": {CHART_LABEL: name}},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": f"helm-{name}", "namespace": SYSTEM}],
-    }
+    subjects = [account(f"helm-{name}", SYSTEM)]
+    labels = {CHART_LABEL: name}
+    return obj(kind, f"helm-{SYSTEM}-{name}", namespace, labels, roleRef=cluster_role("cluster-admin"), subjects=subjects)
 
 
 async def test_the_finalizer_of_the_usual_controller_is_taken_off(helm: HelmPeople) -> None:
@@ -559,8 +550,7 @@ async def test_the_finalizer_of_the_usual_controller_is_taken_off(helm: HelmPeop
 async def test_what_is_not_of_the_chart_is_not_taken_over(helm: HelmPeople) -> None:
     """An object that bears a name that a HelmChart needs stays as it is, and the HelmChart says which."""
     name = f"taken-{token()}"
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"chart-values-{name}", "namespace": SYSTEM}}
-    theirs = await helm.admin.create(SECRET, body)
+    theirs = await helm.admin.create(SECRET, obj(SECRET, f"chart-values-{name}", SYSTEM))
 
     await helm.ask(name, valuesContent="greeting: mine")
 

@@ -25,6 +25,7 @@ from tenantry.local.policies import guard_names
 from tenantry.model.config import Config
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 NAME = "helmcharts.helm.cattle.io"
 GUARD = "tenantry-guard-test"
@@ -103,9 +104,8 @@ def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 async def refused(admin: Api, name: str) -> bool:
     """Whether the guard is in force at this moment."""
-    body = {"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, "metadata": {"name": name}, "rules": []}
     try:
-        await admin.create(CLUSTER_ROLE, body, dry_run=True)
+        await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=[]), dry_run=True)
     except AdmissionDenied:
         return True
     return False
@@ -146,13 +146,12 @@ async def test_an_identity_of_before_is_taken_away(control_plane: ControlPlane, 
     """That of all sources together goes with its rights, if it is ours; each function's sources have one of their own."""
     name, labels = "tenantry-source", {"app.kubernetes.io/part-of": "tenantry"}
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
-    old = {"apiVersion": CLUSTER_ROLE.api_version, "kind": CLUSTER_ROLE.kind, "metadata": {"name": name}, "rules": rules}
     said: list[str] = []
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
-        await admin.create(CLUSTER_ROLE, old)
+        await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=rules))
         await install(api, ["rbac-aggregation"], Config(), said.append)
         assert await admin.get(CLUSTER_ROLE, name) is not None, "somebody else's"
-        await admin.apply(CLUSTER_ROLE, {**old, "metadata": {"name": name, "labels": labels}})
+        await admin.apply(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, labels=labels, rules=rules))
         await install(api, ["rbac-aggregation"], Config(), said.append)
     assert await admin.get(CLUSTER_ROLE, name) is None
     assert await admin.get(CLUSTER_ROLE, f"{name}-rbac-aggregation") is not None

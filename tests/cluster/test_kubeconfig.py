@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from secrets import token_hex
@@ -14,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from connect_proxy import ConnectProxy
-from people import C1, CHART_CONFIG_MAP, FUNCTION, People, registration, token
+from people import C1, CHART_CONFIG_MAP, FUNCTION, People, registration, token, user_of
 from slow_proxy import Gate
+from upping import tenantry
 
 from tenantry.api import Api
 from tenantry.api.errors import TransientError, Unauthorized
@@ -48,22 +46,8 @@ async def read(kubeconfig: Path | None = None) -> None:
 
 
 async def who(api: Api) -> str:
-    """The user that the API server takes us for."""
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    answer = await api.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=review)
-    return str(answer["status"]["userInfo"]["username"])
-
-
-async def tenantry(*arguments: str, **environment: str) -> tuple[int, str, str]:
-    """The command line, as a process."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tenantry.cli", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **environment},
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode or 0, output.decode(), errors.decode()
+    """The name of the user that the API server takes us for."""
+    return str((await user_of(api))["username"])
 
 
 async def test_everything_goes_through_the_proxy_and_by_the_name(
@@ -127,8 +111,7 @@ async def test_answers_come_uncompressed_when_asked_for(
     """``disable-compression`` spares the API server the work."""
     name = f"large-{token_hex(4)}"
     await admin.create(NAMESPACE, {"metadata": {"name": name}})
-    large = obj(CONFIG_MAP, "large", name, data={"a": "x" * 500_000})
-    await admin.create(CONFIG_MAP, large)
+    await admin.create(CONFIG_MAP, obj(CONFIG_MAP, "large", name, data={"a": "x" * 500_000}))
     received: dict[bool, int] = {}
     for disabled in (False, True):
         async with ConnectProxy(control_plane.server_url) as proxy:
@@ -185,11 +168,8 @@ async def test_a_program_is_asked_again_for_a_token(control_plane: ControlPlane,
     async with await Api.connect(field_manager="tests", kubeconfig=tmp_path / "config") as api:
         assert await who(api) == f"system:serviceaccount:tenantry-system:{FUNCTION}"
         gives({"token": accounts[1]})
-
-        async def renewed() -> bool:
-            return await who(api) == "system:serviceaccount:tenantry-system:rbac-aggregation"
-
-        assert await eventually(renewed, within=5), "its time is up"
+        renewed = "system:serviceaccount:tenantry-system:rbac-aggregation"
+        await eventually(lambda: who(api), lambda found: found == renewed, within=5, what="its time is up")
         gives({"token": "refused", "expirationTimestamp": "2001-01-01T00:00:00Z"})
     async with await Api.connect(field_manager="tests", kubeconfig=tmp_path / "config") as api:
         gives({"token": "refused"})

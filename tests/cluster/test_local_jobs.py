@@ -22,6 +22,7 @@ from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
 from tenantry.local.jobs import PARALLEL, JobRunner
 from tenantry.model.kinds import CONFIG_MAP, JOB, POD, Object
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 NOT_INSTALLED = "echo 'Error: release: not found' >&2; exit 1"
 """With a Helm that says so, what is to be uninstalled is uninstalled."""
@@ -55,7 +56,7 @@ def job(namespace: str, *arguments: str, **pod: Any) -> Object:
         "spec": {"restartPolicy": "Never", "containers": [container], **pod},
     }
     spec = {"backoffLimit": 0, "template": template}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return obj(JOB, name, namespace, spec=spec)
 
 
 def program(path: Path, text: str) -> Path:
@@ -126,8 +127,7 @@ async def test_pod_waits_for_its_volumes(admin: Api, people: People, namespace: 
     wanted["spec"]["template"]["spec"]["containers"][0]["env"].append({"name": "TARGET_NAMESPACE", "value": namespace})
     made = await admin.create(JOB, wanted)
     await eventually(lambda: pods(admin, made), within=LOCAL_S, what="pending")
-    metadata = {"name": volume["configMap"]["name"], "namespace": namespace}
-    await admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    await admin.create(CONFIG_MAP, obj(CONFIG_MAP, volume["configMap"]["name"], namespace))
 
     assert ended(await people.until(JOB, made["metadata"]["name"], namespace, ended)) == "Failed"
     (pod,) = await pods(admin, made)
@@ -254,8 +254,7 @@ async def test_api_server_that_goes_takes_no_pod_along(
             await eventually(missed, within=LOCAL_S, what="both pods ask in vain")
         finally:
             await asyncio.to_thread(control_plane.start_api_server)
-        metadata = {"name": volume["configMap"]["name"], "namespace": name}
-        await admin.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        await admin.create(CONFIG_MAP, obj(CONFIG_MAP, volume["configMap"]["name"], name))
 
         for each in (ends, waits):
             assert ended(await people.until(JOB, each["metadata"]["name"], name, ended)) == "Complete"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import slow_proxy
-from kubernetes.aio.client import Configuration
-from times import LOCAL_S, SERVED_S
+from slow_proxy import Gate
+from times import SERVED_S, until
 
 from tenantry.api import Api
 from tenantry.api.errors import Expired, KindNotServed, TransientError
@@ -29,7 +28,6 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-MapMaker = Callable[..., Awaitable[Object]]
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 SLOW = pytest.mark.timeout(180)
 
@@ -62,11 +60,7 @@ class Recorder:
 
     async def hears(self, verb: str, name: str, times: int = 1) -> Event:
         """Wait for an event."""
-
-        async def heard() -> bool:
-            return self.told(name).count((verb, name)) >= times
-
-        await eventually(heard, within=LOCAL_S, what=f"{verb} of {name}; told: {self.told()}")
+        await until(lambda: self.told(name).count((verb, name)) >= times, what=f"{verb} of {name}; told: {self.told()}")
         return [e for e in self.events if e.type.endswith(verb) and e.extensions["name"] == name][-1]
 
 
@@ -79,7 +73,7 @@ def source_of(api: Api, sink: Recorder, *resources: dict[str, Any], say: Any = N
 @pytest.fixture
 async def space(admin: Api) -> AsyncIterator[str]:
     name = f"source-{uuid4().hex[:8]}"
-    await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    await admin.create(NAMESPACE, obj(NAMESPACE, name))
     yield name
     await admin.delete(NAMESPACE, name)
 
@@ -140,12 +134,11 @@ async def test_no_change_no_event(admin: Api, space: str) -> None:
 async def test_cluster_scoped_kinds(admin: Api) -> None:
     """A cluster-scoped object has an empty namespace attribute, two slashes in its subject, no namespace in its payload."""
     name = f"source test {uuid4().hex[:8]}"  # RBAC names may hold spaces
-    role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}
     sink = Recorder()
     resource = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole"}
     async with source_of(admin, sink, resource) as source:
         await source.drain()
-        await admin.create(CLUSTER_ROLE, role)
+        await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=[]))
         event = await sink.hears("add", name)
         await admin.delete(CLUSTER_ROLE, name)
 
@@ -202,11 +195,7 @@ async def test_namespace_selectors(admin: Api) -> None:
         await admin.delete(NAMESPACE, spaces[0])
         await red.hears("delete", f"in-{spaces[0]}")
         await admin.apply(NAMESPACE, space(spaces[2], "blue"))
-
-        async def left() -> bool:
-            return len(third._tasks) == 1
-
-        await eventually(left, within=LOCAL_S, what="only the watch of namespaces is left")
+        await until(lambda: len(third._tasks) == 1, what="only the watch of namespaces is left")
         await admin.create(CONFIG_MAP, config_map("late", spaces[2], {"mark": mark}))
         await everywhere.hears("add", "late")
 
@@ -219,14 +208,8 @@ async def test_owner_lets_only_controlled_objects_pass(admin: Api, space: str) -
     """``owner`` sends only objects whose controller is of that kind; any other owner reference does not count."""
     parent = await admin.create(CONFIG_MAP, config_map("parent", space))
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "parent", "uid": parent["metadata"]["uid"]}
-    for name, references in (
-        ("controlled", [{**owner, "controller": True}]),
-        ("owned", [owner]),
-        ("free", []),
-    ):
-        body = config_map(name, space)
-        body["metadata"]["ownerReferences"] = references
-        await admin.create(CONFIG_MAP, body)
+    for name, references in (("controlled", [{**owner, "controller": True}]), ("owned", [owner]), ("free", [])):
+        await admin.create(CONFIG_MAP, obj(CONFIG_MAP, name, space, metadata={"ownerReferences": references}))
     sink = Recorder()
     spec = {"namespace": space, "owner": {"apiVersion": "v1", "kind": "ConfigMap"}}
     async with source_of(admin, sink, CONFIG_MAPS, **spec) as source:
@@ -296,11 +279,9 @@ class Kinds:
         await eventually(made, within=SERVED_S)
 
 
-def saying(lines: list[str], text: str, times: int = 1) -> Callable[[], Awaitable[bool]]:
-    async def said() -> bool:
-        return sum(text in line for line in lines) >= times
-
-    return said
+async def reported(lines: list[str], text: str, times: int = 1, within: float = 5.0) -> None:
+    """Wait for lines that have the text."""
+    await until(lambda: sum(text in line for line in lines) >= times, within=within, what=text)
 
 
 @SLOW
@@ -312,7 +293,7 @@ async def test_nothing_is_watched_until_every_group_is_served(admin: Api, space:
         source_of(admin, sink, CONFIG_MAPS, kinds.watched("Probe"), say=lines.append, namespace=space) as source,
         source_of(admin, other, CONFIG_MAPS, namespace=space),
     ):
-        await eventually(saying(lines, f"nothing is watched until the server serves {kinds.group}/v1"))
+        await reported(lines, f"nothing is watched until the server serves {kinds.group}/v1")
         await source.synced()
         await admin.create(CONFIG_MAP, config_map("meanwhile", space))
         await other.hears("add", "meanwhile")
@@ -335,7 +316,7 @@ async def test_a_kind_that_comes_later(admin: Api, space: str) -> None:
     await kinds.come("Soon")
     resources = (kinds.watched("Soon"), kinds.watched("Probe"))
     async with source_of(admin, sink, *resources, say=lines.append, namespace=space):
-        await eventually(saying(lines, "does not serve Probe"))
+        await reported(lines, "does not serve Probe")
         await kinds.make("Soon", "first")
         await sink.hears("add", "first")
         await kinds.come("Probe", scope="Namespaced")
@@ -358,7 +339,7 @@ async def test_a_kind_that_goes_away(admin: Api, space: str) -> None:
         for number in range(2):
             await kinds.go("Probe")
             await sink.hears("delete", "before", times=number + 1)
-            await eventually(saying(lines, "does not serve Probe", number + 1), within=SERVED_S)
+            await reported(lines, "does not serve Probe", number + 1, SERVED_S)
             await admin.create(CONFIG_MAP, config_map(f"other-{number}", space))
             await sink.hears("add", f"other-{number}")
             await kinds.come("Probe", scope="Namespaced")
@@ -400,11 +381,7 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
     """While the changed source cannot list yet the old one still tells: what is deleted in between is told."""
     await admin.apply(CUSTOM_RESOURCE_DEFINITION, STAND_IN)
     await admin.apply(NAMESPACE, obj(NAMESPACE, SYSTEM_NAMESPACE))
-
-    async def served() -> bool:
-        return await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
-
-    await eventually(served, within=SERVED_S)
+    await until_served(admin, STAND_IN)
     name, sink = f"changed-{space}", Recorder()
     spec: Object = {
         "resources": [CONFIG_MAPS],
@@ -412,7 +389,7 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
         "sink": {"uri": "http://unused"},
     }
     document: Object = obj(API_SERVER_SOURCE, name, SYSTEM_NAMESPACE, spec=spec)
-    async with slow_proxy.Gate(control_plane.server_url) as gate:
+    async with Gate(control_plane.server_url) as gate:
         path = gate.kubeconfig(control_plane.kubeconfig, tmp_path / "kubeconfig")
         async with await Api.connect(field_manager="tests-gated", kubeconfig=path) as late:
             apis = [late, admin]
@@ -435,63 +412,13 @@ async def test_a_changed_source_misses_no_deletion(admin: Api, control_plane: Co
                 await admin.delete(API_SERVER_SOURCE, name, SYSTEM_NAMESPACE)
 
 
-class Gate:
-    """A TCP relay in front of the API server that can be closed, which cuts every connection through it."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server | None = None
-        self.port = 0
-
-    async def open(self) -> None:
-        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.cut()
-
-    def cut(self) -> None:
-        for writer in list(self._writers):
-            writer.transport.abort()
-
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        if writer.is_closing():  # cut while it was connected
-            up_writer.transport.abort()
-            self._writers.discard(writer)
-            return
-        self._writers.add(up_writer)
-
-        async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-            try:
-                while data := await source.read(65536):
-                    target.write(data)
-                    await target.drain()
-            except OSError:
-                pass
-            finally:
-                target.close()
-
-        await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
-        self._writers -= {writer, up_writer}
-
-
 @pytest.fixture
-async def gated(control_plane: ControlPlane) -> AsyncIterator[tuple[Gate, Api]]:
-    """A client of the same API server through a relay that can be closed."""
-    gate = Gate(int(control_plane.server_url.rpartition(":")[2]))
-    await gate.open()
-    configuration = Configuration()
-    configuration.host = f"https://127.0.0.1:{gate.port}"
-    configuration.ssl_ca_cert = str(control_plane.ca_file)
-    configuration.api_key = {"BearerToken": f"Bearer {control_plane.admin_token}"}
-    async with Api(configuration, field_manager="tests-gated", timeout_s=5) as api:
-        yield gate, api
-    await gate.close()
+async def gated(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[tuple[Gate, Api]]:
+    """A client of the same API server through a proxy that can be stopped."""
+    async with Gate(control_plane.server_url) as gate:
+        path = gate.kubeconfig(control_plane.kubeconfig, tmp_path / "gated")
+        async with await Api.connect(field_manager="tests-gated", kubeconfig=path, timeout_s=5) as api:
+            yield gate, api
 
 
 async def test_a_watch_that_breaks_off_is_resumed(admin: Api, gated: tuple[Gate, Api], space: str) -> None:
@@ -519,22 +446,14 @@ async def test_a_server_that_is_away_is_said_once(admin: Api, gated: tuple[Gate,
     role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "Role"}
     async with source_of(api, sink, CONFIG_MAPS, role, namespace=space, mode="Resource", say=lines.append) as source:
         await source.drain()
-        await gate.close()
-
-        async def lost() -> bool:
-            return len(source._lost) == 2
-
-        await eventually(lost, within=LOCAL_S)
+        gate.stop()
+        await until(lambda: len(source._lost) == 2)
         await admin.delete(CONFIG_MAP, "goes", space)
         await admin.create(CONFIG_MAP, config_map("comes", space))
-        await gate.open()
+        await gate.start()
         await sink.hears("add", "comes")
         await sink.hears("delete", "goes")
-
-        async def regained() -> bool:
-            return not source.lost
-
-        await eventually(regained, within=LOCAL_S)
+        await until(lambda: not source.lost)
 
     assert [line for line in lines if "lost the API server" in line] == lines[:1]
     assert lines[1:] == ["source source: the API server answers again"]
@@ -552,12 +471,12 @@ async def test_changes_in_the_hole_of_a_restart_are_told(
     async with source_of(api, sink, CONFIG_MAPS, namespace=space, mode="Resource") as source:
         await source.drain()
         sink.events.clear()
-        await gate.close()
+        gate.stop()
         await admin.delete(CONFIG_MAP, "goes", space)
         await admin.apply(CONFIG_MAP, config_map("changes", space, state="new"))
         await admin.create(CONFIG_MAP, config_map("comes", space))
         await asyncio.to_thread(control_plane.restart_api_server)
-        await gate.open()
+        await gate.start()
         gone = await sink.hears("delete", "goes")
         changed = await sink.hears("update", "changes")
         await sink.hears("add", "comes")
@@ -589,17 +508,13 @@ async def test_an_expired_version_leads_to_differences(admin: Api, gated: tuple[
     sink = Recorder()
     async with source_of(api, sink, CONFIG_MAPS, namespace=space) as source:
         await source.drain()
-        await gate.close()
-
-        async def lost() -> bool:
-            return bool(source.lost)
-
-        await eventually(lost, within=LOCAL_S)
+        gate.stop()
+        await until(lambda: source.lost)
         await admin.delete(CONFIG_MAP, "goes", space)
         [reflector] = [each for each in source._tasks if each is not None]
         await eventually(forgotten, within=SERVED_S, what="the version is too old")
         reflector._resource_version = "1"
-        await gate.open()
+        await gate.start()
         await sink.hears("delete", "goes")
 
     assert source.relists == 2

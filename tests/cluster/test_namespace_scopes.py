@@ -49,6 +49,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
+from tenantry.testing.objects import obj
 
 SCOPE_BINDING = "scope-binding"
 MY_OP = "my-op-e756cda126bb30"
@@ -177,7 +178,7 @@ async def test_summary_of_what_is_given_in_a_member(
     assert not [each for each in bindings if each["roleRef"]["name"] == place[0]]
 
     await ops.scope("ops", 2, annotations=chosen(projection))
-    await ops.absent(ROLE, *place)
+    await ops.people.away(ROLE, *place)
     await calm(scopes)
     assert await ops.admin.get(ROLE, *place) is None
 
@@ -193,8 +194,8 @@ async def test_new_right_of_an_account_follows(ops: Operators) -> None:
     )
     await ops.given(1, LEADER)
     await ops.admin.delete(ROLE_BINDING, "leader", "ops")
-    await ops.absent(ROLE_BINDING, LEADER, "tenant1")
-    await ops.absent(ROLE, LEADER, "tenant1")
+    await ops.people.away(ROLE_BINDING, LEADER, "tenant1")
+    await ops.people.away(ROLE, LEADER, "tenant1")
     assert await ops.may(1, "list", "configmaps")
 
 
@@ -252,7 +253,7 @@ async def test_deletion_cleans_up(ops: Operators, people: People) -> None:
     await ops.scope(1, 2, annotations=OWN_ROLES)
     await ops.given(2, MY_OP)
     await people.delete(NAMESPACE_SCOPE, "common-service", "ops")
-    await ops.absent(NAMESPACE_SCOPE, "common-service", "ops")
+    await ops.people.away(NAMESPACE_SCOPE, "common-service", "ops")
     assert [await ops.in_member(member) for member in (1, 2)] == [[], []]
     assert await ops.admin.get(CONFIG_MAP, LIST, "ops") is None
     assert (await people.get(DEPLOYMENT, "my-op", "ops"))["metadata"]["name"] == "my-op"
@@ -441,7 +442,7 @@ async def test_two_share_a_list(own: Operators, people: People, projection: str,
     await own.ready(name="two")
 
     await people.delete(NAMESPACE_SCOPE, "two", own.home)
-    await own.absent(NAMESPACE_SCOPE, "two", own.home)
+    await own.people.away(NAMESPACE_SCOPE, "two", own.home)
     await own.listed(1)
     await own.emptied(2)
     await own.given(1, name_of(own, projection, "one"))
@@ -490,7 +491,7 @@ async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) 
     await own.scope(1)
     await own.given(1, name_of(own, "managed"))
     await people.delete(NAMESPACE, own.home)
-    await own.absent(NAMESPACE_SCOPE, "common-service", own.home, within=NAMESPACE_GONE_S)
+    await own.people.away(NAMESPACE_SCOPE, "common-service", own.home, within=NAMESPACE_GONE_S)
     await own.emptied(1)
     await people.gone(own.home)
 
@@ -500,9 +501,7 @@ async def test_deleted_namespace_is_not_held_up(own: Operators, people: People) 
 async def test_list_made_by_hand_is_adopted(own: Operators, admin: Api, data: dict[str, str] | None) -> None:
     """A ConfigMap that is there already is used, whatever it has; other keys stay, also when it is given up again."""
     await own.begin(1)
-    metadata = {"name": LIST, "namespace": own.home}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **({"data": data} if data is not None else {})}
-    before = await admin.create(CONFIG_MAP, made)
+    before = await admin.create(CONFIG_MAP, obj(CONFIG_MAP, LIST, own.home, **({"data": data} if data is not None else {})))
     await own.scope(1)
     found = await own.listed(1)
     assert found["metadata"]["uid"] == before["metadata"]["uid"]
@@ -527,7 +526,7 @@ async def test_long_name_of_the_list(own: Operators, projection: str) -> None:
     renamed = "c" * 62 + "-" + "d" * 20
     await own.scope(1, annotations=chosen(projection), configmapName=renamed)
     await own.listed(1, config_map=renamed)
-    await own.absent(CONFIG_MAP, config_map, own.home)
+    await own.people.away(CONFIG_MAP, config_map, own.home)
     await own.given(1, name_of(own, projection), lambda found: labels_of(found)["app.kubernetes.io/name"] == "c" * 62)
 
 
@@ -560,4 +559,4 @@ async def test_examples_of_the_document(scopes: Knative, admin: Api, people: Peo
         assert role["rules"] == [EVERYTHING]
     assert await found.restarted_for(DEPLOYMENT, "secretman") is not None
     await admin.delete(NAMESPACE_SCOPE, document, home)
-    await found.absent(NAMESPACE_SCOPE, document, home)
+    await found.people.away(NAMESPACE_SCOPE, document, home)

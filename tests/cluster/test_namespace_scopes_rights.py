@@ -15,7 +15,7 @@ from scope_binding.namespace_scopes.names import own_role_name, value_hash
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of
+from tenantry.model.kinds import DEPLOYMENT, NAMESPACE_SCOPE, POD, ROLE, ROLE_BINDING, labels_of, object_of
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
 from tenantry.testing.objects import obj
@@ -51,7 +51,7 @@ async def test_managed_projection(own: Operators, people: People) -> None:
     assert not await own.may(2, "impersonate", "serviceaccounts")
 
     await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
-    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
     assert [await own.in_member(member) for member in (1, 2)] == [[], []]
 
 
@@ -158,8 +158,8 @@ async def test_switching_the_projection_never_takes_access_away(own: Operators, 
         lost = asyncio.create_task(_access_is_lost(own))
         await own.scope(1, annotations=chosen(projection))
         await own.given(1, name_of(own, projection))
-        await own.absent(ROLE_BINDING, name_of(own, other), own.member(1))
-        await own.absent(ROLE, name_of(own, other), own.member(1))
+        await own.people.away(ROLE_BINDING, name_of(own, other), own.member(1))
+        await own.people.away(ROLE, name_of(own, other), own.member(1))
         lost.cancel()
         assert not lost.done() or lost.cancelled(), "the account had no right for a moment"
 
@@ -389,7 +389,7 @@ async def test_two_from_namespaces(own: Operators, admin: Api, projection: str) 
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "my-op", "namespace": each.home}]
         await each.listed(1)
         assert await each.may(1, "list", "configmaps")
-    await own.absent(ROLE, "namespacescope-managed-role-from-common-service", own.member(1))
+    await own.people.away(ROLE, "namespacescope-managed-role-from-common-service", own.member(1))
     await admin.delete(NAMESPACE_SCOPE, "common-service", other.home)
     await other.emptied(1)
     await own.given(1, name_of(own, projection))
@@ -413,7 +413,7 @@ async def test_what_the_ibm_operator_left_is_taken_over(
     summary = f"nss-runtime-managed-role-from-{own.home}"
     async with await Api.connect(field_manager="namespace-scope-operator", kubeconfig=control_plane.kubeconfig) as upstream:
         made = [
-            await upstream.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
+            await upstream.create(kind, object_of(kind, metadata, **fields))
             for kind, metadata, fields in (
                 (ROLE, {"name": name, "namespace": member, "labels": labels}, {"rules": [SECRETS]}),
                 (ROLE, {"name": summary, "namespace": member}, {"rules": [SECRETS]}),
@@ -437,7 +437,7 @@ async def test_what_the_ibm_operator_left_is_taken_over(
         assert labels_of(each)["scope-binding/from-namespace"] == own.home
         assert labels_of(each)["namespace-scope-configmap"] == f"{LIST}-{own.home}"
     await people.delete(NAMESPACE_SCOPE, "common-service", own.home)
-    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
     for each in made:
         kind = ROLE if each["kind"] == "Role" else ROLE_BINDING
         assert await own.admin.get(kind, each["metadata"]["name"], member) is None

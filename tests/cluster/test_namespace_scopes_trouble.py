@@ -70,7 +70,7 @@ async def test_restart_that_failed_is_made_good(
             await own.ready()
             await admin.delete(NAMESPACE_SCOPE, "common-service", own.home)
             assert (await post(url, *event))[0] == 204
-            await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+            await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ async def test_labels_alone_make_nothing_ours(own: Operators, admin: Api, people
     await own.scope(1)
     await own.given(1, name_of(own, "managed"))
     await admin.delete(NAMESPACE_SCOPE, "common-service", own.home)
-    await own.absent(NAMESPACE_SCOPE, "common-service", own.home)
+    await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
     await scopes.sweep("scope-binding")
     assert await people.get(ROLE, "theirs", own.member(1)) == made
 

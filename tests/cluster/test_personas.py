@@ -30,6 +30,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 LEVELS = {"owner": "admin", "member": "edit", "reader": "view"}
 """The people of a project and their ClusterRole in its registration namespace."""
@@ -97,13 +98,10 @@ async def persons(owners: Owners, project: str, control_plane: ControlPlane) -> 
 async def bind(owners: Owners, project: str, person: Person, level: str) -> None:
     """Give somebody a ClusterRole in a registration namespace, and wait until the API server knows."""
     home = registration(project)
-    body = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "metadata": {"name": person.name, "namespace": home}}
-    await owners.admin.create(ROLE_BINDING, {**body, "roleRef": cluster_role(level), "subjects": [user(person.name)]})
-
-    async def known() -> bool:
-        return await person.ask("GET", PROJECT_HELM_CHART.path(home)) == 200
-
-    await eventually(known, within=10, what=f"{person.name} may read in {home}")
+    body = obj(ROLE_BINDING, person.name, home, roleRef=cluster_role(level), subjects=[user(person.name)])
+    await owners.admin.create(ROLE_BINDING, body)
+    what = f"{person.name} may read in {home}"
+    await eventually(lambda: person.ask("GET", PROJECT_HELM_CHART.path(home)), lambda status: status == 200, within=10, what=what)
 
 
 @pytest.mark.check("hpo-89")
@@ -114,9 +112,7 @@ async def test_owners_ask_for_charts_and_members_read_them(owners: Owners, proje
     owner, every, one = persons["owner"], PROJECT_HELM_CHART.path(home), PROJECT_HELM_CHART.path(home, name)
 
     def asked(named: str, number: int) -> Object:
-        spec = {"helmApiVersion": DUMMY, "values": {"number": number}}
-        metadata = {"name": named, "namespace": home}
-        return {"apiVersion": PROJECT_HELM_CHART.api_version, "kind": "ProjectHelmChart", "metadata": metadata, "spec": spec}
+        return obj(PROJECT_HELM_CHART, named, home, spec={"helmApiVersion": DUMMY, "values": {"number": number}})
 
     assert await owner.ask("POST", every, asked(name, 1)) == 201
     await owners.provisioned(release, holds=lambda found: values_of(found)["number"] == 1)

@@ -17,9 +17,7 @@ from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_
 @pytest.fixture
 async def project(c1: Knative, people: People) -> str:
     """A project with one namespace, ``a1-<project>``, that is registered."""
-    made = f"p-{token()}"
-    await people.namespace(f"a1-{made}", made)
-    await people.registered(made)
+    made = await people.project()
     await people.until(NAMESPACE, f"a1-{made}", "", lambda found: labels_of(found).get(PROJECT_ID) == made)
     return made
 

@@ -41,19 +41,12 @@ OPEN_POLICY: dict[str, Any] = {
 pytestmark = pytest.mark.timeout(300)  # every project of the test run is written anew
 
 
-async def _project(people: People) -> str:
-    project = f"p-{token()}"
-    await people.namespace(f"a1-{project}", project)
-    await people.registered(project)
-    return project
-
-
 @pytest.mark.check("hpo-6", "hpo-24")
 async def test_without_cluster_id_and_hardening(running: Start, people: People, admin: Api, calm: Calm) -> None:
     """Without clusterId the annotation is the project id alone; with hardening off neither object is written."""
     config = changed(C1, cattle={"clusterId": ""}, operator={"hardenedNamespaces": {"enabled": False}})
     async with running(config) as knative:
-        project = await _project(people)
+        project = await people.project()
         await calm(knative)
 
         name = registration(project)
@@ -77,7 +70,7 @@ async def test_hardening_as_configured(running: Start, people: People, admin: Ap
     }
     config = changed(C1, operator={"hardenedNamespaces": {"enabled": True, "configuration": spec}})
     async with running(config) as knative:
-        project = await _project(people)
+        project = await people.project()
         await calm(knative)
         name = registration(project)
 
@@ -114,7 +107,7 @@ async def test_changed_configuration_reaches_what_exists(running: Start, people:
     labels = {"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"}
     second = {"helmApiVersion": "monitoring.cattle.io/v1alpha1", "releaseName": "monitoring"}
     async with running(C1) as knative:
-        project = await _project(people)
+        project = await people.project()
         await calm(knative)
     operator = {"charts": [labels, second], "namespaceLabels": {"owner": "team-x"}, "namespaceAnnotations": {"cost": "7"}}
     async with running(changed(C1, cattle={"clusterId": "c-other"}, operator=operator)) as knative:
@@ -136,7 +129,7 @@ async def test_changed_configuration_reaches_what_exists(running: Start, people:
 async def test_project_that_is_denied_later_is_orphaned(running: Start, people: People, admin: Api, calm: Calm) -> None:
     """A project that the configuration denies after a restart is orphaned, and served again when it no longer does."""
     async with running(C1) as knative:
-        project = await _project(people)
+        project = await people.project()
         await calm(knative)
     denied = {"otherSystemProjectLabelValues": ["p-denied", project]}
     async with running(changed(C1, operator=denied)) as knative:

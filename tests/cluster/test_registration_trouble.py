@@ -75,9 +75,7 @@ async def test_withdrawn_bad_id_takes_the_complaint_with_it(c1: Knative, people:
 
 async def test_member_that_moves_to_a_bad_id_leaves_its_project(c1: Knative, people: People) -> None:
     """A namespace whose project id becomes invalid is out of its old project, which is orphaned."""
-    project = f"p-{token()}"
-    await people.namespace(f"a1-{project}", project)
-    await people.registered(project)
+    project = await people.project()
     await people.label(f"a1-{project}", {LABEL: "Foo_Bar"})
 
     await people.orphaned(project)
@@ -141,8 +139,7 @@ async def test_release_namespace_of_another_project_is_not_adopted(c1: Knative, 
     victim = f"p-{token()}"
     thief = f"{victim}-monitoring"
     name = registration(thief)
-    await people.namespace(f"a1-{victim}", victim)
-    await people.registered(victim)
+    await people.project(name=victim)
     made = await people.namespace(name, "p-system", labels={OPERATED: "true", PROJECT_ID: victim})
     await people.namespace(f"x1-{victim}", thief)
     await people.warned(f"x1-{victim}", "NamespaceConflict")
@@ -158,8 +155,7 @@ async def test_quota_that_forbids_the_config_map_is_told_and_heals(c1: Knative, 
     """A ResourceQuota in one registration namespace is told there with its fix; the others go on; without it all is well."""
     project, other = f"p-{token()}", f"p-{token()}"
     name = registration(project)
-    await people.namespace(f"a1-{project}", project)
-    await people.registered(project)
+    await people.project(name=project)
     spec = {"hard": {"configmaps": "0"}}
     metadata = {"name": "none", "namespace": name}
     await people.admin.create(RESOURCE_QUOTA, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})

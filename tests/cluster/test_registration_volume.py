@@ -64,12 +64,12 @@ async def _serve_many(admin: Api) -> float:
     people = People(admin)
     began = time.monotonic()
     await asyncio.gather(*(people.namespace(f"n{number}", f"p-{number}") for number in range(PROJECTS)))
-
-    async def all_registered() -> bool:
-        listing = await admin.list(NAMESPACE, label_selector=OPERATED)
-        return len(listing.items) == PROJECTS
-
-    await eventually(all_registered, within=30, what=f"{PROJECTS} registration namespaces")
+    await eventually(
+        lambda: admin.list(NAMESPACE, label_selector=OPERATED),
+        lambda found: len(found.items) == PROJECTS,
+        within=30,
+        what=f"{PROJECTS} registration namespaces",
+    )
     return time.monotonic() - began
 
 

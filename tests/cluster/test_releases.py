@@ -26,6 +26,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import HARDENING_POLICY
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 A_DASHBOARD = '{"k": 1, "graphs": ["a"], "deep": {"x": 1}}'
 
@@ -328,5 +329,4 @@ async def test_the_owner_sees_what_helm_and_the_lock_say(
 
 async def put_status(admin: Api, kind: Kind, name: str, status: Object) -> None:
     """Write a status as another controller does."""
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": SYSTEM}, "status": status}
-    await admin.apply(kind, body, subresource="status")
+    await admin.apply(kind, obj(kind, name, SYSTEM, status=status), subresource="status")

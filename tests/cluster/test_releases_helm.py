@@ -111,8 +111,8 @@ async def records(owners: Owners, release: str) -> dict[str, str]:
 
 async def bind(owners: Owners, project: str, who: str, level: str) -> None:
     """Give a person a level in a project."""
-    body = obj(ROLE_BINDING, who, registration(project))
-    await owners.admin.create(ROLE_BINDING, {**body, "roleRef": cluster_role(level), "subjects": [user(who)]})
+    body = obj(ROLE_BINDING, who, registration(project), roleRef=cluster_role(level), subjects=[user(who)])
+    await owners.admin.create(ROLE_BINDING, body)
 
 
 async def deployed(owners: Owners, name: str, project: str, who: str) -> None:
@@ -196,12 +196,12 @@ async def test_a_deleted_release_namespace_is_filled_again_by_helm(owners: Owner
 
     await owners.delete(NAMESPACE, release)
     await owners.gone(release, before["metadata"]["uid"])
-
-    async def installed() -> bool:
-        found = await records(owners, release)
-        return bool(found) and found.keys() == first.keys() and found != first
-
-    await eventually(installed, within=HELM_S, what="a new first revision")
+    await eventually(
+        lambda: records(owners, release),
+        lambda found: found.keys() == first.keys() and found != first,
+        within=HELM_S,
+        what="a new first revision",
+    )
     await deployed(owners, name, project, "alice")
     await owners.until(CONFIG_MAP, f"{release}-dashboard", release, bool)
     assert LABEL in labels_of(await owners.get(NAMESPACE, release))

@@ -77,8 +77,8 @@ async def test_a_chart_that_stops_being_ours_keeps_its_release(
     await owners.edit(PROJECT_HELM_CHART, name, home, ("replace", "/spec/helmApiVersion", "monitoring.cattle.io/v1alpha1"))
     told = await owners.told(name, project, UNABLE)
     await owners.edit(PROJECT_HELM_CHART, name, home, ("add", "/metadata/labels", {"team": "x"}))
-    body = obj(PROJECT_HELM_CHART, name, home)
-    await owners.admin.apply(PROJECT_HELM_CHART, {**body, "status": {"status": "Theirs"}}, subresource="status")
+    body = obj(PROJECT_HELM_CHART, name, home, status={"status": "Theirs"})
+    await owners.admin.apply(PROJECT_HELM_CHART, body, subresource="status")
     await calm(releasing)
 
     assert "no longer managed" in told["status"]["statusMessage"]
@@ -249,8 +249,7 @@ async def test_a_helm_chart_of_somebody_else_is_not_touched(owners: Owners) -> N
     """A HelmChart of that name that an administrator made is left as it is until it goes."""
     project = await owners.project()
     name = f"clash-{project}"
-    foreign = obj(HELM_CHART, f"{name}-dummy", SYSTEM, spec={"chart": "theirs"})
-    await owners.admin.create(HELM_CHART, foreign)
+    await owners.admin.create(HELM_CHART, obj(HELM_CHART, f"{name}-dummy", SYSTEM, spec={"chart": "theirs"}))
     await owners.ask(name, project)
 
     told = await owners.told(name, project, UNABLE)

@@ -101,9 +101,7 @@ async def test_bindings_follow_the_namespaces_of_an_instance(scopes: Knative, sc
     other = f"t2-{test}"
     st1, si1 = f"st1-{test}", f"si1-{test}"
     await scoping.namespace(other)
-    await scoping.template(st1, role(test))
-    await scoping.instance(si1, st1, namespaces=["default"])
-    first = await scoping.bound_in(test, "default")
+    first = await scoping.begin(si1, st1, test, "default")
     await scoping.instance(si1, st1, namespaces=["default", other])
     both = await scoping.bound_in(test, "default", other)
     assert both["default"]["metadata"]["name"] == first["default"]["metadata"]["name"]

@@ -65,9 +65,7 @@ async def test_a_role_of_somebody_else_is_not_taken_over(scopes: Knative, scopin
 async def test_a_role_that_becomes_somebody_elses_is_not_bound_any_more(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """When a foreign ClusterRole takes a template's place, the bindings that would now lead to it go."""
     test = f"test-{token()}"
-    await scoping.template(f"st-{test}", role(test))
-    await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
-    await scoping.bound_in(test, "default")
+    await scoping.begin(f"si-{test}", f"st-{test}", test, "default")
     with scoping.asleep(scopes):
         await scoping.delete(CLUSTER_ROLE, test)
         await scoping.admin.create(CLUSTER_ROLE, by_hand(test))
@@ -135,12 +133,9 @@ async def test_bad_templates_are_refused_with_advice(scopes: Knative, scoping: S
 async def test_bad_instances_are_refused_with_advice(scopes: Knative, scoping: Scoping, spec: Object, words: str) -> None:
     """Nothing empty, null or misspelt can mean the whole cluster: it is refused when it is declared."""
     name = f"si-{token()}"
-    body: Object = {"apiVersion": SCOPE_INSTANCE.api_version, "kind": "ScopeInstance", "metadata": {"name": name}}
-    path = SCOPE_INSTANCE.path()
+    body = obj(SCOPE_INSTANCE, name, spec={"scopeTemplateName": "a", **spec})
     with pytest.raises(ApiError, match=words):
-        await scoping.admin.request(
-            "POST", path, {"fieldValidation": "Strict"}, {**body, "spec": {"scopeTemplateName": "a", **spec}}
-        )
+        await scoping.admin.request("POST", SCOPE_INSTANCE.path(), {"fieldValidation": "Strict"}, body)
 
 
 @pytest.mark.parametrize(
@@ -159,8 +154,7 @@ async def test_an_instance_without_a_template_is_taken_and_told(
     """As with Oria: it gives nothing and says ScopeTemplateNotFound; named it gives, and emptied it takes back."""
     template, instance = family
     name = f"test-{token()}"
-    body: Object = {"apiVersion": instance.api_version, "kind": instance.kind, "metadata": {"name": name}}
-    await scoping.admin.create(instance, {**body, **empty})
+    await scoping.admin.create(instance, obj(instance, name, **empty))
     told = await scoping.scoped(name, "ScopeTemplateNotFound", kind=instance)
     assert told["status"] == "False"
     assert told["message"].startswith(f'getting ScopeTemplate "": ScopeTemplate.{template.group} "" not found')
@@ -171,7 +165,7 @@ async def test_an_instance_without_a_template_is_taken_and_told(
     await scoping.bound_in(name, "default")
     await scoping.scoped(name, kind=instance)  # the last write to it but ours
     live = await scoping.get(instance, name)
-    await scoping.admin.request("PUT", instance.path("", name), None, {**body, "metadata": live["metadata"], **empty})
+    await scoping.admin.request("PUT", instance.path("", name), None, obj(instance, name, metadata=live["metadata"], **empty))
     await scoping.scoped(name, "ScopeTemplateNotFound", kind=instance)
     assert await scoping.bound(name) == {}
 
@@ -216,9 +210,7 @@ async def test_a_bad_selector_takes_nothing_and_gives_nothing(scopes: Knative, s
     """A selector that means nothing is told with its field; what is bound stays, and nothing is added, until it is mended."""
     test = f"test-{token()}"
     st, si = f"st-{test}", f"si-{test}"
-    await scoping.template(st, role(test))
-    await scoping.instance(si, st, namespaces=["default"])
-    await scoping.bound_in(test, "default")
+    await scoping.begin(si, st, test, "default")
     await scoping.instance(si, st, namespaces=["default", "kube-public"], namespaceSelector={"env": True})
     told = await scoping.scoped(si, "ScopingFailed")
     assert "namespaceSelector: env: the value must be a text" in told["message"]
@@ -233,9 +225,7 @@ async def test_a_mistake_in_a_template_takes_nobodys_rights(scopes: Knative, sco
     test = f"test-{token()}"
     taken, st, si = f"taken-{test}", f"st-{test}", f"si-{test}"
     await scoping.admin.create(CLUSTER_ROLE, by_hand(taken))
-    await scoping.template(st, role(test))
-    await scoping.instance(si, st, namespaces=["default"])
-    before = await scoping.bound_in(test, "default")
+    before = await scoping.begin(si, st, test, "default")
     await scoping.template(st, role(taken))
     await scoping.scoped(si, "ScopeTemplateFailed")
     await calm(scopes)
@@ -255,13 +245,10 @@ async def test_what_a_namespace_refuses_keeps_no_wider_right(scopes: Knative, sc
     test = f"test-{token()}"
     full, st, si = f"full-{test}", f"st-{test}", f"si-{test}"
     await scoping.namespace(full)
-    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": full}}
-    quota["spec"] = {"hard": {"count/rolebindings.rbac.authorization.k8s.io": "0"}}
+    quota = obj(RESOURCE_QUOTA, "none", full, spec={"hard": {"count/rolebindings.rbac.authorization.k8s.io": "0"}})
     await scoping.admin.create(RESOURCE_QUOTA, quota)
     await scoping.until(RESOURCE_QUOTA, "none", full, lambda found: (found.get("status") or {}).get("hard"))
-    await scoping.template(st, role(test))
-    await scoping.instance(si, st)
-    await scoping.bound_in(test, "")
+    await scoping.begin(si, st, test)
     await scoping.instance(si, st, namespaces=["default", full])
     await scoping.bound_in(test, "default")
     told = await scoping.scoped(si, "ScopingFailed")
@@ -279,9 +266,7 @@ async def test_a_new_template_of_the_same_name_takes_over_at_once(scopes: Knativ
     """A template, and an instance, that are deleted and made anew while nobody looks are served at once."""
     test = f"test-{token()}"
     st, si = f"st-{test}", f"si-{test}"
-    await scoping.template(st, role(test))
-    await scoping.instance(si, st, namespaces=["default"])
-    await scoping.bound_in(test, "default")
+    await scoping.begin(si, st, test, "default")
     with scoping.asleep(scopes):
         for kind, name in ((SCOPE_TEMPLATE, st), (SCOPE_INSTANCE, si)):
             await scoping.admin.delete(kind, name, propagation="Orphan")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from flawless import Calm
-from people import CORE_EVENT, token
+from people import token
 from refusing import keeping
 from scoping import EVE, GENERATE_NAME, INSTANCE_UID, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, role
-from times import GARBAGE_S, SCOPES_S
+from times import GARBAGE_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
@@ -19,7 +19,6 @@ from tenantry.model.kinds import (
     Object,
     labels_of,
 )
-from tenantry.testing import eventually
 from tenantry.testing.settling import snapshot
 
 KINDS = (SCOPE_TEMPLATE, SCOPE_INSTANCE, CLUSTER_ROLE, ROLE_BINDING)
@@ -57,9 +56,7 @@ async def test_an_instance_waits_for_its_template(scopes: Knative, scoping: Scop
 async def test_nothing_is_left_to_the_garbage_collector(scopes: Knative, scoping: Scoping) -> None:
     """What a template or an instance made goes with it, also where the garbage collector was told to leave it alone."""
     test = f"test-{token()}"
-    await scoping.template(f"st1-{test}", role(test))
-    await scoping.instance(f"si1-{test}", f"st1-{test}", namespaces=["default"])
-    await scoping.bound_in(test, "default")
+    await scoping.begin(f"si1-{test}", f"st1-{test}", test, "default")
     await scoping.admin.delete(SCOPE_TEMPLATE, f"st1-{test}", propagation="Orphan")
     await scoping.no_role(test)
     await scoping.bound_in(test)
@@ -76,20 +73,13 @@ async def test_a_binding_that_may_not_be_deleted_says_so(scopes: Knative, scopin
     """Its instance is gone and nobody may delete it: it has a Warning; when it may, it goes, and the ClusterRole with it."""
     name, space = f"kept-{token()}", f"kept-{token()}"
     await scoping.namespace(space)
-    await scoping.template(name, role(name))
-    await scoping.instance(name, name, namespaces=[space])
-    (binding,) = (await scoping.bound_in(name, space)).values()
+    (binding,) = (await scoping.begin(name, name, name, space)).values()
     called = binding["metadata"]["name"]
-
-    async def warned() -> str:
-        fields = f"involvedObject.name={called},type=Warning,reason=CleanUpFailed"
-        return next((each["message"] for each in (await scoping.admin.list(CORE_EVENT, space, field_selector=fields)).items), "")
 
     async with keeping(scoping.admin, ROLE_BINDING, called, space):
         await scoping.delete(SCOPE_INSTANCE, name)
-        assert f"request {binding['metadata']['uid']}" in await eventually(
-            warned, within=SCOPES_S, what="a Warning on the binding"
-        )
+        text = await scoping.warned(called, "CleanUpFailed", kind=ROLE_BINDING, namespace=space)
+        assert f"request {binding['metadata']['uid']}" in text
     await scopes.sweep(SCOPES)
     await scoping.bound_in(name)
     await scoping.no_role(name)
@@ -130,9 +120,7 @@ async def test_roles_go_with_their_last_instance(scopes: Knative, scoping: Scopi
 async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
     """Deleted, subjects, owner references, labels, another role under the same name: each is put back, and there is one."""
     test = f"test-{token()}"
-    await scoping.template(f"st1-{test}", role(test))
-    await scoping.instance(f"si1-{test}", f"st1-{test}", namespaces=["default"])
-    binding = (await scoping.bound_in(test, "default"))["default"]
+    binding = (await scoping.begin(f"si1-{test}", f"st1-{test}", test, "default"))["default"]
     name = binding["metadata"]["name"]
     await calm(scopes)
 
@@ -171,9 +159,7 @@ async def test_a_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scopi
 async def test_a_binding_that_lost_a_label_goes_with_its_template(scopes: Knative, scoping: Scoping, mark: str) -> None:
     """A label taken off by hand just before nobody wants the binding any more hides it from nobody: it goes."""
     test = f"test-{token()}"
-    await scoping.template(f"st1-{test}", role(test))
-    await scoping.instance(f"si1-{test}", f"st1-{test}", namespaces=["default"])
-    binding = (await scoping.bound_in(test, "default"))["default"]
+    binding = (await scoping.begin(f"si1-{test}", f"st1-{test}", test, "default"))["default"]
     await scoping.scoped(f"si1-{test}")
 
     with scoping.asleep(scopes):
@@ -217,9 +203,7 @@ async def test_a_role_that_drifts_is_put_back(scopes: Knative, scoping: Scoping,
 async def test_a_cluster_wide_binding_that_drifts_is_put_back(scopes: Knative, scoping: Scoping) -> None:
     """Subjects that somebody edits and a binding that somebody deletes are put back in the whole cluster as well."""
     test = f"test-{token()}"
-    await scoping.template(f"st1-{test}", role(test))
-    await scoping.instance(f"si1-{test}", f"st1-{test}")
-    name = (await scoping.bound_in(test, ""))[""]["metadata"]["name"]
+    name = (await scoping.begin(f"si1-{test}", f"st1-{test}", test))[""]["metadata"]["name"]
     await scoping.scoped(f"si1-{test}")
     await scoping.edit(CLUSTER_ROLE_BINDING, name, "", ("replace", "/subjects", []))
     await scoping.until(CLUSTER_ROLE_BINDING, name, "", lambda found: found.get("subjects") == [OP])

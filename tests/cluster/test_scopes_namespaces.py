@@ -43,6 +43,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
+from tenantry.testing.objects import obj
 from tenantry.testing.settling import snapshot
 
 
@@ -72,13 +73,10 @@ async def test_a_namespace_that_goes_away_is_left_alone(scopes: Knative, scoping
     """A namespace that is being terminated is named and not tried again and again; the others stay bound."""
     test = f"test-{token()}"
     t2, si = f"t2-{test}", f"si-{test}"
-    held: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": t2}}
-    held["metadata"]["finalizers"] = ["example.com/held"]
+    held = obj(CONFIG_MAP, "held", t2, metadata={"finalizers": ["example.com/held"]})
     await scoping.namespace(t2)
     await scoping.admin.request("POST", f"/api/v1/namespaces/{t2}/configmaps", None, held)
-    await scoping.template(f"st-{test}", role(test))
-    await scoping.instance(si, f"st-{test}", namespaces=["default", t2])
-    await scoping.bound_in(test, "default", t2)
+    await scoping.begin(si, f"st-{test}", test, "default", t2)
     await scoping.delete(NAMESPACE, t2)
     await scoping.until(NAMESPACE, t2, "", is_terminating)
     await scoping.says(SCOPE_INSTANCE, si, "Scoped", "ScopingFailed", t2)

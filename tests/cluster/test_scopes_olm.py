@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from people import CORE_EVENT, Start, may, token
+from people import Start, may, token
 from refusing import refusing
 from scoping import READ_SECRETS, SCOPES, Scoping, role
-from times import LOCAL_S, SCOPES_S
+from times import LOCAL_S, SCOPES_S, until
 
 from tenantry.api import Api
 from tenantry.local.followed import stand_in
@@ -68,8 +68,7 @@ class Operators:
 
     async def group(self, name: str = "group", *, opted: bool = True, **spec: Any) -> None:
         labels = {"scope-binding/olm-compat": "true"} if opted else {}
-        body = obj(OPERATOR_GROUP, name, self.home, labels=labels, spec=spec)
-        await self.scoping.admin.apply(OPERATOR_GROUP, body)
+        await self.scoping.admin.apply(OPERATOR_GROUP, obj(OPERATOR_GROUP, name, self.home, labels=labels, spec=spec))
 
     async def version(
         self,
@@ -89,8 +88,7 @@ class Operators:
             "installModes": [{"type": mode, "supported": mode in modes} for mode in ALL_MODES],
         }
         kind = CLUSTER_SERVICE_VERSION
-        body = obj(kind, name or self.csv, self.home, labels=labels or {}, spec=spec, **fields)
-        await self.scoping.admin.apply(kind, body)
+        await self.scoping.admin.apply(kind, obj(kind, name or self.csv, self.home, labels=labels, spec=spec, **fields))
 
     async def generated(self) -> list[str]:
         """Templates and instances with our mark, and ClusterRoles, of this operator."""
@@ -108,15 +106,11 @@ class Operators:
         await eventually(self.generated, lambda found: not found, within=SCOPES_S, what="nothing generated is left")
 
     async def warnings(self, reason: str) -> list[str]:
-        fields = f"involvedObject.name={self.csv},type=Warning"
-        events = (await self.scoping.admin.list(CORE_EVENT, self.home, field_selector=fields)).items
+        events = await self.scoping.warnings(self.csv, kind=CLUSTER_SERVICE_VERSION, namespace=self.home)
         return [event["message"] for event in events if event["reason"] == reason]
 
     async def warned(self, reason: str) -> str:
-        async def check() -> str:
-            return next(iter(await self.warnings(reason)), "")
-
-        return await eventually(check, within=SCOPES_S, what=f"a Warning {reason} on {self.csv}")
+        return await self.scoping.warned(self.csv, reason, kind=CLUSTER_SERVICE_VERSION, namespace=self.home)
 
     async def rested(self, olm: Knative) -> None:
         await settle(olm, self.scoping.admin)
@@ -243,9 +237,6 @@ async def test_roles_with_older_names_are_replaced_without_loss(olm: Knative, sc
             seen.append({binding["roleRef"]["name"] for binding in (await scoping.admin.list(ROLE_BINDING, ops.home)).items})
             await asyncio.sleep(0.02)
 
-    async def polled() -> bool:
-        return bool(seen)
-
     with scoping.asleep(olm):
         owner = {"olm.owner": ops.csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": ops.home}
         for kind in (SCOPE_TEMPLATE, SCOPE_INSTANCE):
@@ -253,7 +244,7 @@ async def test_roles_with_older_names_are_replaced_without_loss(olm: Knative, sc
         await ops.group(targetNamespaces=[ops.home])
         await ops.version()
         polling = asyncio.create_task(poll())
-        await eventually(polled)
+        await until(lambda: seen, within=SCOPES_S)
     await scoping.no_role(older)
     await ops.rested(olm)
     polling.cancel()

@@ -21,6 +21,7 @@ from tenantry.model.difference import owns
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Object
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 NAME, LABEL, PLACE = "greeting", "greeting.example.com/to", "hall"
 HELD = "greeting.example.com/held"
@@ -189,16 +190,13 @@ async def test_it_is_played_and_taken_out_again(installed: dict[str, str], tmp_p
     functions = ("--function", NAME, "--function", FUNCTION)
     with ControlPlane(ephemeral=True) as plane:
         async with await Api.connect(field_manager="tests-admin", kubeconfig=plane.kubeconfig) as admin:
-            labels = {LABEL: "alice"}
-            namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE, "labels": labels}}
-            await admin.create(NAMESPACE, namespace)
+            await admin.create(NAMESPACE, obj(NAMESPACE, PLACE, labels={LABEL: "alice"}))
             async with run_up(tmp_path / "home", "--kubeconfig", str(plane.kubeconfig), *functions, **installed) as up:
                 await up.says("Ready.")
                 live = await greeted(admin, "alice")
                 await admin.delete(CONFIG_MAP, "greeting", PLACE, uid=live["metadata"]["uid"])
                 await greeted(admin, "alice")
-                namespace["metadata"]["labels"] = {LABEL: "bob"}
-                await admin.apply(NAMESPACE, namespace, force=True)
+                await admin.apply(NAMESPACE, obj(NAMESPACE, PLACE, labels={LABEL: "bob"}), force=True)
                 assert (await greeted(admin, "bob"))["metadata"]["finalizers"] == [HELD]
                 await uninstall(plane.kubeconfig, **installed)
                 assert await up.ends() == 0, "\n".join(up.lines)

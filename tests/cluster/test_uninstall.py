@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,12 +14,13 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
+import upping
 import yaml
 from helm_people import helm_chart
 from operators import FINALIZER, LIST, Operators
 from people import LABEL, PROJECT_ID, People, changed, registration
 from releases import CONFIG, DUMMY, PROVISIONING, SYSTEM, Owners
-from rights import Project, cluster_role, named, user
+from rights import Project, account, cluster_role, named, user
 from scoping import INSTANCE_UID, SCOPES, TEMPLATE_UID, Scoping, role
 from times import HELM_S
 
@@ -112,19 +111,8 @@ class Cluster:
 
     async def tenantry(self, *arguments: str, answer: str = "") -> tuple[int, str, str]:
         """The command line with this cluster's kubeconfig and configuration."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tenantry.cli", *arguments),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={
-                **os.environ,
-                "KUBECONFIG": str(self.plane.kubeconfig),
-                "TENANTRY_CONFIG": str(self.folder / "config.yaml"),
-            },
-        )
-        output, errors = await asyncio.wait_for(process.communicate(answer.encode()), 100)
-        return process.returncode or 0, output.decode(), errors.decode()
+        environment = {"KUBECONFIG": str(self.plane.kubeconfig), "TENANTRY_CONFIG": str(self.folder / "config.yaml")}
+        return await upping.tenantry(*arguments, answer=answer, **environment)
 
 
 def is_installed(helm_chart: Object) -> bool:
@@ -183,21 +171,20 @@ async def test_what_people_ask_for_beside_projects_is_served(cluster: Cluster) -
     await scoping.instance("everywhere", "t")
     for name in ("here", "everywhere"):
         await scoping.scoped(name)
-    metadata = {"name": "labelled", "namespace": own.member(1), "labels": {GIVEN_FROM: own.home, INSTANCE_UID: "x"}}
-    theirs = {"apiVersion": ROLE_BINDING.api_version, "kind": "RoleBinding", "metadata": metadata}
-    await admin.create(ROLE_BINDING, {**theirs, "roleRef": cluster_role("view"), "subjects": [user("carol")]})
-    generated = {"apiVersion": SCOPE_TEMPLATE.api_version, "kind": "ScopeTemplate", "metadata": {"name": "generated"}}
-    generated["metadata"]["labels"] = {SCOPE_GENERATED: "true"}
-    await admin.apply(SCOPE_TEMPLATE, {**generated, "spec": {"clusterRoles": []}}, manager=f"tenantry-{SCOPES}")
+    labels = {GIVEN_FROM: own.home, INSTANCE_UID: "x"}
+    view = cluster_role("view")
+    theirs = obj(ROLE_BINDING, "labelled", own.member(1), labels, roleRef=view, subjects=[user("carol")])
+    await admin.create(ROLE_BINDING, theirs)
+    generated = obj(SCOPE_TEMPLATE, "generated", labels={SCOPE_GENERATED: "true"}, spec={"clusterRoles": []})
+    await admin.apply(SCOPE_TEMPLATE, generated, manager=f"tenantry-{SCOPES}")
     await admin.create(
         VALIDATING_WEBHOOKS, obj(VALIDATING_WEBHOOKS, "narrowed", annotations={INJECTION_ORIGINAL: "{}"}, webhooks=[])
     )
-    for kind, where in ((ROLE_BINDING, {"namespace": own.member(1)}), (CLUSTER_ROLE_BINDING, {})):
+    for kind, where in ((ROLE_BINDING, own.member(1)), (CLUSTER_ROLE_BINDING, "")):
         # What a killed process left: at rest Helm's account has no rights.
-        metadata = {"name": f"helm-{SYSTEM}-{LEFT}", **where, "labels": {CHART_LABEL: LEFT}}
-        left = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "roleRef": cluster_role("view")}
-        subjects = [{"kind": "ServiceAccount", "name": f"helm-{LEFT}", "namespace": SYSTEM}]
-        await admin.apply(kind, {**left, "subjects": subjects}, manager=f"tenantry-{PROVISIONING}")
+        subjects = [account(f"helm-{LEFT}", SYSTEM)]
+        left = obj(kind, f"helm-{SYSTEM}-{LEFT}", where, {CHART_LABEL: LEFT}, roleRef=view, subjects=subjects)
+        await admin.apply(kind, left, manager=f"tenantry-{PROVISIONING}")
     assert [kind.kind for kind, label in MADE if not await _labelled(cluster, kind, label)] == []
 
 
@@ -358,7 +345,7 @@ async def test_what_people_made_can_be_deleted_at_once(cluster: Cluster) -> None
         await admin.delete(kind, name, namespace)
         assert await admin.get(kind, name, namespace) is None
     # The garbage collector takes it, which met it before it knew the kind of the owner: it tries again in ever longer intervals.
-    await own.absent(CONFIG_MAP, LIST, own.home, within=120)
+    await own.people.away(CONFIG_MAP, LIST, own.home, within=120)
     assert (await own.people.get(CONFIG_MAP, "shared-list", own.home))["data"]["mine"] == "1"
 
 
@@ -368,17 +355,14 @@ async def test_crds_go_whatever_held_their_objects(cluster: Cluster) -> None:
     chart = helm_chart(THEIR_CHART)
     metadata = {**chart["metadata"], "namespace": SYSTEM, "finalizers": [HELM_CHART_FINALIZER]}
     await admin.create(HELM_CHART, {**chart, "metadata": metadata})
-    scope = {"name": "late", "namespace": own.home}
-    body: Object = {"apiVersion": NAMESPACE_SCOPE.api_version, "kind": "NamespaceScope", "metadata": scope}
-    await admin.create(NAMESPACE_SCOPE, {**body, "spec": {"namespaceMembers": []}})
-    held = {**body, "metadata": {**scope, "finalizers": [FINALIZER]}}
-    await admin.apply(NAMESPACE_SCOPE, held, manager=f"tenantry-{SCOPES}")
-    stand_in = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": STAND_IN}}
-    labels = {"metadata": {"name": STAND_IN, "labels": {"app.kubernetes.io/name": "knative-eventing"}}}
-    await admin.apply(CUSTOM_RESOURCE_DEFINITION, {**stand_in, **labels})
+    scope = (NAMESPACE_SCOPE, "late", own.home)
+    await admin.create(NAMESPACE_SCOPE, obj(*scope, spec={"namespaceMembers": []}))
+    await admin.apply(NAMESPACE_SCOPE, obj(*scope, metadata={"finalizers": [FINALIZER]}), manager=f"tenantry-{SCOPES}")
+    labels = {"app.kubernetes.io/name": "knative-eventing"}
+    await admin.apply(CUSTOM_RESOURCE_DEFINITION, obj(CUSTOM_RESOURCE_DEFINITION, STAND_IN, labels=labels))
     _, output, _ = await cluster.tenantry("uninstall", "--crds", "--dry-run", "-o", "json")
     assert f"CustomResourceDefinition {STAND_IN}: not Tenantry's alone" in json.loads(output)["kept"]
-    await admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in)
+    await admin.apply(CUSTOM_RESOURCE_DEFINITION, obj(CUSTOM_RESOURCE_DEFINITION, STAND_IN))
     code, output, errors = await cluster.tenantry("uninstall", "--yes", "--crds", "-o", "yaml")
     assert code == 0, errors + output
     names = [each["metadata"]["name"] for each in (await admin.list(CUSTOM_RESOURCE_DEFINITION)).items]

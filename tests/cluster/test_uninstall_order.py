@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
+from upping import tenantry
 
 from tenantry.api import Api
 from tenantry.api.errors import NotFound
@@ -45,6 +43,7 @@ from tenantry.serving.dead_letters import NAME as SINK
 from tenantry.serving.dead_letters.letter import now, unreadable
 from tenantry.serving.dead_letters.store import Store
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 FUNCTION = "scope-binding"
 TRIGGER = Kind("eventing.knative.dev/v1", "Trigger", "triggers")
@@ -54,50 +53,48 @@ JOB_SINK = Kind("sinks.knative.dev/v1alpha1", "JobSink", "jobsinks")
 HOLD = "tests.tenantry.dev/hold"
 
 
-async def _tenantry(plane: ControlPlane, *arguments: str) -> tuple[int, dict[str, Any], str]:
-    """The command line: exit code, what was done, and what was said."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tenantry.cli", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "KUBECONFIG": str(plane.kubeconfig)},
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode or 0, json.loads(output), errors.decode()
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def pod(control_plane: ControlPlane, admin: Api) -> AsyncIterator[str]:
     """A function as in a cluster, with its source, Trigger and rights; its pod's name.  The pod ends when a finalizer is gone."""
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
         await install(api, [FUNCTION], Config(), lambda _: None)
-        await _prioritised(api)
         for kind in (API_SERVER_SOURCE, TRIGGER, KNATIVE_SERVICE):
-            await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(kind))
-            await until_served(api, stand_in(kind))
+            await _serve(api, kind)
         for kind in (API_SERVER_SOURCE, TRIGGER):
             await api.apply(kind, next(each for each in Files.read().sending if each["kind"] == kind.kind))
-        for each in documents(deployment_folder("knative") / f"overlays/deployment/{FUNCTION}.yaml"):
-            if each["kind"] == "Deployment":
-                await api.apply(DEPLOYMENT, each)
+        await _deploy(api, FUNCTION)
         (service,) = documents(deployment_folder("knative") / f"{FUNCTION}/service.yaml")
         await api.apply(KNATIVE_SERVICE, service)
-
-    async def made() -> str:
-        pods = (await admin.list(POD, SYSTEM_NAMESPACE, label_selector=f"app.kubernetes.io/name={FUNCTION}")).items
-        return str(pods[0]["metadata"]["name"]) if pods else ""
-
-    name = await eventually(made, within=30, what="the Deployment has a pod")
-    await admin.json_patch(POD, name, SYSTEM_NAMESPACE, [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
+    name = await _held_pod(admin, FUNCTION)
     yield name
     await _let_go(admin, name)
 
 
-async def _prioritised(api: Api) -> None:
-    """The PriorityClass that our Deployments name, which only clusters with nodes get."""
-    for each in documents(deployment_folder("knative") / "base/priority.yaml"):
-        if each["kind"] == PRIORITY_CLASS.kind:
-            await api.apply(PRIORITY_CLASS, each)
+async def _serve(api: Api, kind: Kind) -> None:
+    await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(kind))
+    await until_served(api, stand_in(kind))
+
+
+async def _deploy(api: Api, name: str) -> None:
+    """A Deployment, and the PriorityClass that it names, which only clusters with nodes get."""
+    for file, kind in (("base/priority", PRIORITY_CLASS), (f"overlays/deployment/{name}", DEPLOYMENT)):
+        for each in documents(deployment_folder("knative") / f"{file}.yaml"):
+            if each["kind"] == kind.kind:
+                await api.apply(kind, each)
+
+
+async def _held_pod(admin: Api, name: str) -> str:
+    """Wait for the pod of a Deployment, and give it a finalizer; returns its name."""
+    selector = f"app.kubernetes.io/name={name}"
+    pods = await eventually(
+        lambda: admin.list(POD, SYSTEM_NAMESPACE, label_selector=selector),
+        lambda found: found.items,
+        within=30,
+        what="the Deployment has a pod",
+    )
+    pod = str(pods.items[0]["metadata"]["name"])
+    await admin.json_patch(POD, pod, SYSTEM_NAMESPACE, [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
+    return pod
 
 
 async def _let_go(admin: Api, pod: str) -> None:
@@ -127,9 +124,10 @@ async def test_rights_go_when_the_last_pod_has_gone(control_plane: ControlPlane,
     for kind in (API_SERVER_SOURCE, TRIGGER, KNATIVE_SERVICE):
         assert [each for each in (await admin.list(kind)).items if not is_terminating(each)] == []
     assert await _rights(admin) == [True, True, True]
-    code, done, errors = await _tenantry(control_plane, "uninstall", "--yes", "-o", "json", "--timeout", "1")
+    command = ("uninstall", "--yes", "-o", "json", "--timeout", "1")
+    code, output, errors = await tenantry(*command, KUBECONFIG=str(control_plane.kubeconfig))
     assert code == 1
-    assert f"Pod {SYSTEM_NAMESPACE}/{pod}" in done["remaining"]
+    assert f"Pod {SYSTEM_NAMESPACE}/{pod}" in json.loads(output)["remaining"]
     assert "at the pods. Then call this again." in errors
     assert not ending.done()
     assert await _rights(admin) == [True, True, True]
@@ -145,6 +143,15 @@ async def test_rights_go_when_the_last_pod_has_gone(control_plane: ControlPlane,
     assert order == sorted(order), said
 
 
+async def _before_is_gone(admin: Api) -> None:
+    await eventually(
+        lambda: admin.get(NAMESPACE, SYSTEM_NAMESPACE),
+        lambda found: not is_terminating(found),
+        within=30,
+        what="the namespace of the installation before is gone",
+    )
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uninstall, "ANSWER_S", 0.5)
@@ -155,11 +162,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_lease_that_nobody_answers_for_holds_nothing_up(control_plane: ControlPlane, admin: Api) -> None:
     """What a killed `tenantry up` left is removed; one that answers is waited for."""
     said: list[str] = []
-
-    async def gone() -> bool:
-        return not is_terminating(await admin.get(NAMESPACE, SYSTEM_NAMESPACE))
-
-    await eventually(gone, within=30, what="the namespace of the installation before is gone")
+    await _before_is_gone(admin)
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
         await install(api, [FUNCTION], Config(), lambda _: None)
         killed = Presence(api)
@@ -182,30 +185,15 @@ async def test_a_lease_that_nobody_answers_for_holds_nothing_up(control_plane: C
 
 async def test_dead_letters_go_with_everything_that_keeps_them(control_plane: ControlPlane, admin: Api) -> None:
     """The store, the sink's identity and rights, and the JobSink of earlier installations go; the sink's pod is waited for."""
-
-    async def gone() -> bool:
-        return not is_terminating(await admin.get(NAMESPACE, SYSTEM_NAMESPACE))
-
-    await eventually(gone, within=30, what="the namespace of the installation before is gone")
+    await _before_is_gone(admin)
     async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
         await install(api, [FUNCTION], Config(), lambda _: None)
-        await _prioritised(api)
-        await api.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(JOB_SINK))
-        await until_served(api, stand_in(JOB_SINK))
+        await _serve(api, JOB_SINK)
         labels = {"app.kubernetes.io/part-of": "tenantry"}
-        metadata = {"name": "tenantry-dead-letters", "namespace": SYSTEM_NAMESPACE, "labels": labels}
-        await api.apply(JOB_SINK, {"apiVersion": JOB_SINK.api_version, "kind": JOB_SINK.kind, "metadata": metadata})
-        for each in documents(deployment_folder("knative") / "overlays/deployment/dead-letters.yaml"):
-            if each["kind"] == "Deployment":
-                await api.apply(DEPLOYMENT, each)
+        await api.apply(JOB_SINK, obj(JOB_SINK, "tenantry-dead-letters", SYSTEM_NAMESPACE, labels))
+        await _deploy(api, SINK)
         await Store(api).change(lambda book: book.add(unreadable("/scope-binding", "no event", now())))
-
-        async def made() -> str:
-            pods = (await admin.list(POD, SYSTEM_NAMESPACE, label_selector=f"app.kubernetes.io/name={SINK}")).items
-            return str(pods[0]["metadata"]["name"]) if pods else ""
-
-        pod = await eventually(made, within=30, what="the Deployment has a pod")
-        await admin.json_patch(POD, pod, SYSTEM_NAMESPACE, [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}])
+        pod = await _held_pod(admin, SINK)
         try:
             done = await Uninstaller(api, Config(), lambda _: None, timeout_s=1).run()
             assert f"Pod {SYSTEM_NAMESPACE}/{pod}" in done.remaining

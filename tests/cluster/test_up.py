@@ -6,12 +6,12 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 import pytest_asyncio
 from people import FUNCTION, LABEL, People, may
+from rights import cluster_role, user
 from times import START_S
 from upping import ROOT, Up, run_up, uninstall
 
@@ -29,7 +29,6 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     ROLE_BINDING,
     SECRET,
-    Kind,
     Object,
 )
 from tenantry.testing import eventually
@@ -50,14 +49,6 @@ async def up(tmp_path: Path) -> AsyncIterator[Up]:
         (programs / name).symlink_to(found.path(name))
     async with run_up(tmp_path / "home", TENANTRY_CONTROL_PLANE=str(programs)) as running:
         yield running
-
-
-async def _until(api: Api, kind: Kind, name: str, namespace: str = "", holds: Any = lambda _: True) -> Object:
-    async def found() -> Object | None:
-        live = await api.get(kind, name, namespace)
-        return live if live is not None and holds(live) else None
-
-    return await eventually(found, within=START_S, what=f"{kind.kind} {namespace}/{name}")
 
 
 def _is_ready(chart: Object) -> bool:
@@ -82,35 +73,35 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     assert len(processes) >= 6, "etcd, API server, controller manager, and the functions"
 
     async with await Api.connect(field_manager="tests-admin", kubeconfig=Path(kubeconfig)) as api:
+        people = People(api, START_S)
         await api.create(NAMESPACE, obj(NAMESPACE, "team-a", labels={LABEL: "p-a"}))
         await up.says(f"create Namespace {HOME}")
         await up.says(f"create ConfigMap {HOME}/{CHART}")
         assert await api.get(CONFIG_MAP, CHART, HOME) is not None
 
-        asked = obj(PROJECT_HELM_CHART, "demo", HOME)
-        await api.create(PROJECT_HELM_CHART, {**asked, "spec": {"helmApiVersion": "apps.example.com/v1alpha1"}})
-        told = await _until(api, PROJECT_HELM_CHART, "demo", HOME, _is_ready)
+        spec = {"helmApiVersion": "apps.example.com/v1alpha1"}
+        await api.create(PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, "demo", HOME, spec=spec))
+        told = await people.until(PROJECT_HELM_CHART, "demo", HOME, _is_ready)
         assert told["status"]["status"] == "Deployed"
         assert await api.get(HELM_CHART, RELEASE, "cattle-helm-system") is not None
         assert await api.get(SECRET, f"sh.helm.release.v1.{RELEASE}.v1", RELEASE) is not None, "Helm has installed it"
 
         dashboard = f"{RELEASE}-dashboard"
         assert not await may(api, "alice", "get", "configmaps", RELEASE, name=dashboard)
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
-        alice = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
-        await api.create(ROLE_BINDING, obj(ROLE_BINDING, "alice", HOME, roleRef=role, subjects=[alice]))
+        binding = obj(ROLE_BINDING, "alice", HOME, roleRef=cluster_role("view"), subjects=[user("alice")])
+        await api.create(ROLE_BINDING, binding)
         await eventually(
             lambda: may(api, "alice", "get", "configmaps", RELEASE, name=dashboard), within=START_S, what="alice may"
         )
         assert not await may(api, "alice", "update", "configmaps", RELEASE, name=dashboard)
 
-        await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write
+        await people.until(HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write
         for role in documents(ROOT / "knative" / "lockable-kinds"):
             await api.apply(CLUSTER_ROLE, role)
-        await _until(api, HELM_RELEASE, RELEASE, "cattle-helm-system", _keeps_all)
-        chart = await _until(api, CONFIG_MAP, dashboard, RELEASE)
+        await people.until(HELM_RELEASE, RELEASE, "cattle-helm-system", _keeps_all)
+        chart = await people.until(CONFIG_MAP, dashboard, RELEASE, bool)
         await api.json_patch(CONFIG_MAP, dashboard, RELEASE, [{"op": "replace", "path": "/data/dashboard.json", "value": "{}"}])
-        await _until(api, CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
+        await people.until(CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
 
         await uninstall(kubeconfig)
         await up.says("Ctrl-C ends the control plane")
@@ -136,7 +127,7 @@ async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> 
                 for crd in documents(ROOT / "knative" / "crds"):
                     assert await admin.get(CUSTOM_RESOURCE_DEFINITION, crd["metadata"]["name"]) is not None
                 await people.namespace("team-a", "p-a")
-                await _until(admin, CONFIG_MAP, CHART, HOME)
+                await people.until(CONFIG_MAP, CHART, HOME, bool, within=START_S)
                 processes = psutil.Process(up.process.pid).children(recursive=True)
                 assert [FUNCTION in each.cmdline() for each in processes] == [True]
                 up.process.send_signal(signal.SIGINT)

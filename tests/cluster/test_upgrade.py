@@ -7,6 +7,7 @@ from typing import Any
 
 from people import token
 from scoping import SCOPES, Scoping, role
+from times import until
 
 from tenantry.api import Api
 from tenantry.local.followed import STAND_IN, stand_in
@@ -28,6 +29,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 BROKER = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "tenantry", "namespace": "tenantry-system"}
 OLM = (CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)
@@ -75,12 +77,10 @@ async def test_an_earlier_source_is_still_heard(knative: Callable[..., Awaitable
         await source.drain()
         await running.broker.drain()
         await admin.delete(ROLE_BINDING, before["metadata"]["name"], "default")
-
-        async def is_back() -> bool:
-            found = (await scoping.bound(test)).get("default")
-            return found is not None and found["metadata"]["uid"] != before["metadata"]["uid"]
-
-        await eventually(is_back, within=5, what="the binding")
+        uid = before["metadata"]["uid"]
+        await eventually(
+            lambda: scoping.bound(test), lambda found: found and found["default"]["metadata"]["uid"] != uid, what="the binding"
+        )
         await _has_told(admin, CLUSTER_SERVICE_VERSION, test, handled)
         await _has_told(admin, OPERATOR_GROUP, test, handled)
         await running.drain()
@@ -92,13 +92,8 @@ async def test_an_earlier_source_is_still_heard(knative: Callable[..., Awaitable
 
 
 async def _has_told(admin: Api, kind: Kind, name: str, handled: list[tuple[str, str, int]]) -> None:
-    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, "namespace": "default"}}
-    await admin.create(kind, body)
-
-    async def told() -> bool:
-        return (kind.kind, name, 204) in handled
-
-    await eventually(told, within=5, what=f"{kind.kind} {name}; handled: {handled}")
+    await admin.create(kind, obj(kind, name, "default"))
+    await until(lambda: (kind.kind, name, 204) in handled, within=5, what=f"{kind.kind} {name}; handled: {handled}")
 
 
 async def test_uninstall_knows_earlier_sources(admin: Api) -> None:
@@ -106,7 +101,7 @@ async def test_uninstall_knows_earlier_sources(admin: Api) -> None:
     await admin.apply(CUSTOM_RESOURCE_DEFINITION, STAND_IN)
     await until_served(admin, STAND_IN)
     if await admin.get(NAMESPACE, "tenantry-system") is None:
-        await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenantry-system"}})
+        await admin.create(NAMESPACE, obj(NAMESPACE, "tenantry-system"))
     labels = {"app.kubernetes.io/part-of": "tenantry"}
     made = [earlier("scope-binding-owned", labels=labels), earlier("rbac-aggregation-owned")]
     for each in made:

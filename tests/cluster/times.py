@@ -7,6 +7,12 @@ policies in force) is no part of it, and has times of its own, which are long: t
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from tenantry.testing import eventually
+
+Found = TypeVar("Found")
 
 # -- the times of the checks -----------------------------------------------------------------------------------------
 
@@ -43,3 +49,12 @@ VOLUME_S = 90.0
 """Hundreds of objects at once beside other tests on the same cores: how fast that is, is a question for ``make bench``."""
 DEAD_LETTER_S = 90.0
 """An event is a dead letter after seven tries with pauses of 63 s in all."""
+
+
+async def until(found: Callable[[], Found], *, within: float = LOCAL_S, what: str = "") -> Found:
+    """Wait for something true in this process: `eventually` for what is at hand without a request."""
+
+    async def check() -> Found:
+        return found()
+
+    return await eventually(check, within=within, what=what)

@@ -1,4 +1,4 @@
-"""``tenantry up`` and ``tenantry uninstall`` as processes."""
+"""The command ``tenantry`` as a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from times import START_S
 from tenantry.testing import eventually
 
 ROOT = Path(__file__).parents[2]
-CONFIGURATION = "docs/examples/tenantry.yaml"
+CONFIGURATION = str(ROOT / "docs/examples/tenantry.yaml")
 
 
 class Up:
@@ -68,14 +68,21 @@ async def run_up(home: Path, *options: str, **environment: str) -> AsyncIterator
         await running.ends()
 
 
+async def tenantry(*arguments: str, answer: str = "", **environment: str) -> tuple[int, str, str]:
+    """Run a command to its end, with an answer to what it asks: exit code, output, errors."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tenantry.cli", *arguments),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **environment},
+    )
+    output, errors = await asyncio.wait_for(process.communicate(answer.encode()), 100)
+    return process.returncode or 0, output.decode(), errors.decode()
+
+
 async def uninstall(kubeconfig: str | Path, **environment: str) -> None:
     """Take Tenantry out of a cluster."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tenantry.cli", "uninstall", "--yes", "--kubeconfig", str(kubeconfig)),
-        stderr=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "TENANTRY_CONFIG": CONFIGURATION, **environment},
-        cwd=ROOT,
-    )
-    output, errors = await asyncio.wait_for(process.communicate(), 90)
-    assert process.returncode == 0, (output + errors).decode()
+    environment = {"TENANTRY_CONFIG": CONFIGURATION, **environment}
+    code, output, errors = await tenantry("uninstall", "--yes", "--kubeconfig", str(kubeconfig), **environment)
+    assert code == 0, output + errors
