@@ -12,15 +12,17 @@ from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Project, SystemNamespace
+from tenantry.engine.hardening import hardening_lists
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.hardening import HARDENED_BY
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object, is_terminating, labels_of
-from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED, PROJECT_ID
+from tenantry.model.names import OPERATED, PROJECT_ID
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
@@ -96,8 +98,7 @@ class Projects(Unit):
         }
         self._inside = {
             CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
-            SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
-            NETWORK_POLICY.kind: frozenset({HARDENING_POLICY}),
+            **{kind.kind: frozenset({name}) for kind, name in HARDENED_BY.items()},
         }
 
     async def _observe_project(self, owner: Owner, reader: Reader) -> Project:
@@ -147,13 +148,8 @@ class Projects(Unit):
         """All namespaces, and our objects in registration namespaces by name."""
         if not self._config.project_label:
             return []
-        ours = ((OPERATED, "true"),)
-        lists = [Prefetch(NAMESPACE)]
-        lists += [Prefetch(CONFIG_MAP, ours, chart.config_map_name) for chart in self._charts]
-        if self._config.helm_project_operator.hardened_namespaces.enabled:
-            lists.append(Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT))
-            lists.append(Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY))
-        return lists
+        config_maps = (Prefetch(CONFIG_MAP, ((OPERATED, "true"),), chart.config_map_name) for chart in self._charts)
+        return [Prefetch(NAMESPACE), *config_maps, *hardening_lists(self._config)]
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every project that has, had or remembers a namespace, then every namespace."""

@@ -153,8 +153,7 @@ def _provision(
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
         return plan_of(*first)  # it is being uninstalled: when that has ended is an event
-    hardened = config.dedicated and config.helm_project_operator.hardened_namespaces.enabled
-    safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
+    safe = tuple(harden(seen.name, seen.hardening, config)) if config.dedicated else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
     return Plan((tuple(_taken_over(holder)), tuple(first), safe, made))
 
