@@ -63,7 +63,7 @@ def _problem_of(seen: ObservedHelmChart, wanted: Object) -> Problem | None:
     if len(seen.name) > NAME_LIMIT:
         return "NameTooLong", (
             f"metadata.name has {len(seen.name)} characters and at most {NAME_LIMIT} fit into the name of the Job "
-            f"{manifest.install_name('<name>')}: use a shorter name"
+            f"{manifest.Names('', '<name>').install}: use a shorter name"
         )
     if not is_dns_subdomain(seen.name):
         return "InvalidName", "metadata.name cannot be part of the names of a Job and a ServiceAccount"

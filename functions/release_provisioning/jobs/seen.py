@@ -71,12 +71,12 @@ class ObservedHelmChart:
     @property
     def install_job(self) -> str:
         """The Job that installs and upgrades, for messages."""
-        return f"Job {self.namespace}/{manifest.install_name(self.name)}"
+        return f"Job {self.namespace}/{manifest.Names(self.namespace, self.name).install}"
 
     @property
     def delete_job(self) -> str:
         """The Job that uninstalls, for messages."""
-        return f"Job {self.namespace}/{manifest.delete_name(self.name)}"
+        return f"Job {self.namespace}/{manifest.Names(self.namespace, self.name).delete}"
 
 
 def is_managed(chart: Object, config: Config) -> bool:
@@ -110,5 +110,5 @@ def is_of_chart(obj: Object, seen: ObservedHelmChart) -> bool:
 def binds_only(binding: Object, namespace: str, name: str) -> bool:
     """Whether a binding is about the account of this HelmChart and nobody else."""
     subjects = [(one.get("kind"), one.get("namespace"), one.get("name")) for one in binding.get("subjects") or ()]
-    ours = all(subject == ("ServiceAccount", namespace, manifest.account_name(name)) for subject in subjects)
+    ours = all(subject == ("ServiceAccount", namespace, manifest.Names(namespace, name).account) for subject in subjects)
     return ours and (bool(subjects) or labels_of(binding).get(CHART_LABEL) == name)
