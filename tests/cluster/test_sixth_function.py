@@ -99,10 +99,7 @@ function = Function(descriptor, lambda settings: [Greetings()])
 import functions_framework.aio
 from greeting.function import function
 
-
-@functions_framework.aio.http
-async def handle(request):
-    return await function.respond(request)
+handle = functions_framework.aio.http(function.handle)
 """,
     "greeting/command.py": '''
 import click

@@ -146,7 +146,7 @@ class Function:
             await self._api.close()
         self._engine = self._api = self._emitter = None
 
-    async def respond(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """Answer one HTTP request."""
         return await respond(request, self._event, self.start)
 
