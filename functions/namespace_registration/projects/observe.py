@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from namespace_registration.projects.plan import Project, SystemNamespace
-from tenantry.engine.hardening import observe_hardening
+from tenantry.engine.projects import read_hardening
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
@@ -35,7 +35,7 @@ async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness:
     alive, members = await _members(project, registration, witness, config, reader)
     if registration is None or not ours or is_terminating(registration):
         return Project(project, registration, ours, alive, members)
-    inside = await asyncio.gather(_config_maps(name, charts, reader), observe_hardening(name, config, reader))
+    inside = await asyncio.gather(_config_maps(name, charts, reader), read_hardening(name, config, reader))
     return Project(project, registration, ours, alive, members, *inside)
 
 

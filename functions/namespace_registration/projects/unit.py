@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Project, SystemNamespace
-from tenantry.engine.hardening import hardening_lists
+from tenantry.engine.projects import hardening_lists
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
@@ -37,32 +37,6 @@ PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 namespace of single-namespace mode."""
 
 
-class _Memory:
-    """What this process knows of projects: hints that save reads, and decide nothing."""
-
-    def __init__(self) -> None:
-        self.served: set[str] = set()
-        """The projects that this process has put right."""
-        self.members: dict[str, str] = {}
-        """A member of a project: where to look first."""
-
-    def note_member(self, project: Project) -> None:
-        """Remember one of the members that were observed."""
-        if len(self.members) > limits.REMEMBERED:
-            self.members.clear()
-        if project.members:
-            self.members[project.id] = project.members[0]["metadata"]["name"]
-
-    def note_end(self, owner: Owner, succeeded: bool) -> None:
-        """Remember that a project was put right, or was not."""
-        if not succeeded:
-            self.served.discard(owner.name)
-            return
-        if len(self.served) > limits.REMEMBERED:
-            self.served.clear()
-        self.served.add(owner.name)
-
-
 class Projects(Unit):
     """The unit ``projects`` of namespace-registration."""
 
@@ -72,7 +46,9 @@ class Projects(Unit):
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
         self._charts = charts
-        self._memory = _Memory()
+        # Hints that save reads, and decide nothing: the projects that this process has put right, and a member of each.
+        self._served = set[str]()
+        self._members = dict[str, str]()
         single = "" if config.project_label else config.helm_project_operator.system_namespace
         self.handlers = {
             PROJECT: Handler[Project](
@@ -81,7 +57,7 @@ class Projects(Unit):
                 report=plan.report_project,
                 accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
                 pause_s=0.25,  # its own writes come back as half a dozen events
-                ended=self._memory.note_end,
+                ended=self._ended,
             ),
             MEMBER: Handler[Object | None](
                 observe=lambda owner, reader: reader.get(NAMESPACE, owner.name),
@@ -102,17 +78,28 @@ class Projects(Unit):
         }
 
     async def _observe_project(self, owner: Owner, reader: Reader) -> Project:
-        member = self._memory.members.get(owner.name, "")
+        member = self._members.get(owner.name, "")
         project = await observe.observe_project(owner.name, self._charts, member, self._config, reader)
-        self._memory.note_member(project)
+        if len(self._members) > limits.REMEMBERED:
+            self._members.clear()
+        if project.members:
+            self._members[project.id] = project.members[0]["metadata"]["name"]
         return project
+
+    def _ended(self, owner: Owner, succeeded: bool) -> None:
+        if len(self._served) > limits.REMEMBERED:
+            self._served.clear()
+        if succeeded:
+            self._served.add(owner.name)
+        else:
+            self._served.discard(owner.name)
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The projects and the namespace that a key concerns; the project that was left comes first."""
         if not self._config.project_label:
             return self._single_namespace_owners(key)
         if key.kind == NAMESPACE.kind:
-            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._memory.served)
+            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._served)
         project = project_of_registration_name(key.namespace)
         return [[Owner(PROJECT, project)]] if project and key.name in self._inside[key.kind] else []
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from rbac_aggregation.projects import plan
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, winner
 from rbac_aggregation.projects.plan import ObservedRights, intent, is_ours, level_roles, levels_in_use, owner_text
-from tenantry.engine.claimants import read_claimants
+from tenantry.engine.projects import read_claimants
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (

@@ -9,7 +9,6 @@ the rest as environment, so that rancher/klipper-helm and our own image (knative
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import Any
 
 from tenantry import __version__
 from tenantry.model.config import Config
+from tenantry.model.digest import digest_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -154,7 +154,7 @@ def install_job(chart: Object, further: Object | None, secrets: Mapping[str, Obj
         spec.get("chartContent"),
         _contents_of(chart, further, secrets),
     ]
-    digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest().upper()
+    digest = digest_of(inputs).hex().upper()
     template["metadata"]["annotations"] = {CONFIG_HASH: f"SHA256={digest}"}
     # Helm writes it on the release as a label; it is not part of the digest.
     container["env"].append({"name": "CONFIG_HASH", "value": digest[:LABEL_VALUE_LIMIT]})

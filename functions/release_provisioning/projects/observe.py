@@ -11,8 +11,7 @@ from release_provisioning.projects.dashboards import Dashboards, KeptDashboards,
 from release_provisioning.projects.seen import Contender, ObservedRelease
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
-from tenantry.engine.claimants import read_claimants
-from tenantry.engine.hardening import observe_hardening
+from tenantry.engine.projects import read_claimants, read_hardening
 from tenantry.engine.reader import Reader
 from tenantry.engine.recorder import now_micro
 from tenantry.model.config import Config
@@ -67,7 +66,7 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
         _namespaces(holder, config, reader),
         _dashboards(where, name, reader) if namespace is not None or not dedicated else _unread(Dashboards({})),
         _installation(reader) if CLEANUP in labels_of(holder.object) else _unread(""),
-        observe_hardening(name, config, reader) if namespace is not None else _unread(Hardening()),
+        read_hardening(name, config, reader) if namespace is not None else _unread(Hardening()),
     )
     _depend_on(name, claimed, holder, members, config, reader)
     seen = replace(seen, members=members, dashboards=dashboards, installation=installation, hardening=hardening)

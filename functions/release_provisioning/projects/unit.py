@@ -20,7 +20,7 @@ from release_provisioning.projects.report import report_release
 from release_provisioning.projects.seen import ObservedRelease, was_served
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
-from tenantry.engine.hardening import hardening_lists
+from tenantry.engine.projects import hardening_lists
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage

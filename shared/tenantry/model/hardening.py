@@ -28,9 +28,23 @@ class Hardening:
 
 def harden(namespace: str, live: Hardening, config: Config) -> Iterable[Apply]:
     """The ServiceAccount ``default`` and the NetworkPolicy of a namespace as configured; nothing where hardening is off."""
-    if config.helm_project_operator.hardened_namespaces.enabled:
-        yield _service_account(namespace, live.service_account, config)
-        yield _network_policy(namespace, live.network_policy, config)
+    hardened = config.helm_project_operator.hardened_namespaces
+    if not hardened.enabled:
+        return
+    spec = hardened.configuration.service_account_spec
+    account = _object(SERVICE_ACCOUNT, namespace, automountServiceAccountToken=spec.automount_service_account_token)
+    if spec.secrets:
+        account["secrets"] = [{"name": secret.name} for secret in spec.secrets]
+    if spec.image_pull_secrets:
+        account["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
+    hardened_before = OPERATED in labels_of(live.service_account)
+    yield Apply(SERVICE_ACCOUNT, account, live.service_account, event=restored(live.service_account) if hardened_before else None)
+    policy = _object(NETWORK_POLICY, namespace, spec=with_policy_defaults(hardened.configuration.network_policy_spec))
+    yield Apply(NETWORK_POLICY, policy, live.network_policy, event=restored(live.network_policy))
+
+
+def _object(kind: Kind, namespace: str, **parts: Any) -> Object:
+    return object_of(kind, {"name": HARDENED_BY[kind], "namespace": namespace, "labels": {OPERATED: "true"}}, **parts)
 
 
 def restored(live: Object | None) -> KubernetesEvent | None:
@@ -38,27 +52,6 @@ def restored(live: Object | None) -> KubernetesEvent | None:
     if live is None:
         return None
     return KubernetesEvent(live, "Restored", f"{live['kind']} {live['metadata']['name']} was put back as configured", "Restore")
-
-
-def _service_account(namespace: str, live: Object | None, config: Config) -> Apply:
-    spec = config.helm_project_operator.hardened_namespaces.configuration.service_account_spec
-    wanted = _object(SERVICE_ACCOUNT, namespace, automountServiceAccountToken=spec.automount_service_account_token)
-    if spec.secrets:
-        wanted["secrets"] = [{"name": secret.name} for secret in spec.secrets]
-    if spec.image_pull_secrets:
-        wanted["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
-    hardened_before = live is not None and OPERATED in labels_of(live)
-    return Apply(SERVICE_ACCOUNT, wanted, live, event=restored(live) if hardened_before else None)
-
-
-def _network_policy(namespace: str, live: Object | None, config: Config) -> Apply:
-    spec = config.helm_project_operator.hardened_namespaces.configuration.network_policy_spec
-    wanted = _object(NETWORK_POLICY, namespace, spec=with_policy_defaults(spec))
-    return Apply(NETWORK_POLICY, wanted, live, event=restored(live))
-
-
-def _object(kind: Kind, namespace: str, **parts: Any) -> Object:
-    return object_of(kind, {"name": HARDENED_BY[kind], "namespace": namespace, "labels": {OPERATED: "true"}}, **parts)
 
 
 def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,10 @@ from tenantry.model.descriptor import Service
 from tenantry.model.kinds import Key, Object, key_of
 from tenantry.model.limits import REFUSAL_CHARACTERS
 from tenantry.model.plan import Apply, Plan, Refusal, plan_of
+from tenantry.model.refusals import fixes
 from tenantry.model.standing import warning, warning_name
 
 REASON = "CleanUpFailed"
-FIXES = {
-    "admission": "change the admission policy",
-    "rights": "apply {rights} again",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ def _warnings(left: Leftovers, refusals: Sequence[Refusal], service: Service, un
     for refusal in refusals:
         about = left.objects.get(refusal.key)
         if about is not None and left.warnings.get(refusal.key) is None:
-            fix = FIXES.get(refusal.cause, "").format(rights=service.rights_file)
+            fix = fixes(service)[refusal.cause] if refusal.cause in ("admission", "rights") else ""
             note = f"nobody declares this any more and it could not be deleted: {refusal.message[:REFUSAL_CHARACTERS]}"
             note += f". To fix it, {fix}, or delete it by hand" if fix else ""
             yield warning(about, warning_of(about), REASON, note, None, left.now, by=(service.function, unit, "CleanUp"))

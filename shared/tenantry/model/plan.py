@@ -212,10 +212,7 @@ Cause = Literal["quota", "admission", "rights", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A write that the API server refused: which, and in its words why.
-
-    ``cause`` is ``quota``, ``admission``, ``rights`` or ``invalid``.
-    """
+    """A write that the API server refused: which, and in its words why."""
 
     key: Key
     cause: Cause
