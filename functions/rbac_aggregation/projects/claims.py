@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object, is_terminating, labels_of
 from tenantry.model.names import CLEANUP, OPERATED, PROJECT_ID
-from tenantry.model.projects import is_registration, may_be_home, project_of_registration_name
+from tenantry.model.projects import may_be_home
 from tenantry.model.releases import (
     ChartKey,
     by_age,
@@ -20,6 +20,7 @@ from tenantry.model.releases import (
     chart_key,
     holder_of,
     made_for,
+    project_of,
     release_name,
     release_name_problem,
     release_namespace,
@@ -41,13 +42,6 @@ class ReleaseClaim:
     chart: Object
     release: ReleaseKey
     project: str
-
-
-def is_home(namespace: Object | None, config: Config) -> bool:
-    """Whether ProjectHelmCharts in this namespace count."""
-    if namespace is None:
-        return False
-    return is_registration(namespace, config) if config.project_label else may_be_home(namespace["metadata"]["name"], config)
 
 
 def release_for(key: ChartKey, chart: Chart, config: Config) -> ReleaseKey | None:
@@ -72,12 +66,8 @@ def configured_release(chart: Object, config: Config) -> ReleaseKey | None:
 
 def claim_of(chart: Object, home: Object | None, config: Config) -> ReleaseClaim | None:
     """What a ProjectHelmChart claims; None when it does not count.  ``home`` is its namespace."""
-    release = configured_release(chart, config)
-    if release is None or not is_home(home, config):
-        return None
-    metadata = chart["metadata"]
-    project = project_of_registration_name(metadata["namespace"]) if config.project_label else metadata["name"]
-    return ReleaseClaim(chart, release, project)
+    release, project = configured_release(chart, config), project_of(chart, home, config)
+    return ReleaseClaim(chart, release, project) if release is not None and project else None
 
 
 def winner(

@@ -124,7 +124,6 @@ def kept_binding(config: Config) -> Callable[[Object], Object]:
 
 
 def _people(seen: ObservedRights, config: Config) -> dict[str, Subjects]:
-    """The people of each level in use."""
     named = level_roles(config)
     return {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
 

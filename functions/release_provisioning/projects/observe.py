@@ -29,8 +29,8 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, SYSTEM_NAMESPACE
-from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
-from tenantry.model.releases import ChartKey, by_age, chart_for, held_by
+from tenantry.model.projects import RELEASE_FUNCTION, is_member, project_of_registration_name
+from tenantry.model.releases import ChartKey, by_age, chart_for, held_by, project_of
 
 T = TypeVar("T")
 
@@ -110,16 +110,11 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
 
 async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -> tuple[Contender, ...]:
     """Each with its project, by its namespace, which is read once for all that are in it: they may be thousands (a-19)."""
-    homes = sorted({each["metadata"]["namespace"] for each in found})
-    if not config.project_label:
-        system = config.helm_project_operator.system_namespace
-        named = ((each, each["metadata"]["name"] if each["metadata"]["namespace"] == system else "") for each in found)
-        return tuple(Contender(each, chart_for(each, config), name) for each, name in named)
-    read = await asyncio.gather(*(reader.get(NAMESPACE, home) for home in homes if project_of_registration_name(home)))
-    ours = {each["metadata"]["name"] for each in read if each is not None and is_registration(each, config)}
-    projects = {home: project_of_registration_name(home) if home in ours else "" for home in homes}
-    denied = config.denied_project_ids
-    placed = ((each, projects[each["metadata"]["namespace"]]) for each in found)
+    names = sorted({each["metadata"]["namespace"] for each in found}) if config.project_label else []
+    read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names if project_of_registration_name(name)))
+    homes = {each["metadata"]["name"]: each for each in read if each is not None}
+    placed = ((each, project_of(each, homes.get(each["metadata"]["namespace"]), config)) for each in found)
+    denied = config.denied_project_ids if config.project_label else ()
     return tuple(Contender(each, chart_for(each, config), project, project in denied) for each, project in placed)
 
 

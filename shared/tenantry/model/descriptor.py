@@ -149,9 +149,7 @@ class Descriptor:
         Raises:
             LookupError: the function has no such duty.
         """
-        if not duty:
-            return self.services[0]
-        found = [each for each in self.services if each.duty == duty]
-        if not found:
-            raise LookupError(duty)
-        return found[0]
+        for each in self.services:
+            if duty in ("", each.duty):
+                return each
+        raise LookupError(duty)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tenantry.model.difference import entries_of, has_field, merge_fields
+from tenantry.model.difference import entries_of, fields_of, has_field
 from tenantry.model.kinds import Object
 
 
@@ -35,10 +35,7 @@ def handed_back(live: Object, ours: str, heir: Heir) -> list[Object]:
         if owner is None:
             others.append({**entry, "manager": heir.manager, "operation": heir.operation})
         elif owner.get("apiVersion") == entry.get("apiVersion"):
-            merged: Object = {}
-            for each in (owner, entry):
-                merge_fields(merged, each.get("fieldsV1") or {})
-            others[others.index(owner)] = {**owner, "fieldsV1": merged}
+            others[others.index(owner)] = {**owner, "fieldsV1": fields_of(owner, entry)}
     return others
 
 
