@@ -24,7 +24,7 @@ from tenantry.model.projects import (
     project_id_problem,
     registration_name,
 )
-from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
+from tenantry.model.refusals import OF_NAMESPACES, REASONS, first_of, fixes, message_of, text_of
 from tenantry.model.standing import standing_condition
 
 
@@ -54,11 +54,7 @@ class SystemNamespace:
 
 
 INVALID_PROJECT_ID = "InvalidProjectID"
-FIXES = fixes(
-    PROJECTS,
-    admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
-    "namespaceAnnotations",
-)
+FIXES = fixes(PROJECTS, admission=OF_NAMESPACES)
 
 
 # -- a project ---------------------------------------------------------------------------------------------

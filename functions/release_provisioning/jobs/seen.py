@@ -10,9 +10,8 @@ from release_provisioning.jobs import manifest
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_CHART, Object, annotations_of, finalizers_of, labels_of
 from tenantry.model.leftovers import Leftovers
-from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER, field_manager
+from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
 
-MANAGER = field_manager("release-provisioning")
 OWNER_NAME = "objectset.rio.cattle.io/owner-name"
 """Annotation of what another Helm controller has made."""
 

@@ -25,6 +25,12 @@ REASONS: Mapping[Cause, str] = {
 """The reason of a condition that tells of nothing else."""
 
 
+OF_NAMESPACES = (
+    "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or namespaceAnnotations"
+)
+"""What mends a refusal by an admission policy where namespaces are made."""
+
+
 def fixes(
     service: Service,
     *,
