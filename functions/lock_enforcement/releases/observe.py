@@ -82,7 +82,7 @@ class Observer:
             age_s=max(0.0, time.time() - history.changed_at),
             count=len(history.deployed.parts) if history.deployed else 0,
             bad_documents=history.deployed.problems if history.deployed else (),
-            guard=history.guard,
+            precondition=history.precondition,
         )
         causes = _only_objects(reader, self._config)
         if causes is not None and not (kept(lock, self._config) and _is_settled(lock, history)):
@@ -92,8 +92,8 @@ class Observer:
             lock = replace(lock, older=_older(helm_release, release, everyone, self._config))
         if not kept(lock, self._config) or history.deployed is None:
             return lock
-        if history.guard is not None and reader.live:
-            await self._index.include(helm_release, history.guard.versions, reader)
+        if history.precondition is not None and reader.live:
+            await self._index.include(helm_release, history.precondition.versions, reader)
         return await self._with_objects(lock, causes, history.deployed, reader)
 
     async def _with_objects(

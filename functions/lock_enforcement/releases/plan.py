@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from lock_enforcement.helm import marked
 from lock_enforcement.locks import is_ours
-from lock_enforcement.releases.seen import LOCK_MANAGER, Lock, LockedObject, drifters, heir, kept
+from lock_enforcement.releases.seen import LOCK_MANAGER, Lock, LockedObject, drifters, kept, new_manager
 from tenantry.model import limits
 from tenantry.model.comparison import Path, shown
 from tenantry.model.config import Config
@@ -66,24 +66,24 @@ def _right(each: LockedObject, seen: Lock) -> Iterator[Write]:
     assert seen.release is not None
     if each.kind is None or is_terminating(each.live):
         return
-    to = heir(seen.deployed)
+    to = new_manager(seen.deployed)
     if each.kept:
         if each.live is None:
             body = marked(each.wanted, seen.release)
             event = None if each.again is not None else _event(each, seen, "Recreated", "was deleted and is made again")
-            yield PutBack(each.kind, body, None, to, event=event, guard=seen.guard)
+            yield PutBack(each.kind, body, None, to, event=event, precondition=seen.precondition)
             return
         if each.drift and each.body is None:
             what = f"{_fields(each.drift)} cannot be put back in place, so it is deleted and made anew"
             propagation: Propagation = "Orphan" if each.kind.kind in ORPHANING else "Background"
             event = _event(each, seen, "Recreated", what)
-            yield Delete(each.kind, each.live, event, propagation, seen.guard)
+            yield Delete(each.kind, each.live, event, propagation, seen.precondition)
             return
         if each.drift:
             assert each.body is not None
             fields = tuple(shown(path) for path in each.drift)
             event = _event(each, seen, "Restored", f"{_fields(each.drift)} put back")
-            yield PutBack(each.kind, each.body, each.live, to, fields, event, seen.guard)
+            yield PutBack(each.kind, each.body, each.live, to, fields, event, seen.precondition)
             return
     if each.live is not None and entries_of(each.live, LOCK_MANAGER):
         yield PutBack(each.kind, each.wanted, each.live, to)  # a process ended before it could hand the fields back

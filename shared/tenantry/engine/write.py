@@ -42,9 +42,9 @@ from tenantry.model.plan import (
     Change,
     Delete,
     Edit,
-    Guard,
     KubernetesEvent,
     Plan,
+    Precondition,
     PutBack,
     Refusal,
     RemoveFinalizers,
@@ -125,9 +125,9 @@ class Writer:
             await self._attempt_now(change, outcome)
 
     async def _attempt_now(self, change: Change, outcome: Outcome) -> None:
-        guard = change.write.guard if isinstance(change.write, PutBack | Delete) else None
+        precondition = change.write.precondition if isinstance(change.write, PutBack | Delete) else None
         try:
-            if guard is not None and not await self._holds(guard):
+            if precondition is not None and not await self._holds(precondition):
                 raise ConflictError(f"{change.key}: what the decision was made on has changed")
             await self._make(change)
         except (ConflictError, NamespaceTerminating, NamespaceNotFound):
@@ -186,14 +186,14 @@ class Writer:
         await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
         return write.live
 
-    async def _holds(self, guard: Guard) -> bool:
+    async def _holds(self, wanted: Precondition) -> bool:
         """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""
-        where = guard.kind, guard.namespace, guard.labels
-        found = await self._shared.read(where, lambda: versions_of(self._api, guard.kind, guard.namespace, dict(guard.labels)))
-        return bool(found == guard.versions)
+        where = wanted.kind, wanted.namespace, wanted.labels
+        found = await self._shared.read(where, lambda: versions_of(self._api, wanted.kind, wanted.namespace, dict(wanted.labels)))
+        return bool(found == wanted.versions)
 
     async def _put_back(self, write: PutBack) -> Object:
-        """Put the fields back, then give them to their heir; a lost race for the second leaves it to the next look."""
+        """Put the fields back, then give them to their new manager; a lost race for the second leaves it to the next run."""
         kind, live = write.kind, write.live
         if live is None:
             stored: Object | None = await self._api.create(kind, write.body)
@@ -208,7 +208,7 @@ class Writer:
                 stored = await self._api.get(kind, key.name, key.namespace)
             if stored is None or not entries_of(stored, self._api.field_manager):
                 break
-            entries = handed_back(stored, self._api.field_manager, write.heir)
+            entries = handed_back(stored, self._api.field_manager, write.new_manager)
             step = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
             try:
                 return await self._patch(kind, stored, ("resourceVersion",), step)

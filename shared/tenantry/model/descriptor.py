@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EventsOf:
     """Events of a kind, from the sources of a function."""
 
     kind: Kind
@@ -54,7 +54,7 @@ class Trigger:
     """What a Service is woken by: events of kinds, or all with an extension."""
 
     name: str
-    heard: tuple[Heard, ...] = ()
+    events: tuple[EventsOf, ...] = ()
     mark: tuple[str, str] | None = None
 
 
@@ -72,7 +72,7 @@ class Finalizer:
 class Service:
     """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``.
 
-    Besides its ``triggers`` it hears the sweeps of its function, and fan-outs for its ``unit``.
+    Besides its ``triggers`` it gets the sweeps of its function, and fan-outs for its ``unit``.
     """
 
     name: str
