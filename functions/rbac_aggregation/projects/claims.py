@@ -6,7 +6,7 @@ claim one release name one has it, by the rule of release-provisioning: see `hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tenantry.model.config import Chart, Config
@@ -71,19 +71,19 @@ def claim_of(chart: Object, home: Object | None, config: Config) -> ReleaseClaim
 
 
 def winner(
-    release: ReleaseKey, found: Iterable[tuple[Object, Object | None]], namespace: Object | None, config: Config
+    release: ReleaseKey, charts: Iterable[Object], homes: Mapping[str, Object | None], namespace: Object | None, config: Config
 ) -> ReleaseClaim | None:
     """Who has a release, by the rule of release-provisioning; one that is being deleted has it until its deletion ends.
 
     Where releases have no namespaces of their own the status says who has it, which release-provisioning writes.
 
     Args:
-        found: the ProjectHelmCharts that may have it, each with its namespace.
+        charts: the ProjectHelmCharts that may have it.
+        homes: their namespaces, by name.
         namespace: that of the release.
     """
-    homes = {chart_key(chart): (chart, home) for chart, home in found}
-    charts = sorted(by_age(chart for chart, _ in homes.values()), key=is_terminating)
-    claims = {chart_key(chart): claim_of(*homes[chart_key(chart)], config) for chart in charts}
+    charts = sorted(by_age(charts), key=is_terminating)
+    claims = {chart_key(chart): claim_of(chart, homes[chart["metadata"]["namespace"]], config) for chart in charts}
     if config.dedicated:
         marked = made_for(None, None, namespace)
     else:

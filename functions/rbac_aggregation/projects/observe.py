@@ -82,9 +82,7 @@ async def _winner(
     """Who of them has the release, and its namespace."""
     names = sorted({chart["metadata"]["namespace"] for chart in charts})  # read once for all: they may be thousands (a-19)
     namespace, *found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in (release.namespace, *names)))
-    homes = dict(zip(names, found, strict=True))
-    claims = ((chart, homes[chart["metadata"]["namespace"]]) for chart in charts)
-    return winner(release, claims, namespace, config), namespace
+    return winner(release, charts, dict(zip(names, found, strict=True)), namespace, config), namespace
 
 
 async def _sources(claim: ReleaseClaim | None, roles: Sequence[Object], config: Config, reader: Reader) -> tuple[Object, ...]:
@@ -110,7 +108,8 @@ async def _given_up(
     release: ReleaseKey, claim: ReleaseClaim | None, bindings: list[Object], config: Config, reader: Reader
 ) -> frozenset[str]:
     """The ProjectHelmCharts that bindings here were made for and that certainly do not have the release any more."""
-    texts = {owner_text(binding) for binding in bindings} - {"", str(chart_key(claim.chart)) if claim is not None else ""}
+    holder = str(chart_key(claim.chart)) if claim is not None else ""
+    texts = sorted({owner_text(binding) for binding in bindings} - {"", holder})
 
     async def certain(text: str) -> bool:
         namespace, _, name = text.partition("/")
@@ -119,6 +118,5 @@ async def _given_up(
         chart, home = await asyncio.gather(reader.get(PROJECT_HELM_CHART, name, namespace), reader.get(NAMESPACE, namespace))
         return has_given_up(chart, home, release, config)
 
-    ordered = sorted(texts)
-    found = await asyncio.gather(*(certain(text) for text in ordered))
-    return frozenset(text for text, gone in zip(ordered, found, strict=True) if gone)
+    found = await asyncio.gather(*map(certain, texts))
+    return frozenset(text for text, gone in zip(texts, found, strict=True) if gone)

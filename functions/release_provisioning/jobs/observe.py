@@ -90,7 +90,6 @@ async def _nothing() -> None:
 
 
 async def _jobs(namespace: str, name: str, reader: Reader) -> tuple[Object | None, Object | None]:
-    """The Jobs that install and uninstall."""
     names = manifest.Names(namespace, name)
     return await asyncio.gather(reader.get(JOB, names.install, namespace), reader.get(JOB, names.delete, namespace))
 

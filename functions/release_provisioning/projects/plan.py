@@ -93,11 +93,9 @@ def _released(seen: ObservedRelease) -> Iterable[Write]:
     It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
     """
     for each in seen.contenders:
-        if not is_terminating(each.object):
-            continue
-        finalizers = [name for name in finalizers_of(each.object) if name in each.finalizers]
-        if finalizers and each.asks_for(seen.name):
-            yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, tuple(finalizers))
+        ours = tuple(name for name in finalizers_of(each.object) if name in each.finalizers)
+        if ours and is_terminating(each.object) and each.asks_for(seen.name):
+            yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, ours)
 
 
 def _taken_away(seen: ObservedRelease, config: Config, why: str) -> Iterable[Write]:
