@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object, is_terminating, labels_of
-from tenantry.model.names import CLEANUP, OPERATED, PROJECT_ID
+from tenantry.model.names import CLEANUP
 from tenantry.model.projects import may_be_home
 from tenantry.model.releases import (
     ChartKey,
@@ -92,16 +92,6 @@ def winner(
     asking = {key: claim is not None and claim.release.name == release.name for key, claim in claims.items()}
     key = holder_of(asking, marked)
     return claims[key] if key is not None else None
-
-
-def is_of(namespace: Object | None, claim: ReleaseClaim, config: Config) -> bool:
-    """Whether the namespace of a claimed release is really the one of that release."""
-    if namespace is None:
-        return False
-    if not config.dedicated:
-        return True  # the registration namespace itself
-    labels = labels_of(namespace)
-    return OPERATED in labels and labels.get(PROJECT_ID) == claim.project
 
 
 def has_given_up(chart: Object | None, home: Object | None, release: ReleaseKey, config: Config) -> bool:
