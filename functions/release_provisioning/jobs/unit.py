@@ -115,7 +115,7 @@ class Jobs(Unit):
         return lists
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Every HelmChart, and every one that is gone and of which an account, its binding or a Job is left."""
+        """Every HelmChart, and every deleted one of which an account, its binding or a Job is left."""
         charts = {chart["metadata"]["name"]: chart for chart in await reader.list(HELM_CHART, self._namespace)}
         bindings = [*await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""})]
         bindings += await reader.list(ROLE_BINDING, labels={CHART_LABEL: ""})

@@ -257,7 +257,7 @@ def _is_left_by_another_project(seen: ObservedRelease, project: str) -> bool:
     """Whether the namespace still has what a release of another project left: Secrets and claims are not handed on (a-32).
 
     Of whose release it is the HelmChart says first, which nobody but administrators can write beside us; the namespace's own
-    marks may have been stripped by hand, and then it is only told by the HelmChart.
+    marks may have been removed by somebody, and then only the HelmChart says it.
     """
     namespace = seen.namespace
     if annotations_of(namespace).get(ADOPT) == "true":

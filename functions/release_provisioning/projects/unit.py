@@ -128,7 +128,7 @@ class Releases(Unit):
         return _releases(await self._asked_in(key.namespace, reader)) if key.kind == CONFIG_MAP.kind else []
 
     def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
-        """The names that a ProjectHelmChart asks for and has; when it goes, or is gone, all that it may have had.
+        """The names that a ProjectHelmChart asks for and has; when it is being deleted, or is deleted, all that it may have had.
 
         None where nobody serves it or ever did: who may have ProjectHelmCharts in some namespace could make thousands (a-19).
         """
@@ -200,7 +200,7 @@ class Releases(Unit):
         return namespace == self._system or bool(project_of_registration_name(namespace))
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
+        """Every name that is asked for or held, and what was made for a ProjectHelmChart, even a deleted one."""
         asked = await reader.list(PROJECT_HELM_CHART)
         names = self._names_of_all(asked)
         unserved = [_unserved(chart_key(found)) for found in asked if is_unserved(found, self._config)]

@@ -19,7 +19,7 @@ DUTY_VARIABLE = "TENANTRY_DUTY"
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Objects of a kind that a source tells of; ``selector`` selects by label, as ``kubectl -l`` takes it."""
+    """Objects of a kind that a source watches; ``selector`` selects by label, as ``kubectl -l`` takes it."""
 
     kind: Kind
     selector: str = ""
@@ -32,7 +32,7 @@ class Source:
     name: str
     watches: tuple[Watch, ...]
     whole: bool = False
-    """Objects travel whole, for labels that say whose an object was that is gone; else their kind and name."""
+    """Objects travel whole, for labels that say whose a deleted object was; else their kind and name."""
     mark: tuple[str, str] | None = None
     """The extension that its events carry; without one ``watch`` with the name of the function."""
     account: str = ""

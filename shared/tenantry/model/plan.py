@@ -94,7 +94,7 @@ class _OfLive:
 class Delete(_OfLive):
     """Delete exactly the object and state that was observed (uid and resourceVersion).
 
-    With ``Foreground`` it stays, terminating, until what it owns is gone.
+    With ``Foreground`` it stays, terminating, until what it owns is deleted.
     """
 
     event: KubernetesEvent | None = None

@@ -111,7 +111,7 @@ def release_name_problem(name: str, config: Config) -> str:
 def is_release_name(name: str) -> bool:
     """Whether a ProjectHelmChart could ask for a release of this name, and so an owner; longer than what can be a release.
 
-    Who asks for one that is too long is told so (a-18).
+    One that is too long is reported (a-18).
     """
     return is_dns_subdomain(name, _LONGEST_ASKED)
 
