@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, EventsOf, Finalizer, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, SECRET
 from tenantry.model.names import LOCK_FINALIZER
 
@@ -21,9 +21,9 @@ LOCKS = Service(
         Source(f"{NAME}-sources", (Watch(API_SERVER_SOURCE),), account=ACCOUNT, own_namespace=True),
     ),
     triggers=(
-        Trigger(f"{NAME}-releases", (Heard(HELM_RELEASE, "release-provisioning"),)),
+        Trigger(f"{NAME}-releases", (EventsOf(HELM_RELEASE, "release-provisioning"),)),
         Trigger(f"{NAME}-records", mark=RECORDS),
-        Trigger(f"{NAME}-sources", (Heard(API_SERVER_SOURCE, NAME),)),
+        Trigger(f"{NAME}-sources", (EventsOf(API_SERVER_SOURCE, NAME),)),
         Trigger(f"{NAME}-locked", mark=LOCKED),
     ),
     finalizers=(Finalizer(HELM_RELEASE, LOCK_FINALIZER),),

@@ -19,7 +19,7 @@ from tenantry.engine.reader import Reader, versions_in
 from tenantry.model import limits
 from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
 from tenantry.model.manifests import read_manifest
-from tenantry.model.plan import Guard
+from tenantry.model.plan import Precondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class History:
     """The records of one release.
 
     ``newest`` is the newest readable one, ``deployed`` the newest that Helm calls deployed, ``changed_at`` when the newest was
-    written (seconds since the epoch).  ``guard`` holds as long as no record of the release changes.
+    written (seconds since the epoch).  ``precondition`` holds as long as no record of the release changes.
     """
 
     newest: Content | None = None
     deployed: Content | None = None
     unreadable: tuple[str, ...] = ()
     changed_at: float = 0.0
-    guard: Guard | None = None
+    precondition: Precondition | None = None
 
 
 class TooLarge(str):
@@ -91,7 +91,7 @@ class Records:
         labels = (*sorted(RECORD_LABELS.items()), ("name", release.name))
         newest: Content | None = None
         unreadable: list[str] = []
-        changed_at, guard = 0.0, None
+        changed_at, precondition = 0.0, None
         looked = 0
         while remaining and looked < limits.OLDER_RECORDS:
             revision, header = remaining.pop(0)
@@ -106,12 +106,12 @@ class Records:
                 continue
             if newest is None:
                 newest, changed_at = content, _changed_at(header, content.record)
-                guard = Guard(storage, release.namespace, labels, versions_in(headers))
+                precondition = Precondition(storage, release.namespace, labels, versions_in(headers))
                 # Helm's own label says where to look; what the record says decides.
                 remaining.sort(key=lambda each: (labels_of(each[1]).get("status") != "deployed", -each[0]))
             if content.record.status == "deployed":
-                return History(newest, content, tuple(unreadable), changed_at, guard)
-        return History(newest, None, tuple(unreadable), changed_at, guard)
+                return History(newest, content, tuple(unreadable), changed_at, precondition)
+        return History(newest, None, tuple(unreadable), changed_at, precondition)
 
     async def _content(self, kind: Kind, header: Object, release: str, reader: Reader) -> Content | str | None:
         metadata = header["metadata"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Descriptor, EventsOf, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import OPERATED
 
@@ -18,8 +18,8 @@ PROJECTS = Service(
         Source(f"{NAME}-owned", tuple(Watch(kind, OURS) for kind in _INSIDE)),
     ),
     triggers=(
-        Trigger(f"{NAME}-cluster", (Heard(NAMESPACE, NAME),)),
-        Trigger(f"{NAME}-owned", tuple(Heard(kind, NAME) for kind in _INSIDE)),
+        Trigger(f"{NAME}-cluster", (EventsOf(NAMESPACE, NAME),)),
+        Trigger(f"{NAME}-owned", tuple(EventsOf(kind, NAME) for kind in _INSIDE)),
     ),
 )
 descriptor = Descriptor(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Descriptor, EventsOf, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
 from tenantry.model.names import OPERATED, ROLE_OF
 
@@ -16,8 +16,8 @@ RELEASES = Service(
         Source(f"{NAME}-owned", (Watch(PROJECT_HELM_CHART), Watch(ROLE_BINDING), Watch(ROLE, ROLE_OF))),
     ),
     triggers=(
-        Trigger(f"{NAME}-cluster", (Heard(CLUSTER_ROLE_BINDING, NAME),)),
-        Trigger(f"{NAME}-owned", tuple(Heard(kind, NAME) for kind in (PROJECT_HELM_CHART, ROLE_BINDING, ROLE))),
+        Trigger(f"{NAME}-cluster", (EventsOf(CLUSTER_ROLE_BINDING, NAME),)),
+        Trigger(f"{NAME}-owned", tuple(EventsOf(kind, NAME) for kind in (PROJECT_HELM_CHART, ROLE_BINDING, ROLE))),
     ),
     memory_mib=256,
 )

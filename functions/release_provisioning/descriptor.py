@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Descriptor, Finalizer, Heard, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Descriptor, EventsOf, Finalizer, Service, Source, Trigger, Watch
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -36,12 +36,12 @@ RELEASES = Service(
         ),
     ),
     triggers=(
-        Trigger(f"{NAME}-cluster", (Heard(NAMESPACE, REGISTRATION),)),
+        Trigger(f"{NAME}-cluster", (EventsOf(NAMESPACE, REGISTRATION),)),
         Trigger(
             f"{NAME}-owned",
             (
-                *(Heard(kind, NAME) for kind in (PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CONFIG_MAP)),
-                *(Heard(kind, REGISTRATION) for kind in (SERVICE_ACCOUNT, NETWORK_POLICY)),
+                *(EventsOf(kind, NAME) for kind in (PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, CONFIG_MAP)),
+                *(EventsOf(kind, REGISTRATION) for kind in (SERVICE_ACCOUNT, NETWORK_POLICY)),
             ),
         ),
     ),
@@ -53,7 +53,7 @@ HELM_JOBS = Service(
     NAME,
     "helm-jobs",
     "jobs",
-    triggers=(Trigger(JOBS, tuple(Heard(kind, NAME) for kind in (HELM_CHART, HELM_CHART_CONFIG, JOB))),),
+    triggers=(Trigger(JOBS, tuple(EventsOf(kind, NAME) for kind in (HELM_CHART, HELM_CHART_CONFIG, JOB))),),
     finalizers=(Finalizer(HELM_CHART, HELM_CHART_FINALIZER),),
 )
 descriptor = Descriptor(

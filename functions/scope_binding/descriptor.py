@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, EventsOf, Finalizer, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -41,7 +41,7 @@ _WEBHOOKS = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
 
 
 def _trigger(name: str, *kinds: Kind) -> Trigger:
-    return Trigger(name, tuple(Heard(kind, NAME) for kind in kinds))
+    return Trigger(name, tuple(EventsOf(kind, NAME) for kind in kinds))
 
 
 SCOPES = Service(

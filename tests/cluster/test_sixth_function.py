@@ -28,7 +28,7 @@ HELD = "greeting.example.com/held"
 FILES = {
     "greeting/__init__.py": "",
     "greeting/descriptor.py": f'''
-from tenantry.model.descriptor import Command, Descriptor, Finalizer, Heard, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, Descriptor, Finalizer, EventsOf, Product, Service, Source, Trigger, Watch
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE
 
 NAME, LABEL, HELD = "{NAME}", "{LABEL}", "{HELD}"
@@ -36,7 +36,7 @@ GREETINGS = Service(
     NAME,
     NAME,
     sources=(Source("greeting-cluster", (Watch(NAMESPACE, LABEL),)), Source("greeting-owned", (Watch(CONFIG_MAP, LABEL),))),
-    triggers=(Trigger("greeting-objects", (Heard(NAMESPACE, NAME), Heard(CONFIG_MAP, NAME))),),
+    triggers=(Trigger("greeting-objects", (EventsOf(NAMESPACE, NAME), EventsOf(CONFIG_MAP, NAME))),),
     reads=(NAMESPACE,),
     writes=(CONFIG_MAP,),
     finalizers=(Finalizer(CONFIG_MAP, HELD),),
@@ -100,10 +100,7 @@ function = Function(descriptor, lambda settings: [Greetings()])
 import functions_framework.aio
 from greeting.function import function
 
-
-@functions_framework.aio.http
-async def handle(request):
-    return await function.respond(request)
+handle = functions_framework.aio.http(function.handle)
 """,
     "greeting/command.py": '''
 import click

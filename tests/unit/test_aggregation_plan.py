@@ -222,12 +222,15 @@ def home(project: str) -> Object:
     return {"metadata": {"name": f"cattle-project-{project}", "labels": {OPERATED: "true", PROJECT_ID: project}}}
 
 
-def asking(project: str, created: str = "2026-01-01T00:00:00Z", version: str = "", **more: Any) -> tuple[Object, Object]:
-    """A ProjectHelmChart of that project, with its namespace."""
+HOMES = {f"cattle-project-{project}": home(project) for project in "cdz"}
+
+
+def asking(project: str, created: str = "2026-01-01T00:00:00Z", version: str = "", **more: Any) -> Object:
+    """A ProjectHelmChart of that project."""
     found = chart(namespace=f"cattle-project-{project}", created=created)
     spec = {"helmApiVersion": version or found["spec"]["helmApiVersion"]}
     metadata = {**found["metadata"], **({"deletionTimestamp": "x"} if more.pop("goes", False) else {})}
-    return {**found, "metadata": metadata, "spec": spec, **more}, home(project)
+    return {**found, "metadata": metadata, "spec": spec, **more}
 
 
 def has(project: str, **labels: str) -> Object:
@@ -255,9 +258,9 @@ OLD, FIRST, NEXT = asking("z", "2020-01-01T00:00:00Z"), asking("c"), asking("d")
     ],
     ids=["oldest", "age", "who has it", "who had it", "orphaned", "no longer ours", "goes", "goes and has it", "nobody"],
 )
-def test_who_has_a_release(found: list[tuple[Object, Object]], namespace: Object | None, wins: str) -> None:
+def test_who_has_a_release(found: list[Object], namespace: Object | None, wins: str) -> None:
     """Who has the name keeps it, else the oldest gets it; while one has it that is not ours any more, nobody does."""
-    won = winner(DUMMY, found, namespace, CONFIG)
+    won = winner(DUMMY, found, HOMES, namespace, CONFIG)
     assert (won.project if won is not None else "") == wins
 
 
@@ -265,7 +268,7 @@ def test_without_namespaces_of_their_own_the_status_says_who_has_a_release() -> 
     """No object of the release is in a namespace that is read."""
     config = Config.model_validate({"helmProjectOperator": {"projectReleaseNamespaces": {"enabled": False}}})
     younger = asking("d", status={"releaseName": DUMMY.name})
-    won = winner(ReleaseKey("cattle-project-d", DUMMY.name), [OLD, younger], home("d"), config)
+    won = winner(ReleaseKey("cattle-project-d", DUMMY.name), [OLD, younger], HOMES, home("d"), config)
     assert won is not None
     assert won.project == "d"
 

@@ -32,6 +32,7 @@ from tenantry.model.names import CHART_LABEL, HELM_CHART_FINALIZER
 from tenantry.testing.objects import obj
 
 SYSTEM = "cattle-helm-system"
+NAMES = manifest.Names(SYSTEM, "demo")
 CONFIG = Config.model_validate({"helmProjectOperator": {"helmController": {"enabled": True}}})
 CHART: Object = obj(
     HELM_CHART,
@@ -40,9 +41,9 @@ CHART: Object = obj(
     annotations={"helmcharts.cattle.io/managed-by": CONFIG.helm_project_operator.controller_name},
     metadata={"uid": "u", "finalizers": [HELM_CHART_FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"},
     spec={"chart": "tiny"},
-    status={"jobName": manifest.install_name("demo")},
+    status={"jobName": NAMES.install},
 )
-CAUSE = Key(JOB.api_version, JOB.kind, SYSTEM, manifest.install_name("demo"))
+CAUSE = Key(JOB.api_version, JOB.kind, SYSTEM, NAMES.install)
 
 
 class Vanishing(Served):
@@ -65,8 +66,8 @@ async def test_a_chart_that_another_replica_let_go_is_gone() -> None:
 
 async def test_the_job_of_a_chart_that_is_gone_is_seen() -> None:
     """A run that ended after the finalizer went, and before the Jobs did, is made good by the next one."""
-    binding = made(CLUSTER_ROLE_BINDING, manifest.binding_name(SYSTEM, "demo"))
-    install = made(JOB, manifest.install_name("demo"))
+    binding = made(CLUSTER_ROLE_BINDING, NAMES.binding)
+    install = made(JOB, NAMES.install)
     seen = await observe_chart(SYSTEM, "demo", CONFIG, Served(binding, install).reader([CAUSE]))
 
     assert seen.install == install
@@ -123,9 +124,9 @@ async def test_a_first_installation_waits_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        (SERVICE_ACCOUNT, manifest.account_name("demo")),
-        (CLUSTER_ROLE_BINDING, manifest.binding_name(SYSTEM, "demo")),
-        (JOB, manifest.delete_name("demo")),
+        (SERVICE_ACCOUNT, NAMES.account),
+        (CLUSTER_ROLE_BINDING, NAMES.binding),
+        (JOB, NAMES.delete),
     ],
 )
 async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
@@ -151,7 +152,7 @@ async def test_a_sweep_finds_what_a_chart_left(kind: Kind, name: str) -> None:
 async def test_a_sweep_finds_every_binding(enabled: bool, chart: Object | None, kind: Kind, owners: list[str]) -> None:
     """Each is looked at by one run: that for its HelmChart, or one of its own."""
     config = Config.model_validate({"helmProjectOperator": {"helmController": {"enabled": enabled}}})
-    binding = made(kind, manifest.binding_name(SYSTEM, "demo"))
+    binding = made(kind, NAMES.binding)
     if kind.namespaced:
         binding["metadata"]["namespace"] = "place"
     there = [binding] if chart is None else [binding, {**chart_with(0), "spec": {"chart": "tiny", **chart}}]

@@ -21,7 +21,7 @@ from lock_enforcement.fields import (
 )
 from tenantry.model.comparison import UNKNOWN, Path, quantity, shown
 from tenantry.model.kinds import Object
-from tenantry.model.ownership import Heir, handed_back
+from tenantry.model.ownership import NewManager, handed_back
 
 
 def deployment(container: dict[str, Any] | None = None, **spec: Any) -> Object:
@@ -321,7 +321,7 @@ def test_quantities(text: object, amount: str | None) -> None:
 
 
 MARKS = {"f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}}}
-HEIR = Heir(("metadata", "annotations", "meta.helm.sh/release-name"), "helm", "Apply")
+HELM = NewManager(("metadata", "annotations", "meta.helm.sh/release-name"), "helm", "Apply")
 OURS = {"f:spec": {"f:replicas": {}}}
 
 
@@ -332,19 +332,19 @@ def held(*entries: Object) -> Object:
 def test_fields_go_to_whoever_wrote_the_marks() -> None:
     """Our fields are merged into the entry of the one who owns Helm's marks, whatever it is called; we own nothing."""
     live = held(entry("us", OURS), entry("helm_v3", MARKS), entry("other", {"f:x": {}}))
-    assert handed_back(live, "us", HEIR) == [entry("helm_v3", {**MARKS, **OURS}), entry("other", {"f:x": {}})]
+    assert handed_back(live, "us", HELM) == [entry("helm_v3", {**MARKS, **OURS}), entry("other", {"f:x": {}})]
 
 
-def test_without_an_heir_there_is_a_new_one() -> None:
+def test_without_an_owner_of_the_marks_there_is_a_new_entry() -> None:
     """Nobody has the marks: an entry of Helm is used or made; one of another version is left, since paths may differ."""
-    assert handed_back(held(entry("us", OURS)), "us", HEIR) == [entry("helm", OURS, operation="Apply")]
+    assert handed_back(held(entry("us", OURS)), "us", HELM) == [entry("helm", OURS, operation="Apply")]
     named = entry("helm", {"f:x": {}}, operation="Apply")
-    assert handed_back(held(entry("us", OURS), named), "us", HEIR) == [{**named, "fieldsV1": {"f:x": {}, **OURS}}]
+    assert handed_back(held(entry("us", OURS), named), "us", HELM) == [{**named, "fieldsV1": {"f:x": {}, **OURS}}]
     older = {**named, "apiVersion": "apps/v1beta1"}
-    assert handed_back(held(entry("us", OURS), older), "us", HEIR) == [older]
+    assert handed_back(held(entry("us", OURS), older), "us", HELM) == [older]
 
 
 def test_status_entries_of_ours_stay() -> None:
     """What we own in a subresource is not handed over, and nothing is done where we own nothing."""
     live = held(entry("us", OURS, subresource="status"), entry("helm", MARKS))
-    assert handed_back(live, "us", HEIR) == live["metadata"]["managedFields"]
+    assert handed_back(live, "us", HELM) == live["metadata"]["managedFields"]

@@ -77,7 +77,7 @@ def test_drift_is_put_back_under_a_guard() -> None:
     assert isinstance(put_back, PutBack)
     assert put_back.fields == ("data[a]",)
     assert put_back.body["data"] == {"a": "1"}
-    assert (put_back.heir.manager, put_back.heir.operation) == ("helm", "Update")
+    assert (put_back.new_manager.manager, put_back.new_manager.operation) == ("helm", "Update")
     assert put_back.event is not None
     assert (put_back.event.reason, "data[a]" in put_back.event.note) == ("Restored", True)
 

@@ -19,7 +19,7 @@ from namespace_registration.projects.plan import (
     report_system,
 )
 from tenantry.model.config import Config
-from tenantry.model.hardening import with_policy_defaults
+from tenantry.model.hardening import HARDENED_BY, Hardening, with_policy_defaults
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Kind, Object
 from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
 from tenantry.model.plan import NOTHING, Apply, Cause, Delete, Plan, Refusal, RemoveLabel, Write
@@ -101,10 +101,8 @@ def settled(seen: Project, used: Config = CONFIG) -> Project:
         if isinstance(write, Apply)
     }
     maps: dict[str, Object | None] = {name: obj for (kind, name), obj in made.items() if kind is CONFIG_MAP}
-    account, policy = (
-        next((obj for (kind, _), obj in made.items() if kind is which), None) for which in (SERVICE_ACCOUNT, NETWORK_POLICY)
-    )
-    return replace(seen, config_maps=maps, service_account=account, network_policy=policy)
+    hardening = Hardening(*(made.get(hardened) for hardened in HARDENED_BY.items()))
+    return replace(seen, config_maps=maps, hardening=hardening)
 
 
 # -- the registration namespace --------------------------------------------------------------------------------
@@ -298,18 +296,19 @@ def test_hardening_by_default() -> None:
 def test_hardening_is_restored() -> None:
     """Edits of either are put back with an Event; a ServiceAccount that we see for the first time is no restoration."""
     seen = settled(project())
-    assert seen.service_account is not None
-    assert seen.network_policy is not None
-    opened = {**seen.network_policy, "spec": {**seen.network_policy["spec"], "egress": [{}]}}
-    edited = {**seen.service_account, "automountServiceAccountToken": True}
-    plan = plan_project(replace(seen, service_account=edited, network_policy=opened), CHARTS, CONFIG)
+    account, policy = seen.hardening.service_account, seen.hardening.network_policy
+    assert account is not None
+    assert policy is not None
+    opened = {**policy, "spec": {**policy["spec"], "egress": [{}]}}
+    edited = {**account, "automountServiceAccountToken": True}
+    plan = plan_project(replace(seen, hardening=Hardening(edited, opened)), CHARTS, CONFIG)
     assert changes(plan) == [
         f"update ServiceAccount {NAME}/default: ~ automountServiceAccountToken",
         f"update NetworkPolicy {NAME}/hpo-generated-default: ~ spec.egress",
     ]
     assert reasons(plan) == ["Restored", "Restored"]
     fresh = obj(SERVICE_ACCOUNT, "default", NAME, metadata={"uid": "u"})
-    first = plan_project(replace(seen, service_account=fresh), CHARTS, CONFIG)
+    first = plan_project(replace(seen, hardening=Hardening(fresh, policy)), CHARTS, CONFIG)
     assert [change.verb for change in first.changes(US)] == ["update"]
     assert reasons(first) == []
 

@@ -72,7 +72,7 @@ class Observer:
             age_s=max(0.0, time.time() - history.changed_at),
             count=len(history.deployed.parts) if history.deployed else 0,
             bad_documents=history.deployed.problems if history.deployed else (),
-            guard=history.guard,
+            precondition=history.precondition,
         )
         causes = _only_objects(reader, self._config)
         if causes is not None and not (kept(lock, self._config) and _is_settled(lock)):
@@ -82,8 +82,8 @@ class Observer:
             lock = replace(lock, older=_older(helm_release, release, everyone, self._config))
         if not kept(lock, self._config) or history.deployed is None:
             return lock
-        if history.guard is not None and reader.live:
-            await self._index.include(helm_release, history.guard.versions, reader)
+        if history.precondition is not None and reader.live:
+            await self._index.include(helm_release, history.precondition.versions, reader)
         objects, parts = _Objects(lock, release, self._index, self._memory, reader), history.deployed.parts
         if causes is not None:
             some = await objects.observe([part for part in parts if (part.named.kind, part.named.name) in causes])

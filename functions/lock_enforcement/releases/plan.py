@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lock_enforcement.helm import marked
 from lock_enforcement.locks import is_ours
-from lock_enforcement.releases.seen import LOCK_MANAGER, Lock, LockedObject, drifters, heir, kept
+from lock_enforcement.releases.seen import LOCK_MANAGER, Lock, LockedObject, drifters, kept, new_manager
 from tenantry.model import limits
 from tenantry.model.comparison import shown
 from tenantry.model.config import Config
@@ -65,18 +65,18 @@ def _right(each: LockedObject, seen: Lock) -> Write | None:
     assert seen.release is not None
     if each.kind is None or is_terminating(each.live):
         return None
-    to, fields = heir(seen.deployed), tuple(shown(path) for path in each.drift)
+    to, fields = new_manager(seen.deployed), tuple(shown(path) for path in each.drift)
     if each.kept and each.live is None:
         body = marked(each.wanted, seen.release)
         event = None if each.again is not None else _event(each, seen, "Recreated", "was deleted and is made again")
-        return PutBack(each.kind, body, None, to, event=event, guard=seen.guard)
+        return PutBack(each.kind, body, None, to, event=event, precondition=seen.precondition)
     if each.kept and each.live is not None and fields:
         if each.body is None:
             what = f"{limits.few(fields)} cannot be put back in place, so it is deleted and made anew"
             propagation: Propagation = "Orphan" if each.kind.kind in ORPHANING else "Background"
-            return Delete(each.kind, each.live, _event(each, seen, "Recreated", what), propagation, seen.guard)
+            return Delete(each.kind, each.live, _event(each, seen, "Recreated", what), propagation, seen.precondition)
         event = _event(each, seen, "Restored", f"{limits.few(fields)} put back")
-        return PutBack(each.kind, each.body, each.live, to, fields, event, seen.guard)
+        return PutBack(each.kind, each.body, each.live, to, fields, event, seen.precondition)
     if each.live is not None and entries_of(each.live, LOCK_MANAGER):
         return PutBack(each.kind, each.wanted, each.live, to)  # a process ended before it could give the fields back
     return None

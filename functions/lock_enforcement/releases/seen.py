@@ -11,8 +11,8 @@ from tenantry.model.comparison import Path
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Kind, Object, is_terminating
 from tenantry.model.names import field_manager
-from tenantry.model.ownership import Heir
-from tenantry.model.plan import Guard, Refusal
+from tenantry.model.ownership import NewManager
+from tenantry.model.plan import Precondition, Refusal
 
 LOCK_MANAGER = field_manager("lock-enforcement")
 LOCKED = "Locked"
@@ -77,12 +77,12 @@ class Lock:
     count: int = 0
     objects: tuple[LockedObject, ...] = ()
     bad_documents: tuple[str, ...] = ()
-    guard: Guard | None = None
+    precondition: Precondition | None = None
 
 
-def heir(record: Record) -> Heir:
+def new_manager(record: Record) -> NewManager:
     """Who owns the fields of a release: Helm, in the way that it wrote them."""
-    return Heir(("metadata", "annotations", RELEASE_NAME), HELM_MANAGER, "Apply" if record.server_side else "Update")
+    return NewManager(("metadata", "annotations", RELEASE_NAME), HELM_MANAGER, "Apply" if record.server_side else "Update")
 
 
 def kept(seen: Lock, config: Config) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 
 from namespace_registration.projects.plan import Project, SystemNamespace
+from tenantry.engine.projects import read_hardening
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, is_terminating
-from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating
 from tenantry.model.projects import REGISTRATION_MANAGER, ChartFiles, is_member, is_registration, registration_name
 
 
@@ -35,17 +35,8 @@ async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness:
     alive, members = await _members(project, registration, witness, config, reader)
     if registration is None or not ours or is_terminating(registration):
         return Project(project, registration, ours, alive, members)
-    hardened = config.helm_project_operator.hardened_namespaces.enabled
-    config_maps, service_account, network_policy = await asyncio.gather(
-        _config_maps(name, charts, reader),
-        reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _nothing(),
-        reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _nothing(),
-    )
-    return Project(project, registration, ours, alive, members, config_maps, service_account, network_policy)
-
-
-async def _nothing() -> None:
-    return None
+    inside = await asyncio.gather(_config_maps(name, charts, reader), read_hardening(name, config, reader))
+    return Project(project, registration, ours, alive, members, *inside)
 
 
 async def _config_maps(namespace: str, charts: tuple[ChartFiles, ...], reader: Reader) -> dict[str, Object | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from namespace_registration.descriptor import PROJECTS
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
-from tenantry.model.hardening import harden, restored
+from tenantry.model.hardening import Hardening, harden, restored
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating, labels_of, object_of
 from tenantry.model.names import NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
 from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Refusal, RemoveLabel, Write, plan_of
@@ -24,7 +24,7 @@ from tenantry.model.projects import (
     project_id_problem,
     registration_name,
 )
-from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
+from tenantry.model.refusals import OF_NAMESPACES, REASONS, first_of, fixes, message_of, text_of
 from tenantry.model.standing import standing_condition
 
 
@@ -42,8 +42,7 @@ class Project:
     alive: bool | None
     members: tuple[Object, ...] = ()
     config_maps: dict[str, Object | None] = field(default_factory=dict)
-    service_account: Object | None = None
-    network_policy: Object | None = None
+    hardening: Hardening = field(default_factory=Hardening)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +54,7 @@ class SystemNamespace:
 
 
 INVALID_PROJECT_ID = "InvalidProjectID"
-FIXES = fixes(
-    PROJECTS,
-    admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
-    "namespaceAnnotations",
-)
+FIXES = fixes(PROJECTS, admission=OF_NAMESPACES)
 
 
 # -- a project ---------------------------------------------------------------------------------------------
@@ -124,8 +119,7 @@ def _contents(seen: Project, charts: tuple[ChartFiles, ...], config: Config) -> 
     labels = {OPERATED: "true", PROJECT_ID: seen.id}
     for chart in charts:
         yield from _config_map(chart, namespace, labels, seen.config_maps.get(chart.config_map_name))
-    if config.helm_project_operator.hardened_namespaces.enabled:
-        yield from harden(namespace, seen.service_account, seen.network_policy, config)
+    yield from harden(namespace, seen.hardening, config)
 
 
 def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live: Object | None) -> Iterable[Write]:

@@ -12,15 +12,17 @@ from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
 from namespace_registration.projects.plan import Project, SystemNamespace
+from tenantry.engine.projects import hardening_lists
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.hardening import HARDENED_BY
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object, is_terminating, labels_of
-from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED, PROJECT_ID
+from tenantry.model.names import OPERATED, PROJECT_ID
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
@@ -35,32 +37,6 @@ PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 namespace of single-namespace mode."""
 
 
-class _Memory:
-    """What this process knows of projects: hints that save reads, and decide nothing."""
-
-    def __init__(self) -> None:
-        self.served: set[str] = set()
-        """The projects that this process has put right."""
-        self.members: dict[str, str] = {}
-        """A member of a project: where to look first."""
-
-    def note_member(self, project: Project) -> None:
-        """Remember one of the members that were observed."""
-        if len(self.members) > limits.REMEMBERED:
-            self.members.clear()
-        if project.members:
-            self.members[project.id] = project.members[0]["metadata"]["name"]
-
-    def note_end(self, owner: Owner, succeeded: bool) -> None:
-        """Remember that a project was put right, or was not."""
-        if not succeeded:
-            self.served.discard(owner.name)
-            return
-        if len(self.served) > limits.REMEMBERED:
-            self.served.clear()
-        self.served.add(owner.name)
-
-
 class Projects(Unit):
     """The unit ``projects`` of namespace-registration."""
 
@@ -70,7 +46,9 @@ class Projects(Unit):
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
         self._charts = charts
-        self._memory = _Memory()
+        # Hints that save reads, and decide nothing: the projects that this process has put right, and a member of each.
+        self._served = set[str]()
+        self._members = dict[str, str]()
         single = "" if config.project_label else config.helm_project_operator.system_namespace
         self.handlers = {
             PROJECT: Handler[Project](
@@ -79,7 +57,7 @@ class Projects(Unit):
                 report=plan.report_project,
                 accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
                 pause_s=0.25,  # its own writes come back as half a dozen events
-                ended=self._memory.note_end,
+                ended=self._ended,
             ),
             MEMBER: Handler[Object | None](
                 observe=lambda owner, reader: reader.get(NAMESPACE, owner.name),
@@ -96,22 +74,32 @@ class Projects(Unit):
         }
         self._inside = {
             CONFIG_MAP.kind: frozenset(chart.config_map_name for chart in charts),
-            SERVICE_ACCOUNT.kind: frozenset({DEFAULT_SERVICE_ACCOUNT}),
-            NETWORK_POLICY.kind: frozenset({HARDENING_POLICY}),
+            **{kind.kind: frozenset({name}) for kind, name in HARDENED_BY.items()},
         }
 
     async def _observe_project(self, owner: Owner, reader: Reader) -> Project:
-        member = self._memory.members.get(owner.name, "")
+        member = self._members.get(owner.name, "")
         project = await observe.observe_project(owner.name, self._charts, member, self._config, reader)
-        self._memory.note_member(project)
+        if len(self._members) > limits.REMEMBERED:
+            self._members.clear()
+        if project.members:
+            self._members[project.id] = project.members[0]["metadata"]["name"]
         return project
+
+    def _ended(self, owner: Owner, succeeded: bool) -> None:
+        if len(self._served) > limits.REMEMBERED:
+            self._served.clear()
+        if succeeded:
+            self._served.add(owner.name)
+        else:
+            self._served.discard(owner.name)
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The projects and the namespace that a key concerns; the project that was left comes first."""
         if not self._config.project_label:
             return self._single_namespace_owners(key)
         if key.kind == NAMESPACE.kind:
-            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._memory.served)
+            return self._namespace_owners(key.name, await reader.get(NAMESPACE, key.name), hint, self._served)
         project = project_of_registration_name(key.namespace)
         return [[Owner(PROJECT, project)]] if project and key.name in self._inside[key.kind] else []
 
@@ -147,13 +135,8 @@ class Projects(Unit):
         """All namespaces, and our objects in registration namespaces by name."""
         if not self._config.project_label:
             return []
-        ours = ((OPERATED, "true"),)
-        lists = [Prefetch(NAMESPACE)]
-        lists += [Prefetch(CONFIG_MAP, ours, chart.config_map_name) for chart in self._charts]
-        if self._config.helm_project_operator.hardened_namespaces.enabled:
-            lists.append(Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT))
-            lists.append(Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY))
-        return lists
+        config_maps = (Prefetch(CONFIG_MAP, ((OPERATED, "true"),), chart.config_map_name) for chart in self._charts)
+        return [Prefetch(NAMESPACE), *config_maps, *hardening_lists(self._config)]
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every project that has, had or remembers a namespace, then every namespace."""

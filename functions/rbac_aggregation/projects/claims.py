@@ -6,13 +6,13 @@ claim one release name one has it, by the rule of release-provisioning: see `hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tenantry.model.config import Chart, Config
 from tenantry.model.kinds import Object, is_terminating, labels_of
-from tenantry.model.names import CLEANUP, OPERATED, PROJECT_ID
-from tenantry.model.projects import is_registration, may_be_home, project_of_registration_name
+from tenantry.model.names import CLEANUP
+from tenantry.model.projects import may_be_home
 from tenantry.model.releases import (
     ChartKey,
     by_age,
@@ -20,6 +20,7 @@ from tenantry.model.releases import (
     chart_key,
     holder_of,
     made_for,
+    project_of,
     release_name,
     release_name_problem,
     release_namespace,
@@ -41,13 +42,6 @@ class ReleaseClaim:
     chart: Object
     release: ReleaseKey
     project: str
-
-
-def is_home(namespace: Object | None, config: Config) -> bool:
-    """Whether ProjectHelmCharts in this namespace count."""
-    if namespace is None:
-        return False
-    return is_registration(namespace, config) if config.project_label else may_be_home(namespace["metadata"]["name"], config)
 
 
 def release_for(key: ChartKey, chart: Chart, config: Config) -> ReleaseKey | None:
@@ -72,28 +66,24 @@ def configured_release(chart: Object, config: Config) -> ReleaseKey | None:
 
 def claim_of(chart: Object, home: Object | None, config: Config) -> ReleaseClaim | None:
     """What a ProjectHelmChart claims; None when it does not count.  ``home`` is its namespace."""
-    release = configured_release(chart, config)
-    if release is None or not is_home(home, config):
-        return None
-    metadata = chart["metadata"]
-    project = project_of_registration_name(metadata["namespace"]) if config.project_label else metadata["name"]
-    return ReleaseClaim(chart, release, project)
+    release, project = configured_release(chart, config), project_of(chart, home, config)
+    return ReleaseClaim(chart, release, project) if release is not None and project else None
 
 
 def winner(
-    release: ReleaseKey, found: Iterable[tuple[Object, Object | None]], namespace: Object | None, config: Config
+    release: ReleaseKey, charts: Iterable[Object], homes: Mapping[str, Object | None], namespace: Object | None, config: Config
 ) -> ReleaseClaim | None:
     """Who has a release, by the rule of release-provisioning; one that is being deleted has it until its deletion ends.
 
     Where releases have no namespaces of their own the status says who has it, which release-provisioning writes.
 
     Args:
-        found: the ProjectHelmCharts that may have it, each with its namespace.
+        charts: the ProjectHelmCharts that may have it.
+        homes: their namespaces, by name.
         namespace: that of the release.
     """
-    homes = {chart_key(chart): (chart, home) for chart, home in found}
-    charts = sorted(by_age(chart for chart, _ in homes.values()), key=is_terminating)
-    claims = {chart_key(chart): claim_of(*homes[chart_key(chart)], config) for chart in charts}
+    charts = sorted(by_age(charts), key=is_terminating)
+    claims = {chart_key(chart): claim_of(chart, homes[chart["metadata"]["namespace"]], config) for chart in charts}
     if config.dedicated:
         marked = made_for(None, None, namespace)
     else:
@@ -102,16 +92,6 @@ def winner(
     asking = {key: claim is not None and claim.release.name == release.name for key, claim in claims.items()}
     key = holder_of(asking, marked)
     return claims[key] if key is not None else None
-
-
-def is_of(namespace: Object | None, claim: ReleaseClaim, config: Config) -> bool:
-    """Whether the namespace of a claimed release is really the one of that release."""
-    if namespace is None:
-        return False
-    if not config.dedicated:
-        return True  # the registration namespace itself
-    labels = labels_of(namespace)
-    return OPERATED in labels and labels.get(PROJECT_ID) == claim.project
 
 
 def has_given_up(chart: Object | None, home: Object | None, release: ReleaseKey, config: Config) -> bool:

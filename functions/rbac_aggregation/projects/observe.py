@@ -7,12 +7,13 @@ event may have found nothing to take away yet.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 
 from rbac_aggregation.projects import plan
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, winner
 from rbac_aggregation.projects.plan import ObservedRights, intent, is_ours, level_roles, levels_in_use, owner_text
+from tenantry.engine.projects import read_claimants
 from tenantry.engine.reader import Reader
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -26,16 +27,17 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import ROLE_OF
-from tenantry.model.releases import chart_key, claimants
+from tenantry.model.releases import chart_key
 
 
 async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -> ObservedRights:
     """Read a release and everything that decides about its bindings, which is little where it has no Roles."""
-    charts, roles, bindings = await asyncio.gather(
-        _charts(release, config, reader),
+    claimants, roles, bindings = await asyncio.gather(
+        read_claimants(release.name, config, reader),
         reader.list(ROLE, release.namespace, labels={ROLE_OF: release.name}),
         reader.list(ROLE_BINDING, release.namespace, keep=plan.kept_binding(config)),
     )
+    charts = tuple(claimants.values())
     if not roles and not any(map(is_ours, bindings)):
         return ObservedRights(release, None, None, charts=charts)
     claim, namespace = await _winner(release, charts, config, reader)
@@ -57,7 +59,8 @@ async def _once_more(seen: ObservedRights, config: Config, reader: Reader) -> Ob
     """What was decided on, read anew: by name where that is possible, since lists of a kind at rest wait for the API server."""
     claim = seen.claim
     if claim is None:
-        claim, _ = await _winner(seen.release, await _charts(seen.release, config, reader), config, reader)
+        charts = await read_claimants(seen.release.name, config, reader)
+        claim, _ = await _winner(seen.release, charts.values(), config, reader)
         return replace(seen, claim=claim)
     metadata = claim.chart["metadata"]
     chart, sources, roles = await asyncio.gather(
@@ -73,23 +76,13 @@ async def _once_more(seen: ObservedRights, config: Config, reader: Reader) -> Ob
     )
 
 
-async def _charts(release: ReleaseKey, config: Config, reader: Reader) -> tuple[Object, ...]:
-    """Every ProjectHelmChart whose name could claim the release."""
-    lists = await asyncio.gather(
-        *(reader.list(PROJECT_HELM_CHART, namespace, name=name) for namespace, name in claimants(release.name, config))
-    )
-    return tuple({chart_key(chart): chart for found in lists for chart in found}.values())
-
-
 async def _winner(
-    release: ReleaseKey, charts: Sequence[Object], config: Config, reader: Reader
+    release: ReleaseKey, charts: Collection[Object], config: Config, reader: Reader
 ) -> tuple[ReleaseClaim | None, Object | None]:
     """Who of them has the release, and its namespace."""
     names = sorted({chart["metadata"]["namespace"] for chart in charts})  # read once for all: they may be thousands (a-19)
     namespace, *found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in (release.namespace, *names)))
-    homes = dict(zip(names, found, strict=True))
-    claims = ((chart, homes[chart["metadata"]["namespace"]]) for chart in charts)
-    return winner(release, claims, namespace, config), namespace
+    return winner(release, charts, dict(zip(names, found, strict=True)), namespace, config), namespace
 
 
 async def _sources(claim: ReleaseClaim | None, roles: Sequence[Object], config: Config, reader: Reader) -> tuple[Object, ...]:
@@ -115,7 +108,8 @@ async def _given_up(
     release: ReleaseKey, claim: ReleaseClaim | None, bindings: list[Object], config: Config, reader: Reader
 ) -> frozenset[str]:
     """The ProjectHelmCharts that bindings here were made for and that certainly do not have the release any more."""
-    texts = {owner_text(binding) for binding in bindings} - {"", str(chart_key(claim.chart)) if claim is not None else ""}
+    holder = str(chart_key(claim.chart)) if claim is not None else ""
+    texts = sorted({owner_text(binding) for binding in bindings} - {"", holder})
 
     async def certain(text: str) -> bool:
         namespace, _, name = text.partition("/")
@@ -124,6 +118,5 @@ async def _given_up(
         chart, home = await asyncio.gather(reader.get(PROJECT_HELM_CHART, name, namespace), reader.get(NAMESPACE, namespace))
         return has_given_up(chart, home, release, config)
 
-    ordered = sorted(texts)
-    found = await asyncio.gather(*(certain(text) for text in ordered))
-    return frozenset(text for text, gone in zip(ordered, found, strict=True) if gone)
+    found = await asyncio.gather(*map(certain, texts))
+    return frozenset(text for text, gone in zip(texts, found, strict=True) if gone)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rbac_aggregation.descriptor import RELEASES
-from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, configured_release, is_of
+from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, configured_release
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
@@ -124,7 +124,6 @@ def kept_binding(config: Config) -> Callable[[Object], Object]:
 
 
 def _people(seen: ObservedRights, config: Config) -> dict[str, Subjects]:
-    """The people of each level in use."""
     named = level_roles(config)
     return {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
 
@@ -225,8 +224,11 @@ def plan_release(seen: ObservedRights, config: Config) -> Plan:
 
 def _in_force(seen: ObservedRights, config: Config) -> bool:
     """Whether the set of bindings here is ours to decide: the release is here and the namespace is really its own."""
-    claim = seen.claim
-    return claim is not None and claim.release == seen.release and is_of(seen.namespace, claim, config)
+    claim, labels = seen.claim, labels_of(seen.namespace)
+    if claim is None or claim.release != seen.release or seen.namespace is None:
+        return False
+    # Where releases have no namespaces of their own it is the registration namespace.
+    return not config.dedicated or (OPERATED in labels and labels.get(PROJECT_ID) == claim.project)
 
 
 def _is_abandoned(seen: ObservedRights, binding: Object, config: Config) -> bool:

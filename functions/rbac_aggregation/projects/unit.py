@@ -76,7 +76,6 @@ class Releases(Unit):
         return [release]
 
     async def _asked_for_in(self, namespace: str, reader: Reader) -> list[ReleaseKey]:
-        """The releases that are asked for in a registration namespace."""
         if not may_be_home(namespace, self._config):
             return []
         charts = await reader.list_shared(PROJECT_HELM_CHART, namespace)
@@ -94,18 +93,17 @@ class Releases(Unit):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every release that is asked for, and every one that has a binding of ours."""
-        owners: dict[Owner, None] = {}
+        owners: list[Owner] = []
         for chart in await reader.list(PROJECT_HELM_CHART):
-            metadata, release = chart["metadata"], configured_release(chart, self._config)
-            for found in [release] if release else possible_releases(metadata["namespace"], metadata["name"], self._config):
-                if may_be_home(metadata["namespace"], self._config):
-                    owners[_owner(found)] = None
+            possible = possible_releases(chart["metadata"]["namespace"], chart["metadata"]["name"], self._config)
+            release = configured_release(chart, self._config)
+            owners += map(_owner, [release] if release in possible else possible)
         for binding in await reader.list(ROLE_BINDING):
             name = plan.release_of(binding, self._config) if plan.is_ours(binding) else ""
             owner = _owner(ReleaseKey(binding["metadata"]["namespace"], name))
             if name and self.accepts(owner):
-                owners[owner] = None
-        return list(owners)
+                owners.append(owner)
+        return list(dict.fromkeys(owners))
 
 
 def _owner(release: ReleaseKey) -> Owner:

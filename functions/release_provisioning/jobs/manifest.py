@@ -9,7 +9,6 @@ the rest as environment, so that rancher/klipper-helm and our own image (knative
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import Any
 
 from tenantry import __version__
 from tenantry.model.config import Config
+from tenantry.model.digest import digest_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -56,39 +56,27 @@ def spec_of(obj: Object | None) -> Object:
     return {name: value for name, value in ((obj or {}).get("spec") or {}).items() if value is not None}
 
 
-def secret_name(name: str) -> str:
-    """The Secret with the values files."""
-    return f"chart-values-{name}"
+class Names:
+    """What the objects are called that run Helm for a HelmChart."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.secret = f"chart-values-{name}"
+        """With the values files."""
+        self.content = f"chart-content-{name}"
+        """The ConfigMap with the archive."""
+        self.account = f"helm-{name}"
+        """The ServiceAccount that Helm runs under."""
+        self.binding = f"helm-{namespace}-{name}"
+        """Of that account, in all namespaces or in that of the release."""
+        self.install, self.delete = f"helm-install-{name}", f"helm-delete-{name}"
+        """The Jobs: one installs and upgrades, the other uninstalls."""
+        self.left = frozenset({self.account, self.binding, self.install, self.delete})
+        """Of what can outlive a HelmChart."""
 
 
-def content_name(name: str) -> str:
-    """The ConfigMap with the archive."""
-    return f"chart-content-{name}"
-
-
-def account_name(name: str) -> str:
-    """The ServiceAccount that Helm runs under."""
-    return f"helm-{name}"
-
-
-def binding_name(namespace: str, name: str) -> str:
-    """The binding of that account, in all namespaces or in that of the release."""
-    return f"helm-{namespace}-{name}"
-
-
-def install_name(name: str) -> str:
-    """The Job that installs and upgrades."""
-    return f"helm-install-{name}"
-
-
-def delete_name(name: str) -> str:
-    """The Job that uninstalls."""
-    return f"helm-delete-{name}"
-
-
-def left_names(namespace: str, name: str) -> frozenset[str]:
-    """The names of what can outlive a HelmChart: Helm's account, its binding and the Jobs."""
-    return frozenset({account_name(name), binding_name(namespace, name), install_name(name), delete_name(name)})
+def names_of(chart: Object) -> Names:
+    """The names for this HelmChart."""
+    return Names(chart["metadata"]["namespace"], chart["metadata"]["name"])
 
 
 def target_namespace(chart: Object) -> str:
@@ -121,18 +109,18 @@ def values_files(chart: Object, further: Object | None) -> dict[str, str]:
 def secret(chart: Object, further: Object | None) -> Object:
     """Secret with the values files."""
     data = {name: base64.b64encode(text.encode()).decode() for name, text in values_files(chart, further).items()}
-    return {**_owned(SECRET, secret_name(chart["metadata"]["name"]), chart), "type": "Opaque", "data": data}
+    return {**_owned(SECRET, names_of(chart).secret, chart), "type": "Opaque", "data": data}
 
 
 def content(chart: Object) -> Object:
     """ConfigMap with the archive."""
     name, archive = chart["metadata"]["name"], spec_of(chart).get("chartContent")
-    return {**_owned(CONFIG_MAP, content_name(name), chart), "data": {f"{name}.tgz.base64": archive} if archive else {}}
+    return {**_owned(CONFIG_MAP, names_of(chart).content, chart), "data": {f"{name}.tgz.base64": archive} if archive else {}}
 
 
 def account(chart: Object) -> Object:
     """ServiceAccount; it has no owner, since it must outlive a HelmChart that is being deleted until Helm is done."""
-    made = _made(SERVICE_ACCOUNT, account_name(chart["metadata"]["name"]), chart)
+    made = _made(SERVICE_ACCOUNT, names_of(chart).account, chart)
     return {**made, "automountServiceAccountToken": True}
 
 
@@ -143,18 +131,18 @@ def binding_kind(role: str) -> Kind:
 
 def binding(chart: Object, role: str) -> Object:
     """The binding of the account to a ClusterRole."""
-    metadata, kind = chart["metadata"], binding_kind(role)
+    names, kind = names_of(chart), binding_kind(role)
     place = {"namespace": target_namespace(chart)} if kind is ROLE_BINDING else {}
-    named = {"name": binding_name(metadata["namespace"], metadata["name"]), **place, "labels": _labels(chart)}
-    subject = {"kind": "ServiceAccount", "name": account_name(metadata["name"]), "namespace": metadata["namespace"]}
-    return object_of(kind, named, roleRef={"apiGroup": kind.group, "kind": "ClusterRole", "name": role}, subjects=[subject])
+    metadata = {"name": names.binding, **place, "labels": _labels(chart)}
+    subject = {"kind": "ServiceAccount", "name": names.account, "namespace": chart["metadata"]["namespace"]}
+    return object_of(kind, metadata, roleRef={"apiGroup": kind.group, "kind": "ClusterRole", "name": role}, subjects=[subject])
 
 
 def install_job(chart: Object, further: Object | None, secrets: Mapping[str, Object | None], config: Config) -> Object:
     """The Job that installs or upgrades, with the digest of everything that it depends on."""
     spec = spec_of(chart)
     template = _template(chart, further, config, _arguments(spec))
-    archive = {"name": "content", "configMap": {"name": content_name(chart["metadata"]["name"])}}
+    archive = {"name": "content", "configMap": {"name": names_of(chart).content}}
     template["spec"]["volumes"] += [_values_volume(chart, further), archive]
     container = template["spec"]["containers"][0]
     container["volumeMounts"] += [_mount("values", "/config"), _mount("content", "/chart")]
@@ -166,17 +154,17 @@ def install_job(chart: Object, further: Object | None, secrets: Mapping[str, Obj
         spec.get("chartContent"),
         _contents_of(chart, further, secrets),
     ]
-    digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest().upper()
+    digest = digest_of(inputs).hex().upper()
     template["metadata"]["annotations"] = {CONFIG_HASH: f"SHA256={digest}"}
     # Helm writes it on the release as a label; it is not part of the digest.
     container["env"].append({"name": "CONFIG_HASH", "value": digest[:LABEL_VALUE_LIMIT]})
-    made = _owned(JOB, install_name(chart["metadata"]["name"]), chart)
+    made = _owned(JOB, names_of(chart).install, chart)
     return {**made, "spec": {"backoffLimit": back_off_limit, "podReplacementPolicy": REPLACEMENT, "template": template}}
 
 
 def delete_job(chart: Object, config: Config) -> Object:
     """The Job that uninstalls; it has no owner, since it runs while the HelmChart is being deleted."""
-    made = _made(JOB, delete_name(chart["metadata"]["name"]), chart)
+    made = _made(JOB, names_of(chart).delete, chart)
     template = _template(chart, None, config, ["delete"])
     limits = {"backoffLimit": DELETE_BACK_OFF_LIMIT, "activeDeadlineSeconds": DELETE_DEADLINE_S}
     return {**made, "spec": {**limits, "podReplacementPolicy": REPLACEMENT, "template": template}}
@@ -283,7 +271,7 @@ def _template(chart: Object, further: Object | None, config: Config, arguments: 
     }
     pod: Object = {
         "restartPolicy": "Never",
-        "serviceAccountName": account_name(chart["metadata"]["name"]),
+        "serviceAccountName": names_of(chart).account,
         "terminationGracePeriodSeconds": GRACE_S,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "securityContext": spec.get("podSecurityContext") or {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -313,7 +301,7 @@ def _mount_references(spec: Object, pod: Object, container: Object) -> None:
 
 
 def _values_volume(chart: Object, further: Object | None) -> Object:
-    sources: list[Object] = [{"secret": {"name": secret_name(chart["metadata"]["name"])}}]
+    sources: list[Object] = [{"secret": {"name": names_of(chart).secret}}]
     for tens, obj in ((0, chart), (1, further)):
         number = count()
         for named in values_secrets(obj):

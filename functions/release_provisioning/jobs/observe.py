@@ -41,20 +41,17 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         return replace(seen, leftovers=await _leftovers(plan_chart(seen, config), reader))
     if not is_managed(chart, config):
         return ObservedHelmChart(namespace, name, chart)
-    place = manifest.target_namespace(chart)
+    place, names = manifest.target_namespace(chart), manifest.Names(namespace, name)
     # Bindings before the Jobs that need them: the binding of a newer Job is never seen beside the end of an older one.
     further, secret, content, account, binding, role_binding = await asyncio.gather(
         reader.get(HELM_CHART_CONFIG, name, namespace) if not is_terminating(chart) else _nothing(),
-        reader.get(SECRET, manifest.secret_name(name), namespace),
-        reader.get(CONFIG_MAP, manifest.content_name(name), namespace),
-        reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
-        reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
+        reader.get(SECRET, names.secret, namespace),
+        reader.get(CONFIG_MAP, names.content, namespace),
+        reader.get(SERVICE_ACCOUNT, names.account, namespace),
+        reader.get(CLUSTER_ROLE_BINDING, names.binding),
         _role_binding(place, namespace, name, reader),
     )
-    install, delete = await asyncio.gather(
-        reader.get(JOB, manifest.install_name(name), namespace),
-        reader.get(JOB, manifest.delete_name(name), namespace),
-    )
+    install, delete = await _jobs(namespace, name, reader)
     parts = (secret, content, account, binding, install, delete)
     if is_terminating(chart):
         target, home = await asyncio.gather(reader.get(NAMESPACE, place), reader.get(NAMESPACE, namespace))
@@ -74,12 +71,12 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
 
 async def observe_stray(place: str, namespace: str, name: str, config: Config, reader: Reader) -> StrayBinding:
     """Read a binding that may be left of a HelmChart, and what may still need it; a ``place`` of "" for all namespaces."""
-    binding = await reader.get(ROLE_BINDING if place else CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name), place)
+    wanted = manifest.Names(namespace, name).binding
+    binding = await reader.get(ROLE_BINDING if place else CLUSTER_ROLE_BINDING, wanted, place)
     chart = await reader.get(HELM_CHART, name, namespace) if binding is not None else None
     if rights.is_minded(chart, place, config):
         return StrayBinding(place, name, namespace, binding, chart)
-    names = (manifest.install_name(name), manifest.delete_name(name)) if chart is not None else ()
-    jobs = await asyncio.gather(*(reader.get(JOB, each, namespace) for each in names))
+    jobs = await _jobs(namespace, name, reader) if chart is not None else ()
     stray = StrayBinding(place, name, namespace, binding, chart, tuple(job for job in jobs if job is not None))
     return replace(stray, leftovers=await _leftovers(rights.plan_stray(stray, config), reader))
 
@@ -92,12 +89,17 @@ async def _nothing() -> None:
     return None
 
 
+async def _jobs(namespace: str, name: str, reader: Reader) -> tuple[Object | None, Object | None]:
+    names = manifest.Names(namespace, name)
+    return await asyncio.gather(reader.get(JOB, names.install, namespace), reader.get(JOB, names.delete, namespace))
+
+
 async def _role_binding(place: str, namespace: str, name: str, reader: Reader) -> Object | None:
     """The binding of Helm's account in the namespace of the release.
 
     At rest there is none: a sweep, whose list has those with our label, does not ask for the one of each HelmChart.
     """
-    wanted = manifest.binding_name(namespace, name)
+    wanted = manifest.Names(namespace, name).binding
     if reader.live:
         return await reader.get(ROLE_BINDING, wanted, place)
     found = await reader.list(ROLE_BINDING, place, labels={CHART_LABEL: name})
@@ -137,11 +139,11 @@ async def has_plain_status(reader: Reader) -> bool:
 
 async def _left_behind(namespace: str, name: str, reader: Reader) -> ObservedHelmChart:
     """What has no owner, or has not been collected, and so may have outlived the HelmChart."""
-    account, install, delete, binding = await asyncio.gather(
-        reader.get(SERVICE_ACCOUNT, manifest.account_name(name), namespace),
-        reader.get(JOB, manifest.install_name(name), namespace),
-        reader.get(JOB, manifest.delete_name(name), namespace),
-        reader.get(CLUSTER_ROLE_BINDING, manifest.binding_name(namespace, name)),
+    names = manifest.Names(namespace, name)
+    account, (install, delete), binding = await asyncio.gather(
+        reader.get(SERVICE_ACCOUNT, names.account, namespace),
+        _jobs(namespace, name, reader),
+        reader.get(CLUSTER_ROLE_BINDING, names.binding),
     )
     place = next((manifest.target_of(job) for job in (install, delete) if job is not None), "")
     role_binding = await _role_binding(place, namespace, name, reader) if place else None

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.seen import (
-    MANAGER,
     ObservedHelmChart,
     Problem,
     binds_only,
@@ -45,8 +44,9 @@ from tenantry.model.kinds import (
 from tenantry.model.manifests import NotReadable, load_yaml
 from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, HELM_CHART_FINALIZER, UPSTREAM_HELM_CHART_FINALIZER
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, Write, plan_of
+from tenantry.model.projects import RELEASE_MANAGER
 
-CLAIM_MANAGER = f"{MANAGER}-jobs"
+CLAIM_MANAGER = f"{RELEASE_MANAGER}-jobs"
 """Owns our finalizer on HelmCharts, whose other fields may be those of the unit ``projects``."""
 NAME_LIMIT = 63 - len("helm-install-")
 _GZIP = b"\x1f\x8b"
@@ -63,7 +63,7 @@ def _problem_of(seen: ObservedHelmChart, wanted: Object) -> Problem | None:
     if len(seen.name) > NAME_LIMIT:
         return "NameTooLong", (
             f"metadata.name has {len(seen.name)} characters and at most {NAME_LIMIT} fit into the name of the Job "
-            f"{manifest.install_name('<name>')}: use a shorter name"
+            f"{manifest.Names('', '<name>').install}: use a shorter name"
         )
     if not is_dns_subdomain(seen.name):
         return "InvalidName", "metadata.name cannot be part of the names of a Job and a ServiceAccount"
@@ -326,7 +326,9 @@ def _left_behind(seen: ObservedHelmChart) -> Plan:
     """
     account, jobs, bindings = _parts(seen)
     if seen.binding is None:
-        found = (each for each in (*account, *jobs, *bindings) if owns(each.live, MANAGER, "metadata", "labels", CHART_LABEL))
+        found = (
+            each for each in (*account, *jobs, *bindings) if owns(each.live, RELEASE_MANAGER, "metadata", "labels", CHART_LABEL)
+        )
         return plan_of(*found)
     return Plan(((*account, *jobs), bindings)) if labels_of(seen.binding).get(CHART_LABEL) == seen.name else NOTHING
 

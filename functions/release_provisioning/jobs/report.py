@@ -59,7 +59,8 @@ def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: C
         installed = ("True", "HelmRan", "Helm has worked on the release")
     verdicts = {"JobCreated": created, "Failed": failed, "Installed": installed}
     status: Object = {"conditions": [condition(type_, *verdict) for type_, verdict in verdicts.items()]}
-    job = manifest.delete_name(seen.name) if leaving else manifest.install_name(seen.name)
+    names = manifest.names_of(chart)
+    job = names.delete if leaving else names.install
     if job_name := job if created[0] == "True" else (chart.get("status") or {}).get("jobName"):
         status["jobName"] = job_name
     if not seen.plain:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from release_provisioning.jobs import manifest
-from release_provisioning.jobs.seen import MANAGER, OWNER_NAME, ObservedHelmChart, binds_only, is_managed, is_of_chart, outcome_of
+from release_provisioning.jobs.seen import OWNER_NAME, ObservedHelmChart, binds_only, is_managed, is_of_chart, outcome_of
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, ROLE_BINDING, Kind, Object, annotations_of, is_terminating, labels_of
 from tenantry.model.leftovers import Leftovers
 from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJECT_CHART
 from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Write, plan_of
+from tenantry.model.projects import RELEASE_MANAGER
 
 
 def is_of_project(chart: Object) -> bool:
@@ -27,7 +28,7 @@ def is_of_project(chart: Object) -> bool:
     hand gives Helm more rights.
     """
     marks = {PROJECT_CHART, HELM_API_VERSION} & set(annotations_of(chart))
-    return bool(marks) or OPERATED in labels_of(chart) or owns(chart, MANAGER, "spec")
+    return bool(marks) or OPERATED in labels_of(chart) or owns(chart, RELEASE_MANAGER, "spec")
 
 
 def job_role(chart: Object, config: Config) -> str:
@@ -105,7 +106,7 @@ def plan_stray(stray: StrayBinding, config: Config) -> Plan:
     live = stray.binding
     if live is None or is_terminating(live) or is_minded(stray.chart, stray.namespace, config):
         return NOTHING
-    ours = owns(live, MANAGER, "metadata", "labels", CHART_LABEL) and OWNER_NAME not in annotations_of(live)
+    ours = owns(live, RELEASE_MANAGER, "metadata", "labels", CHART_LABEL) and OWNER_NAME not in annotations_of(live)
     if not ours or not binds_only(live, stray.system, stray.name):
         return NOTHING
     working = (job for job in stray.jobs if outcome_of(job) == "running")

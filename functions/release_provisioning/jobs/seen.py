@@ -10,9 +10,8 @@ from release_provisioning.jobs import manifest
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_CHART, Object, annotations_of, finalizers_of, labels_of
 from tenantry.model.leftovers import Leftovers
-from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER, field_manager
+from tenantry.model.names import CHART_LABEL, CHART_MANAGED_BY, CHART_UNMANAGED, HELM_CHART_FINALIZER
 
-MANAGER = field_manager("release-provisioning")
 OWNER_NAME = "objectset.rio.cattle.io/owner-name"
 """Annotation of what another Helm controller has made."""
 
@@ -71,12 +70,12 @@ class ObservedHelmChart:
     @property
     def install_job(self) -> str:
         """The Job that installs and upgrades, for messages."""
-        return f"Job {self.namespace}/{manifest.install_name(self.name)}"
+        return f"Job {self.namespace}/{manifest.Names(self.namespace, self.name).install}"
 
     @property
     def delete_job(self) -> str:
         """The Job that uninstalls, for messages."""
-        return f"Job {self.namespace}/{manifest.delete_name(self.name)}"
+        return f"Job {self.namespace}/{manifest.Names(self.namespace, self.name).delete}"
 
 
 def is_managed(chart: Object, config: Config) -> bool:
@@ -110,5 +109,5 @@ def is_of_chart(obj: Object, seen: ObservedHelmChart) -> bool:
 def binds_only(binding: Object, namespace: str, name: str) -> bool:
     """Whether a binding is about the account of this HelmChart and nobody else."""
     subjects = [(one.get("kind"), one.get("namespace"), one.get("name")) for one in binding.get("subjects") or ()]
-    ours = all(subject == ("ServiceAccount", namespace, manifest.account_name(name)) for subject in subjects)
+    ours = all(subject == ("ServiceAccount", namespace, manifest.Names(namespace, name).account) for subject in subjects)
     return ours and (bool(subjects) or labels_of(binding).get(CHART_LABEL) == name)

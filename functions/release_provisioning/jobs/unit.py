@@ -40,7 +40,7 @@ from tenantry.model.names import CHART_LABEL
 _digests = partial(digests_of, part="data")
 CHART, RIGHTS = "chart", "rights"
 _EVERYWHERE = "-"
-_JOB_PREFIXES = (manifest.install_name(""), manifest.delete_name(""))
+_JOB_PREFIXES = (manifest.Names("", "").install, manifest.Names("", "").delete)
 
 
 class Jobs(Unit):
@@ -115,7 +115,7 @@ class Jobs(Unit):
         return lists
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Every HelmChart, and every one that is gone and of which an account, its binding or a Job is left."""
+        """Every HelmChart, and every deleted one of which an account, its binding or a Job is left."""
         charts = {chart["metadata"]["name"]: chart for chart in await reader.list(HELM_CHART, self._namespace)}
         bindings = [*await reader.list(CLUSTER_ROLE_BINDING, labels={CHART_LABEL: ""})]
         bindings += await reader.list(ROLE_BINDING, labels={CHART_LABEL: ""})
@@ -125,7 +125,7 @@ class Jobs(Unit):
         for kind in (SERVICE_ACCOUNT, JOB) if self._enabled else ():
             for obj in await reader.list(kind, self._namespace, labels={CHART_LABEL: ""}):
                 name = labels_of(obj)[CHART_LABEL]
-                if obj["metadata"]["name"] in manifest.left_names(self._namespace, name):
+                if obj["metadata"]["name"] in manifest.Names(self._namespace, name).left:
                     owners.add(self._owner(name))
         # Whoever manages the CRD may have changed it.
         self._plain = await observe.has_plain_status(reader) if self._enabled and owners else None
@@ -134,7 +134,7 @@ class Jobs(Unit):
     def _minding(self, binding: Object, charts: Mapping[str, Object]) -> set[Owner]:
         """Who looks at a binding that bears our label: the run for its HelmChart, or one of its own."""
         name, place = labels_of(binding)[CHART_LABEL], binding["metadata"].get("namespace", "")
-        if binding["metadata"]["name"] != manifest.binding_name(self._namespace, name):
+        if binding["metadata"]["name"] != manifest.Names(self._namespace, name).binding:
             return set()
         if rights.is_minded(charts.get(name), place, self._config):
             return set()

@@ -11,25 +11,26 @@ from release_provisioning.projects.dashboards import Dashboards, KeptDashboards,
 from release_provisioning.projects.seen import Contender, ObservedRelease
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
+from tenantry.engine.projects import read_claimants, read_hardening
 from tenantry.engine.reader import Reader
 from tenantry.engine.recorder import now_micro
 from tenantry.model.config import Config
+from tenantry.model.hardening import Hardening
 from tenantry.model.kinds import (
     CONFIG_MAP,
     EVENT,
     HELM_CHART,
     HELM_RELEASE,
     NAMESPACE,
-    NETWORK_POLICY,
     PROJECT_HELM_CHART,
     SERVICE_ACCOUNT,
     Object,
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, SYSTEM_NAMESPACE
-from tenantry.model.projects import RELEASE_FUNCTION, is_member, is_registration, project_of_registration_name
-from tenantry.model.releases import ChartKey, by_age, chart_for, chart_key, claimants, held_by
+from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, SYSTEM_NAMESPACE
+from tenantry.model.projects import RELEASE_FUNCTION, is_member, project_of_registration_name
+from tenantry.model.releases import ChartKey, by_age, chart_for, held_by, project_of
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
     system = config.helm_project_operator.system_namespace
     dedicated = config.dedicated
     found, helm_chart, helm_release, namespace = await asyncio.gather(
-        _claimants(name, config, reader),
+        read_claimants(name, config, reader),
         reader.get(HELM_CHART, name, system),
         reader.get(HELM_RELEASE, name, system),
         reader.get(NAMESPACE, name) if dedicated else _unread(None),
@@ -61,23 +62,14 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
     if holder is None:
         return seen
     where = name if dedicated else holder.key.namespace
-    hardened = namespace is not None and config.helm_project_operator.hardened_namespaces.enabled
-    members, dashboards, installation, account, policy = await asyncio.gather(
+    members, dashboards, installation, hardening = await asyncio.gather(
         _namespaces(holder, config, reader),
         _dashboards(where, name, reader) if namespace is not None or not dedicated else _unread(Dashboards({})),
         _installation(reader) if CLEANUP in labels_of(holder.object) else _unread(""),
-        reader.get(SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT, name) if hardened else _unread(None),
-        reader.get(NETWORK_POLICY, HARDENING_POLICY, name) if hardened else _unread(None),
+        read_hardening(name, config, reader) if namespace is not None else _unread(Hardening()),
     )
     _depend_on(name, claimed, holder, members, config, reader)
-    seen = replace(
-        seen,
-        members=members,
-        dashboards=dashboards,
-        installation=installation,
-        service_account=account,
-        network_policy=policy,
-    )
+    seen = replace(seen, members=members, dashboards=dashboards, installation=installation, hardening=hardening)
     return replace(seen, values=await texts.of(seen, config, reader))
 
 
@@ -95,13 +87,6 @@ async def observe_unserved(key: ChartKey, config: Config, reader: Reader) -> Ask
 async def _unread(value: T) -> T:
     """In the place of a read that is not needed."""
     return value
-
-
-async def _claimants(name: str, config: Config, reader: Reader) -> dict[ChartKey, Object]:
-    """The ProjectHelmCharts whose name or namespace fits the release name, whatever chart they ask for."""
-    places = claimants(name, config)
-    lists = await asyncio.gather(*(reader.list(PROJECT_HELM_CHART, namespace, name=own) for namespace, own in places))
-    return {chart_key(each): each for found in lists for each in found}
 
 
 def _fingerprint(found: dict[ChartKey, Object]) -> Hashable:
@@ -125,16 +110,11 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
 
 async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -> tuple[Contender, ...]:
     """Each with its project, by its namespace, which is read once for all that are in it: they may be thousands (a-19)."""
-    homes = sorted({each["metadata"]["namespace"] for each in found})
-    if not config.project_label:
-        system = config.helm_project_operator.system_namespace
-        named = ((each, each["metadata"]["name"] if each["metadata"]["namespace"] == system else "") for each in found)
-        return tuple(Contender(each, chart_for(each, config), name) for each, name in named)
-    read = await asyncio.gather(*(reader.get(NAMESPACE, home) for home in homes if project_of_registration_name(home)))
-    ours = {each["metadata"]["name"] for each in read if each is not None and is_registration(each, config)}
-    projects = {home: project_of_registration_name(home) if home in ours else "" for home in homes}
-    denied = config.denied_project_ids
-    placed = ((each, projects[each["metadata"]["namespace"]]) for each in found)
+    names = sorted({each["metadata"]["namespace"] for each in found}) if config.project_label else []
+    read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names if project_of_registration_name(name)))
+    homes = {each["metadata"]["name"]: each for each in read if each is not None}
+    placed = ((each, project_of(each, homes.get(each["metadata"]["namespace"]), config)) for each in found)
+    denied = config.denied_project_ids if config.project_label else ()
     return tuple(Contender(each, chart_for(each, config), project, project in denied) for each, project in placed)
 
 
@@ -183,7 +163,7 @@ def _depend_on(
     """Who claims the name, and who is in the project, must still be so when everything is written."""
 
     async def claims(fresh: Reader) -> Hashable:
-        return _fingerprint(await _claimants(name, config, fresh))
+        return _fingerprint(await read_claimants(name, config, fresh))
 
     def names(found: Sequence[Object]) -> Hashable:
         if not config.project_label:

@@ -93,11 +93,9 @@ def _released(seen: ObservedRelease) -> Iterable[Write]:
     It waits for nothing else: neither for Helm, nor for the ProjectHelmChart to be served still.
     """
     for each in seen.contenders:
-        if not is_terminating(each.object):
-            continue
-        finalizers = [name for name in finalizers_of(each.object) if name in each.finalizers]
-        if finalizers and each.asks_for(seen.name):
-            yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, tuple(finalizers))
+        ours = tuple(name for name in finalizers_of(each.object) if name in each.finalizers)
+        if ours and is_terminating(each.object) and each.asks_for(seen.name):
+            yield RemoveFinalizers(PROJECT_HELM_CHART, each.object, ours)
 
 
 def _taken_away(seen: ObservedRelease, config: Config, why: str) -> Iterable[Write]:
@@ -153,8 +151,7 @@ def _provision(
         first += _home(holder, seen, config)
     if is_terminating(seen.helm_chart) or is_terminating(seen.helm_release):
         return plan_of(*first)  # it is being uninstalled: when that has ended is an event
-    hardened = config.dedicated and config.helm_project_operator.hardened_namespaces.enabled
-    safe = tuple(harden(seen.name, seen.service_account, seen.network_policy, config)) if hardened else ()
+    safe = tuple(harden(seen.name, seen.hardening, config)) if config.dedicated else ()
     made = (_helm_chart(holder, seen, targets, contents, config), _helm_release(holder, seen, config))
     return Plan((tuple(_taken_over(holder)), tuple(first), safe, made))
 

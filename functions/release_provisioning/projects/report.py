@@ -32,7 +32,7 @@ from tenantry.model.kinds import PROJECT_HELM_CHART, Object, finalizers_of, is_t
 from tenantry.model.names import CLEANUP, RELEASE_FINALIZER
 from tenantry.model.plan import Apply, KubernetesEvent, Plan, Refusal
 from tenantry.model.projects import RELEASE_MANAGER
-from tenantry.model.refusals import REASONS, Fixes, first_of, fixes, message_of, text_of
+from tenantry.model.refusals import OF_NAMESPACES, REASONS, Fixes, first_of, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, release_namespace
 
 UNABLE = "UnableToCreateHelmRelease"
@@ -51,8 +51,7 @@ _AT_WORK = ("Running", "Retrying", "NamespaceMissing")
 """Reasons of the condition ``Failed`` of a HelmChart while it is False, as our own controller gives them; and ``Complete``."""
 FIXES = fixes(
     RELEASES,
-    admission="change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or "
-    "namespaceAnnotations",
+    admission=OF_NAMESPACES,
     invalid="correct the values or the configuration that this object is made from",
 )
 

@@ -11,6 +11,7 @@ from release_provisioning.projects.values import values_problem
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.digest import Digest
+from tenantry.model.hardening import Hardening
 from tenantry.model.kinds import Object, annotations_of, finalizers_of, is_terminating, key_of, labels_of
 from tenantry.model.names import (
     ADOPT,
@@ -97,9 +98,8 @@ class ObservedRelease:
 
     ``members`` are the namespaces with the project's label (all of them in single-namespace mode); ``gone`` are the
     ProjectHelmCharts that something was made for and that exist no more; ``installation`` identifies this one, and is
-    only read when the cleanup label asks for it.  ``service_account`` and ``network_policy`` are those that harden its
-    namespace.  ``values`` is the text of its values where they are large, and so were laid together beside everything else;
-    in a sweep maybe only its digest.  Thousands may ask for one name (a-19): who has it is worked out once.
+    only read when the cleanup label asks for it.  ``values`` is the text of its values where they are large, and so were merged
+    beforehand; in a sweep maybe only its digest.  Thousands may ask for one name (a-19): who has it is worked out once.
     """
 
     name: str
@@ -111,8 +111,7 @@ class ObservedRelease:
     dashboards: Dashboards = field(default_factory=lambda: Dashboards({}))
     gone: frozenset[str] = frozenset()
     installation: str = ""
-    service_account: Object | None = None
-    network_policy: Object | None = None
+    hardening: Hardening = field(default_factory=Hardening)
     values: str | Digest | None = None
 
     @cached_property
@@ -258,7 +257,7 @@ def _is_left_by_another_project(seen: ObservedRelease, project: str) -> bool:
     """Whether the namespace still has what a release of another project left: Secrets and claims are not handed on (a-32).
 
     Of whose release it is the HelmChart says first, which nobody but administrators can write beside us; the namespace's own
-    marks may have been stripped by hand, and then it is only told by the HelmChart.
+    marks may have been removed by somebody, and then only the HelmChart says it.
     """
     namespace = seen.namespace
     if annotations_of(namespace).get(ADOPT) == "true":

@@ -20,12 +20,14 @@ from release_provisioning.projects.report import report_release
 from release_provisioning.projects.seen import ObservedRelease, was_served
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
+from tenantry.engine.projects import hardening_lists
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.hardening import HARDENED_BY
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import (
     CONFIG_MAP,
@@ -44,8 +46,6 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import (
     DASHBOARD_VALUES,
-    DEFAULT_SERVICE_ACCOUNT,
-    HARDENING_POLICY,
     OPERATED,
     PROJECT_CHART,
     PROJECT_ID,
@@ -120,17 +120,15 @@ class Releases(Unit):
             return [*stages, [_unserved(asked)]] if is_unserved(found, self._config) else stages
         if key.kind in (HELM_CHART.kind, HELM_RELEASE.kind):
             return _releases([key.name]) if key.namespace == self._system else []
-        if key.kind in (SERVICE_ACCOUNT.kind, NETWORK_POLICY.kind):
-            hardening = self._dedicated and key.name in (DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY)
-            return _releases([key.namespace]) if hardening and claimants(key.namespace, self._config) else []
-        if key.kind == CONFIG_MAP.kind and self._dedicated:
-            return _releases([key.namespace]) if claimants(key.namespace, self._config) else []
-        if key.kind == CONFIG_MAP.kind:
-            return _releases(await self._asked_in(key.namespace, reader))
-        return _releases(await self._around(key.name, hint, reader))
+        if key.kind == NAMESPACE.kind:
+            return _releases(await self._around(key.name, hint, reader))
+        concerned = key.kind == CONFIG_MAP.kind or key.name in HARDENED_BY.values()
+        if self._dedicated:
+            return _releases([key.namespace]) if concerned and claimants(key.namespace, self._config) else []
+        return _releases(await self._asked_in(key.namespace, reader)) if key.kind == CONFIG_MAP.kind else []
 
     def _names_of(self, key: ChartKey, found: Object | None) -> list[str]:
-        """The names that a ProjectHelmChart asks for and has; when it goes, or is gone, all that it may have had.
+        """The names that a ProjectHelmChart asks for and has; when it is being deleted, or is deleted, all that it may have had.
 
         None where nobody serves it or ever did: who may have ProjectHelmCharts in some namespace could make thousands (a-19).
         """
@@ -186,11 +184,8 @@ class Releases(Unit):
 
     def prefetch(self) -> Sequence[Prefetch]:
         """All ProjectHelmCharts and namespaces, HelmCharts and HelmReleases, dashboards, hardening."""
-        ours = ((OPERATED, "true"),)
-        hardened = self._dedicated and self._config.helm_project_operator.hardened_namespaces.enabled
-        hardening = [Prefetch(SERVICE_ACCOUNT, ours, DEFAULT_SERVICE_ACCOUNT), Prefetch(NETWORK_POLICY, ours, HARDENING_POLICY)]
         return [
-            *(hardening if hardened else ()),
+            *(hardening_lists(self._config) if self._dedicated else ()),
             Prefetch(PROJECT_HELM_CHART, keep=SweptCharts()),
             Prefetch(NAMESPACE),
             Prefetch(HELM_CHART, namespace=self._system, keep=_digests),
@@ -205,7 +200,7 @@ class Releases(Unit):
         return namespace == self._system or bool(project_of_registration_name(namespace))
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Every name that is asked for or held, and what was made for a ProjectHelmChart, be it there or gone."""
+        """Every name that is asked for or held, and what was made for a ProjectHelmChart, even a deleted one."""
         asked = await reader.list(PROJECT_HELM_CHART)
         names = self._names_of_all(asked)
         unserved = [_unserved(chart_key(found)) for found in asked if is_unserved(found, self._config)]

@@ -1,4 +1,4 @@
-"""What is said of a ProjectHelmChart whose helmApiVersion no chart here has.
+"""The Warning on a ProjectHelmChart whose helmApiVersion no chart here has.
 
 It may be another system's, so it gets neither status nor finalizer (hpo-39): an Event is all, and none once somebody has given
 it a status, since then it is served.
@@ -22,7 +22,7 @@ BY = (RELEASE_FUNCTION, "projects", "Provision")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A ProjectHelmChart, None when it is gone; whether its project is served here; and the Event as it is."""
+    """A ProjectHelmChart, None when it is deleted; whether its project is served here; and the Event as it is."""
 
     chart: Object | None
     in_project: bool = False

@@ -37,9 +37,9 @@ from tenantry.model.plan import (
     Change,
     Delete,
     Edit,
-    Guard,
     KubernetesEvent,
     Plan,
+    Precondition,
     PutBack,
     Refusal,
     RemoveFinalizers,
@@ -116,10 +116,10 @@ class Writer:
         outcome.add(await self.write(plan, gate))
 
     async def _attempt(self, change: Change, outcome: Outcome, gate: asyncio.Semaphore) -> None:
-        guard = change.write.guard if isinstance(change.write, PutBack | Delete) else None
+        precondition = change.write.precondition if isinstance(change.write, PutBack | Delete) else None
         try:
             async with gate:
-                if guard is not None and not await self._holds(guard):
+                if precondition is not None and not await self._holds(precondition):
                     raise ConflictError(f"{change.key}: what the decision was made on has changed")
                 await self._make(change)
         except KindNotServed as error:
@@ -176,16 +176,16 @@ class Writer:
         await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
         return write.live
 
-    async def _holds(self, guard: Guard) -> bool:
+    async def _holds(self, wanted: Precondition) -> bool:
         """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""
-        where, labels = (guard.kind, guard.namespace), selector(dict(guard.labels))
+        where, labels = (wanted.kind, wanted.namespace), selector(dict(wanted.labels))
         found: Listing = await self._shared.read(
             (where, labels), lambda: self._api.list(*where, label_selector=labels, metadata_only=True)
         )
-        return versions_in(found.items) == guard.versions
+        return versions_in(found.items) == wanted.versions
 
     async def _put_back(self, write: PutBack) -> Object:
-        """Put the fields back, then give them to their heir; a lost race for the second leaves it to the next look."""
+        """Put the fields back, then give them to their new manager; a lost race for the second leaves it to the next run."""
         kind, live = write.kind, write.live
         if live is None:
             stored: Object | None = await self._api.create(kind, write.body)
@@ -200,7 +200,7 @@ class Writer:
                 stored = await self._api.get(kind, key.name, key.namespace)
             if stored is None or not entries_of(stored, self._api.field_manager):
                 break
-            entries = handed_back(stored, self._api.field_manager, write.heir)
+            entries = handed_back(stored, self._api.field_manager, write.new_manager)
             step = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
             try:
                 return await self._patch(kind, stored, ("resourceVersion",), step)

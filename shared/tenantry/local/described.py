@@ -281,7 +281,8 @@ def _wanted(trigger: Trigger) -> Object:
     if trigger.mark is not None:
         return {"exact": dict([trigger.mark])}
     found: list[Object] = [
-        {"exact": {"kind": each.kind.kind, "apiversion": each.kind.api_version, "watch": each.function}} for each in trigger.heard
+        {"exact": {"kind": each.kind.kind, "apiversion": each.kind.api_version, "watch": each.function}}
+        for each in trigger.events
     ]
     return found[0] if len(found) == 1 else {"any": found}
 

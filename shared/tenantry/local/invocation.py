@@ -61,9 +61,9 @@ async def invoke_once(
     event = reference_event(api_version or api_version_of(kind), kind, namespace, object_name)
     app, function = server.make_app(name)
     function.configure()
-    await function.start(kubeconfig)
     writes: list[str] = []
     function.on_write = lambda change: writes.append(str(change))
+    await function.start(kubeconfig)
     port = free_port()
     running = server.make_server(app, "127.0.0.1", port)
     task = asyncio.create_task(running.serve())

@@ -19,7 +19,7 @@ DUTY_VARIABLE = "TENANTRY_DUTY"
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Objects of a kind that a source tells of; ``selector`` selects by label, as ``kubectl -l`` takes it."""
+    """Objects of a kind that a source watches; ``selector`` selects by label, as ``kubectl -l`` takes it."""
 
     kind: Kind
     selector: str = ""
@@ -32,7 +32,7 @@ class Source:
     name: str
     watches: tuple[Watch, ...]
     whole: bool = False
-    """Objects travel whole, for labels that say whose an object was that is gone; else their kind and name."""
+    """Objects travel whole, for labels that say whose a deleted object was; else their kind and name."""
     mark: tuple[str, str] | None = None
     """The extension that its events carry; without one ``watch`` with the name of the function."""
     account: str = ""
@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class EventsOf:
     """Events of a kind, from the sources of a function."""
 
     kind: Kind
@@ -54,7 +54,7 @@ class Trigger:
     """What a Service is woken by: events of kinds, or all with an extension."""
 
     name: str
-    heard: tuple[Heard, ...] = ()
+    events: tuple[EventsOf, ...] = ()
     mark: tuple[str, str] | None = None
 
 
@@ -72,7 +72,7 @@ class Finalizer:
 class Service:
     """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``.
 
-    Besides its ``triggers`` it hears the sweeps of its function, and fan-outs for its ``unit``.
+    Besides its ``triggers`` it gets the sweeps of its function, and fan-outs for its ``unit``.
     """
 
     name: str
@@ -149,9 +149,7 @@ class Descriptor:
         Raises:
             LookupError: the function has no such duty.
         """
-        if not duty:
-            return self.services[0]
-        found = [each for each in self.services if each.duty == duty]
-        if not found:
-            raise LookupError(duty)
-        return found[0]
+        for each in self.services:
+            if duty in ("", each.duty):
+                return each
+        raise LookupError(duty)

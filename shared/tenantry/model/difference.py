@@ -120,16 +120,20 @@ def as_apply_entries(live: Object, manager: str) -> list[Object]:
     others = [entry for entry in live["metadata"].get("managedFields") or () if entry not in ours]
     if not ours:
         return others
+    return [*others, {**ours[0], "operation": "Apply", "fieldsV1": fields_of(*ours)}]
+
+
+def fields_of(*entries: Object) -> Object:
+    """The fields of several entries together."""
     merged: Object = {}
-    for entry in ours:
-        merge_fields(merged, entry.get("fieldsV1") or {})
-    return [*others, {**ours[0], "operation": "Apply", "fieldsV1": merged}]
+    for entry in entries:
+        _merge(merged, entry.get("fieldsV1") or {})
+    return merged
 
 
-def merge_fields(into: Object, fields: Mapping[str, Any]) -> None:
-    """Add the fields of one entry to those of another, which is changed."""
+def _merge(into: Object, fields: Mapping[str, Any]) -> None:
     for name, below in fields.items():
-        merge_fields(into.setdefault(name, {}), below)
+        _merge(into.setdefault(name, {}), below)
 
 
 def _leaves(value: Any, path: Path) -> Iterator[Path]:

@@ -7,18 +7,44 @@ labels gets nothing (hpo-22 to hpo-26).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from tenantry.model.config import Config
-from tenantry.model.kinds import NETWORK_POLICY, SERVICE_ACCOUNT, Object, labels_of
+from tenantry.model.kinds import NETWORK_POLICY, SERVICE_ACCOUNT, Kind, Object, labels_of, object_of
 from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, HARDENING_POLICY, OPERATED
 from tenantry.model.plan import Apply, KubernetesEvent
 
+HARDENED_BY = {SERVICE_ACCOUNT: DEFAULT_SERVICE_ACCOUNT, NETWORK_POLICY: HARDENING_POLICY}
 
-def harden(namespace: str, service_account: Object | None, network_policy: Object | None, config: Config) -> Iterable[Apply]:
-    """The ServiceAccount ``default`` and the NetworkPolicy of a namespace as configured; the arguments are what is live."""
-    yield _service_account(namespace, service_account, config)
-    yield _network_policy(namespace, network_policy, config)
+
+@dataclass(frozen=True, slots=True)
+class Hardening:
+    """What hardens a namespace, as it is."""
+
+    service_account: Object | None = None
+    network_policy: Object | None = None
+
+
+def harden(namespace: str, live: Hardening, config: Config) -> Iterable[Apply]:
+    """The ServiceAccount ``default`` and the NetworkPolicy of a namespace as configured; nothing where hardening is off."""
+    hardened = config.helm_project_operator.hardened_namespaces
+    if not hardened.enabled:
+        return
+    spec = hardened.configuration.service_account_spec
+    account = _object(SERVICE_ACCOUNT, namespace, automountServiceAccountToken=spec.automount_service_account_token)
+    if spec.secrets:
+        account["secrets"] = [{"name": secret.name} for secret in spec.secrets]
+    if spec.image_pull_secrets:
+        account["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
+    hardened_before = OPERATED in labels_of(live.service_account)
+    yield Apply(SERVICE_ACCOUNT, account, live.service_account, event=restored(live.service_account) if hardened_before else None)
+    policy = _object(NETWORK_POLICY, namespace, spec=with_policy_defaults(hardened.configuration.network_policy_spec))
+    yield Apply(NETWORK_POLICY, policy, live.network_policy, event=restored(live.network_policy))
+
+
+def _object(kind: Kind, namespace: str, **parts: Any) -> Object:
+    return object_of(kind, {"name": HARDENED_BY[kind], "namespace": namespace, "labels": {OPERATED: "true"}}, **parts)
 
 
 def restored(live: Object | None) -> KubernetesEvent | None:
@@ -26,33 +52,6 @@ def restored(live: Object | None) -> KubernetesEvent | None:
     if live is None:
         return None
     return KubernetesEvent(live, "Restored", f"{live['kind']} {live['metadata']['name']} was put back as configured", "Restore")
-
-
-def _service_account(namespace: str, live: Object | None, config: Config) -> Apply:
-    spec = config.helm_project_operator.hardened_namespaces.configuration.service_account_spec
-    wanted: Object = {
-        "apiVersion": SERVICE_ACCOUNT.api_version,
-        "kind": SERVICE_ACCOUNT.kind,
-        "metadata": {"name": DEFAULT_SERVICE_ACCOUNT, "namespace": namespace, "labels": {OPERATED: "true"}},
-        "automountServiceAccountToken": spec.automount_service_account_token,
-    }
-    if spec.secrets:
-        wanted["secrets"] = [{"name": secret.name} for secret in spec.secrets]
-    if spec.image_pull_secrets:
-        wanted["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
-    hardened_before = live is not None and OPERATED in labels_of(live)
-    return Apply(SERVICE_ACCOUNT, wanted, live, event=restored(live) if hardened_before else None)
-
-
-def _network_policy(namespace: str, live: Object | None, config: Config) -> Apply:
-    spec = config.helm_project_operator.hardened_namespaces.configuration.network_policy_spec
-    wanted: Object = {
-        "apiVersion": NETWORK_POLICY.api_version,
-        "kind": NETWORK_POLICY.kind,
-        "metadata": {"name": HARDENING_POLICY, "namespace": namespace, "labels": {OPERATED: "true"}},
-        "spec": with_policy_defaults(spec),
-    }
-    return Apply(NETWORK_POLICY, wanted, live, event=restored(live))
 
 
 def with_policy_defaults(spec: dict[str, Any]) -> dict[str, Any]:

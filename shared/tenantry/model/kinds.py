@@ -47,6 +47,8 @@ def can_be_name(text: str) -> bool:
     return text not in ("", ".", "..") and "/" not in text and "%" not in text
 
 
+_ADMISSION = "admissionregistration.k8s.io/v1"
+
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SECRET = Kind("v1", "Secret", "secrets")
@@ -61,11 +63,9 @@ ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
-ADMISSION_POLICY = Kind(
-    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
-)
+ADMISSION_POLICY = Kind(_ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
 ADMISSION_POLICY_BINDING = Kind(
-    "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+    _ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
 )
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
@@ -78,12 +78,8 @@ SCOPE_INSTANCE = Kind("operators.coreos.com/v1alpha1", "ScopeInstance", "scopein
 CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions")
 OPERATOR_GROUP = Kind("operators.coreos.com/v1", "OperatorGroup", "operatorgroups")
 NAMESPACE_SCOPE = Kind("operator.ibm.com/v1", "NamespaceScope", "namespacescopes")
-VALIDATING_WEBHOOKS = Kind(
-    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
-)
-MUTATING_WEBHOOKS = Kind(
-    "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
-)
+VALIDATING_WEBHOOKS = Kind(_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False)
+MUTATING_WEBHOOKS = Kind(_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
 HORIZONTAL_POD_AUTOSCALER = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 API_SERVER_SOURCE = Kind("sources.knative.dev/v1", "ApiServerSource", "apiserversources")
 PROJECT_HELM_CHART = Kind("helm.cattle.io/v1alpha1", "ProjectHelmChart", "projecthelmcharts")

@@ -5,20 +5,17 @@ It is reported on the object itself, by a Warning ``CleanUpFailed`` that is ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenantry.model.descriptor import Service
 from tenantry.model.kinds import Key, Object, key_of
 from tenantry.model.limits import REFUSAL_CHARACTERS
 from tenantry.model.plan import Apply, Plan, Refusal, plan_of
+from tenantry.model.refusals import fixes
 from tenantry.model.standing import warning, warning_name
 
 REASON = "CleanUpFailed"
-FIXES = {
-    "admission": "change the admission policy",
-    "rights": "apply {rights} again",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +29,16 @@ class Leftovers:
 
 def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Plan:
     """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it."""
-    return plan_of(*_warnings(left, refusals, service, unit))
-
-
-def _warnings(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Iterator[Apply]:
+    writes: list[Apply] = []
     for refusal in refusals:
         about = left.objects.get(refusal.key)
         if about is not None and left.warnings.get(refusal.key) is None:
-            fix = FIXES.get(refusal.cause, "").format(rights=service.rights_file)
+            fix = fixes(service)[refusal.cause] if refusal.cause in ("admission", "rights") else ""
             note = f"nobody declares this any more and it could not be deleted: {refusal.message[:REFUSAL_CHARACTERS]}"
             note += f". To fix it, {fix}, or delete it by hand" if fix else ""
-            yield warning(about, warning_of(about), REASON, note, None, left.now, by=(service.function, unit, "CleanUp"))
+            by = (service.function, unit, "CleanUp")
+            writes.append(warning(about, warning_of(about), REASON, note, None, left.now, by=by))
+    return plan_of(*writes)
 
 
 def warning_of(obj: Object) -> str:

@@ -1,4 +1,4 @@
-"""A release's manifest as objects: documents split, lists expanded, and what cannot be read told instead of cut off.
+"""A release's manifest as objects: documents split, lists expanded, and what cannot be read is reported instead of cut off.
 
 YAML is read as the Kubernetes tools read it: no dates, no sexagesimal numbers, ``1e3`` is a number.  One bad document
 spoils none of the others.

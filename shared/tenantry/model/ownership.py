@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tenantry.model.difference import entries_of, has_field, merge_fields
+from tenantry.model.difference import entries_of, fields_of, has_field
 from tenantry.model.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
+class NewManager:
     """Who owns the fields that we have put back: the manager that owns the field at ``sign``, else a new entry.
 
     Whoever wrote Helm's marks is Helm, whatever its program is called.
@@ -25,25 +25,22 @@ class Heir:
     operation: str
 
 
-def handed_back(live: Object, ours: str, heir: Heir) -> list[Object]:
-    """``managedFields`` in which what we own belongs to the heir, and we own nothing."""
+def handed_back(live: Object, ours: str, new: NewManager) -> list[Object]:
+    """``managedFields`` in which what we own belongs to the new manager, and we own nothing."""
     entries: list[Object] = list(live["metadata"].get("managedFields") or ())
     mine = entries_of(live, ours)
     others = [entry for entry in entries if entry not in mine]
     for entry in mine:
-        owner = _heir_in(others, heir)
+        owner = _entry_of(others, new)
         if owner is None:
-            others.append({**entry, "manager": heir.manager, "operation": heir.operation})
+            others.append({**entry, "manager": new.manager, "operation": new.operation})
         elif owner.get("apiVersion") == entry.get("apiVersion"):
-            merged: Object = {}
-            for each in (owner, entry):
-                merge_fields(merged, each.get("fieldsV1") or {})
-            others[others.index(owner)] = {**owner, "fieldsV1": merged}
+            others[others.index(owner)] = {**owner, "fieldsV1": fields_of(owner, entry)}
     return others
 
 
-def _heir_in(entries: list[Object], heir: Heir) -> Object | None:
+def _entry_of(entries: list[Object], new: NewManager) -> Object | None:
     plain = [entry for entry in entries if not entry.get("subresource")]
-    marked = [entry for entry in plain if has_field(entry, *heir.sign)]
-    named = [entry for entry in plain if (entry.get("manager"), entry.get("operation")) == (heir.manager, heir.operation)]
+    marked = [entry for entry in plain if has_field(entry, *new.sign)]
+    named = [entry for entry in plain if (entry.get("manager"), entry.get("operation")) == (new.manager, new.operation)]
     return next(iter([*marked, *named]), None)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tenantry.model.difference import Difference, difference, entries_of
 from tenantry.model.kinds import Key, Kind, Object, finalizers_of, key_of, labels_of
-from tenantry.model.ownership import Heir
+from tenantry.model.ownership import NewManager
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 """What becomes of the objects that a deleted one owns."""
@@ -31,8 +31,8 @@ class KubernetesEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """Objects that must still be exactly what the decision was made on, looked at right before the write.
+class Precondition:
+    """Objects that must still be exactly what the decision was made on, read right before the write.
 
     ``versions`` are the (uid, resourceVersion) of all objects of the kind with these labels in the namespace.
     """
@@ -94,12 +94,12 @@ class _OfLive:
 class Delete(_OfLive):
     """Delete exactly the object and state that was observed (uid and resourceVersion).
 
-    With ``Foreground`` it stays, terminating, until what it owns is gone.
+    With ``Foreground`` it stays, terminating, until what it owns is deleted.
     """
 
     event: KubernetesEvent | None = None
     propagation: Propagation = "Background"
-    guard: Guard | None = None
+    precondition: Precondition | None = None
 
     def change(self, manager: str) -> Change | None:
         """A deletion, always."""
@@ -161,16 +161,16 @@ class PutBack:
     """Make some fields of somebody's object what they were, and own none of them afterwards.
 
     ``fields`` are the paths in ``body`` that differ.  Without ``live`` the object is made anew from ``body``; without fields
-    only what we still own in it is given to the ``heir``.
+    only what we still own in it is given to the ``new_manager``.
     """
 
     kind: Kind
     body: Object
     live: Object | None
-    heir: Heir
+    new_manager: NewManager
     fields: tuple[str, ...] = ()
     event: KubernetesEvent | None = None
-    guard: Guard | None = None
+    precondition: Precondition | None = None
 
     @property
     def key(self) -> Key:
@@ -212,10 +212,7 @@ Cause = Literal["quota", "admission", "rights", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A write that the API server refused: which, and in its words why.
-
-    ``cause`` is ``quota``, ``admission``, ``rights`` or ``invalid``.
-    """
+    """A write that the API server refused: which, and in its words why."""
 
     key: Key
     cause: Cause

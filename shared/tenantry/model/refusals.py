@@ -1,4 +1,4 @@
-"""How a refused write is told, in a condition and an Event: its reason, the API server's words, and the fix.
+"""How a refused write is reported, in a condition and an Event: its reason, the API server's words, and the fix.
 
 The API server's own words may differ each time (a webhook's request id, a quota's use).  A condition that took them over would be
 written on every run, and where writing it is an event, for ever: a message about the same refusal stands as it is.
@@ -22,7 +22,13 @@ REASONS: Mapping[Cause, str] = {
     "rights": "RightMissing",
     "invalid": "InvalidConfiguration",
 }
-"""The reason of a condition that tells of nothing else."""
+"""The reason of a condition that reports nothing else."""
+
+
+OF_NAMESPACES = (
+    "change the admission policy, or add what it asks for under helmProjectOperator.namespaceLabels or namespaceAnnotations"
+)
+"""What mends a refusal by an admission policy where namespaces are made."""
 
 
 def fixes(
@@ -39,7 +45,7 @@ def fixes(
 
 
 def first_of(refusals: Sequence[Refusal]) -> Refusal | None:
-    """The one that is told where only one is.  Writes of a stage end in any order, and what is told must not depend on it."""
+    """The one to report where only one is.  Writes of a stage end in any order, and the report must not depend on it."""
     return min(refusals, key=lambda each: (each.key, each.cause, each.message), default=None)
 
 
@@ -59,7 +65,7 @@ def text_of(refusal: Refusal, known: Fixes, standing: str = "", *, place: str = 
     Args:
         standing: the message of the condition as it is; it may be cut at its end.
         place: what comes before.
-        separator: what joins the parts of a message that tells of several problems; it is taken out of the server's words.
+        separator: what joins the parts of a message about several problems; it is taken out of the server's words.
     """
     begins = (
         f"{place}: " if place else ""

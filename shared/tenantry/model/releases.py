@@ -21,6 +21,7 @@ from tenantry.model.config import Chart, Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
 from tenantry.model.names import OPERATED, ORPHANED, PROJECT_CHART
+from tenantry.model.projects import is_registration, may_be_home, project_of_registration_name
 
 NO_TARGETS = "NoTargetProjectNamespaces"
 """``status.status`` of a ProjectHelmChart whose project has no namespace; its release is taken away."""
@@ -49,6 +50,14 @@ class ChartKey:
 def chart_key(obj: Object) -> ChartKey:
     """The key of a ProjectHelmChart."""
     return ChartKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+def project_of(asked: Object, home: Object | None, config: Config) -> str:
+    """The project of a ProjectHelmChart, by its namespace ``home``; empty where ProjectHelmCharts do not count."""
+    key = chart_key(asked)
+    if not config.project_label:
+        return key.name if may_be_home(key.namespace, config) else ""
+    return project_of_registration_name(key.namespace) if home is not None and is_registration(home, config) else ""
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -102,7 +111,7 @@ def release_name_problem(name: str, config: Config) -> str:
 def is_release_name(name: str) -> bool:
     """Whether a ProjectHelmChart could ask for a release of this name, and so an owner; longer than what can be a release.
 
-    Who asks for one that is too long is told so (a-18).
+    One that is too long is reported (a-18).
     """
     return is_dns_subdomain(name, _LONGEST_ASKED)
 

@@ -127,14 +127,10 @@ class Function:
                     self._api,
                     units,
                     emit=self._emitter and self._emitter.emit,
-                    on_write=self._written,
+                    on_write=self.on_write,
                     service=self._descriptor.service_of(settings.duty),
                 )
         return self._engine
-
-    def _written(self, change: Any) -> None:
-        if self.on_write is not None:
-            self.on_write(change)
 
     async def stop(self) -> None:
         """Finish what runs, then close the connections."""
@@ -146,12 +142,11 @@ class Function:
             await self._api.close()
         self._engine = self._api = self._emitter = None
 
-    async def respond(self, request: Request) -> Response:
+    async def handle(self, request: Request) -> Response:
         """Answer one HTTP request."""
         return await respond(request, self._event, self.start)
 
     async def _event(self, request: Request) -> Response:
-        verdict = Verdict(400, "bad event")
         kind = ""
         try:
             event = parse_event(request.headers.raw, await read_body(request, gate=self._gate))

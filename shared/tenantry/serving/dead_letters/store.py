@@ -16,7 +16,7 @@ from functools import partial
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
 from tenantry.model import limits
-from tenantry.model.kinds import CONFIG_MAP, Object
+from tenantry.model.kinds import CONFIG_MAP, Object, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.dead_letters.book import Book
 from tenantry.serving.dead_letters.letter import Letter
@@ -74,15 +74,8 @@ class Store:
         raise ConflictError("others write the dead letters all the time", status=409)
 
 
-_EMPTY: Object = {
-    "apiVersion": CONFIG_MAP.api_version,
-    "kind": CONFIG_MAP.kind,
-    "metadata": {
-        "name": CONFIG_MAP_NAME,
-        "namespace": SYSTEM_NAMESPACE,
-        "labels": {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": "dead-letters"},
-    },
-}
+_LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": "dead-letters"}
+_EMPTY = object_of(CONFIG_MAP, {"name": CONFIG_MAP_NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS})
 
 
 def _book(live: Object | None) -> Book:
