@@ -28,7 +28,7 @@ from scope_binding.namespace_scopes.names import (
 )
 from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
 from scope_binding.namespace_scopes.projection import projected
-from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.namespace_scopes.seen import HomeRoles, ObservedHome, Source
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config, NamespaceScopeSettings
 from tenantry.model.kinds import (
@@ -218,16 +218,14 @@ def test_rights_are_worked_out_once_for_members_that_consent_to_the_same() -> No
     """Hundreds of members cost one answer for each role and for the sum of roles, a member that consents to less its own."""
     members = [f"m{number}" for number in range(100)]
     get = {"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}
-    roles = {name: {"metadata": {"name": name}, "rules": [{**get, "verbs": ["get", "list"]}]} for name in ("r", "other")}
-    subjects = [{"kind": "ServiceAccount", "name": "op"}]
+    sources = tuple(Source(name, ({**get, "verbs": ["get", "list"]},)) for name in ("r", "other"))
     consents = {name: consent_objects(name, "ops") for name in members}
     found = replace(
         seen(),
         scopes=(declared(scope(spec={"namespaceMembers": members}), "own-roles"),),
         namespaces={name: namespace(name) for name in members},
         consents={**consents, "m7": consent_objects("m7", "ops", (get,))},
-        source_roles=roles,
-        source_bindings=tuple({"roleRef": {"kind": "Role", "name": name}, "subjects": subjects} for name in roles),
+        home_roles=HomeRoles({"op": sources}),
     )
     made = projected(found, SETTINGS)
     assert len(made.grants) == 3 * len(members)

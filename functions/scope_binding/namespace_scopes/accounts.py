@@ -5,34 +5,13 @@ Pod templates count like pods, so that an account keeps its rights while its onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
 
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.kept import TOO_LARGE, account_of
-from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.namespace_scopes.seen import ObservedHome, Source
 from tenantry.model import limits
 from tenantry.model.kinds import CLUSTER_ROLE, ROLE, Object, labels_of
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A role that an account has in its own namespace; ``rules`` None: there is no such role.
-
-    ``excess`` is the limit that its rules are over: then there are none here.
-    """
-
-    name: str
-    rules: tuple[Object, ...] | None
-    excess: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HomeRoles:
-    """The roles at home by account: those that are copied, and the names of those that are too many."""
-
-    copied: Mapping[str, tuple[Source, ...]]
-    surplus: Mapping[str, list[str]]
 
 
 def has_labels(obj: Object, wanted: Mapping[str, str]) -> bool:
@@ -81,20 +60,15 @@ def chosen(bound: Mapping[str, set[tuple[str, str]]]) -> tuple[dict[str, list[st
     return found
 
 
-def home_roles(seen: ObservedHome) -> HomeRoles:
-    """The roles of the accounts that follow them; a Role and a ClusterRole of one name count as one."""
-    bound = bound_roles(following_accounts(seen), seen.source_bindings, seen.name)
-    names, surplus = chosen(bound)
-    copied = {account: tuple(_source(name, bound[account], seen) for name in names.get(account, ())) for account in bound}
-    return HomeRoles(copied, surplus)
-
-
-def _source(name: str, bound: set[tuple[str, str]], seen: ObservedHome) -> Source:
-    rules: list[Object] | None = None
-    over = ""
-    for kind, roles in ((CLUSTER_ROLE.kind, seen.cluster_roles), (ROLE.kind, seen.source_roles)):
-        role = roles.get(name) if (kind, name) in bound else None
-        if role is not None:
-            rules = [*(rules or ()), *(role.get("rules") or ())]
-            over = over or role.get(TOO_LARGE, "")
-    return Source(name, None if rules is None else tuple(rules), over)
+def sources_of(
+    names: Iterable[str], bound: Container[tuple[str, str]], roles: Mapping[tuple[str, str], Object]
+) -> tuple[Source, ...]:
+    """An account's roles of these names: of the Role and the ClusterRole of a name, those that it is bound to."""
+    found: list[Source] = []
+    for name in names:
+        keys = [(kind, name) for kind in (CLUSTER_ROLE.kind, ROLE.kind) if (kind, name) in bound]
+        there = [roles[key] for key in keys if key in roles]
+        rules = tuple(rule for role in there for rule in role.get("rules") or ())
+        excess = next((role[TOO_LARGE] for role in there if TOO_LARGE in role), "")
+        found.append(Source(name, rules if there else None, excess))
+    return tuple(found)

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import TypeVar
 
 from scope_binding.consent import consent_name
 from scope_binding.namespace_scopes import kept
-from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, following_accounts, home_roles
+from scope_binding.namespace_scopes.accounts import accounts_of, bound_roles, chosen, following_accounts, sources_of
 from scope_binding.namespace_scopes.grants import RolePlace
 from scope_binding.namespace_scopes.lists import observe_config_maps
 from scope_binding.namespace_scopes.names import FROM_LABEL, own_role_name
@@ -25,10 +25,10 @@ from scope_binding.namespace_scopes.projection import agreed_accounts, projected
 from scope_binding.namespace_scopes.register import RegisterCache
 from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import single_rights, size_of
-from scope_binding.namespace_scopes.seen import Consents, ObservedHome
+from scope_binding.namespace_scopes.seen import Consents, HomeRoles, ObservedHome
 from scope_binding.namespace_scopes.status import unreported
+from scope_binding.reads import by_name, joined, listed
 from tenantry.api import Keep
-from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
@@ -84,10 +84,10 @@ async def observe(
     if not seen.live:
         return seen
     seen = await _inside(seen, settings, reader)
-    seen = await _whole_copies(seen, reader)
+    seen = await _with_rules(_whole_copies(seen), seen, reader)
     seen = replace(seen, projected=await _worked_out(partial(projected, seen, settings), seen))
     seen = await _taken_places(seen, reader)
-    seen = await _with_rules(seen, reader)
+    seen = await _with_rules(seen.projected.grants.keys() & seen.roles.keys(), seen, reader)
     return await _bound_by_others(seen, before, reader)
 
 
@@ -99,8 +99,9 @@ LIGHT = 2000
 
 async def _worked_out(work: Callable[[], Result], seen: ObservedHome) -> Result:
     """The result of comparing rules: at once when there are few, else while others are served."""
-    roles = [*(role for role, _ in seen.consents.values()), *seen.source_roles.values(), *seen.cluster_roles.values()]
-    if sum(size_of(role.get("rules") or ()) for role in roles if role is not None) <= LIGHT:
+    rules = [role.get("rules") or () for role, _ in seen.consents.values() if role is not None]
+    rules += [source.rules or () for each in seen.home_roles.copied.values() for source in each]
+    if sum(map(size_of, rules)) <= LIGHT:
         return work()
     async with _WORKING:
         return await asyncio.to_thread(work)
@@ -139,8 +140,7 @@ def _by_place(objects: Iterable[Object]) -> dict[RolePlace, Object]:
 async def _namespaces(seen: ObservedHome, reader: Reader) -> Mapping[str, Object | None]:
     names = sorted({name for scope in seen.live for name in scope.members if is_dns_label(name)} - {seen.name})
     if len(names) <= LIST_ABOVE:
-        found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names))
-        return dict(zip(names, found, strict=True))
+        return await by_name(NAMESPACE, names, reader)
     every = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept.header)}
     return {name: every.get(name) for name in names}
 
@@ -149,41 +149,32 @@ async def _injected(seen: ObservedHome, reader: Reader) -> tuple[tuple[Object, .
     """ClusterServiceVersions and webhook configurations, where something is injected or may have been."""
     if seen.live and not any(scope.injects or scope.injected for scope in seen.scopes):
         return (), ()
-    labels = {OLM_OWNER_NAMESPACE: seen.name}
-    csvs, *webhooks = await asyncio.gather(
-        _csvs(seen.name, reader), *(reader.list(kind, labels=labels) for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS))
+    owned = {OLM_OWNER_NAMESPACE: seen.name}
+    csvs, webhooks = await asyncio.gather(
+        listed(CLUSTER_SERVICE_VERSION, reader, seen.name),
+        joined(reader.list(kind, labels=owned) for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)),
     )
-    return tuple(csvs), tuple(found for each in webhooks for found in each)
-
-
-async def _csvs(name: str, reader: Reader) -> list[Object]:
-    try:
-        return await reader.list(CLUSTER_SERVICE_VERSION, name)
-    except KindNotServed:
-        if await reader.serves(CLUSTER_SERVICE_VERSION):
-            raise
-        return []
+    return tuple(csvs), tuple(webhooks)
 
 
 async def _inside(seen: ObservedHome, settings: NamespaceScopeSettings, reader: Reader) -> ObservedHome:
     """What is in the namespace itself, and the consents of the members."""
-    lists = (reader.list(kind, seen.name) for kind in (POD, DEPLOYMENT, STATEFUL_SET, DAEMON_SET))
-    accounts = sorted({account for scope in seen.live for account in scope.accounts})
-    found, existing, consents = await asyncio.gather(
-        asyncio.gather(*lists),
-        asyncio.gather(*(reader.get(SERVICE_ACCOUNT, account, seen.name) for account in accounts)),
+    accounts = {account for scope in seen.live for account in scope.accounts}
+    pods, workloads, existing, consents = await asyncio.gather(
+        reader.list(POD, seen.name),
+        joined(reader.list(kind, seen.name) for kind in (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)),
+        by_name(SERVICE_ACCOUNT, accounts, reader, seen.name),
         _consents(seen, settings, reader),
     )
-    pods, *workloads = found
     seen = replace(
         seen,
         pods=tuple(pods),
-        workloads=tuple(workload for kind in workloads for workload in kind),
-        accounts=frozenset(name for name, live in zip(accounts, existing, strict=True) if live is not None),
+        workloads=tuple(workloads),
+        accounts=frozenset(name for name, live in existing.items() if live is not None),
         consents=consents,
     )
     if any(scope.follows_roles for scope in seen.live):
-        seen = await _sources(seen, reader)
+        seen = replace(seen, home_roles=await _home_roles(seen, reader))
     return replace(seen, denied=await _denied(seen, reader))
 
 
@@ -222,64 +213,50 @@ async def _named(kind: Kind, name: str, reader: Reader, keep: Keep) -> dict[str,
     return {found["metadata"]["namespace"]: found for found in await reader.list(kind, name=name, keep=keep)}
 
 
-async def _sources(seen: ObservedHome, reader: Reader) -> ObservedHome:
+async def _home_roles(seen: ObservedHome, reader: Reader) -> HomeRoles:
+    """The roles of the accounts that follow them; a Role and a ClusterRole of one name count as one."""
     accounts = following_accounts(seen)
     bindings = await reader.list(ROLE_BINDING, seen.name, keep=kept.bound_to(frozenset(accounts), seen.name))
-    bindings = [binding for binding in bindings if binding.get("subjects")]
     bound = bound_roles(accounts, bindings, seen.name)
-    names = {name for each in chosen(bound)[0].values() for name in each}
-    wanted = sorted({name for each in bound.values() for kind, name in each if kind == CLUSTER_ROLE.kind and name in names})
-    roles, found = await asyncio.gather(
-        reader.list(ROLE, seen.name, keep=kept.sources_of(frozenset(names))),
-        asyncio.gather(*(reader.get(CLUSTER_ROLE, name) for name in wanted)),
+    names, surplus = chosen(bound)
+    wanted = frozenset(name for each in names.values() for name in each)
+    of_cluster = {name for each in bound.values() for kind, name in each if kind == CLUSTER_ROLE.kind and name in wanted}
+    roles, cluster_roles = await asyncio.gather(
+        reader.list(ROLE, seen.name, keep=kept.sources_of(wanted)), by_name(CLUSTER_ROLE, of_cluster, reader)
     )
-    return replace(
-        seen,
-        source_bindings=tuple(bindings),
-        source_roles={role["metadata"]["name"]: role for role in roles if role["metadata"]["name"] in names},
-        cluster_roles={name: role and kept.role(role) for name, role in zip(wanted, found, strict=True)},
-    )
+    found = {(ROLE.kind, role["metadata"]["name"]): role for role in roles}
+    found |= {(CLUSTER_ROLE.kind, name): kept.role(role) for name, role in cluster_roles.items() if role is not None}
+    return HomeRoles({account: sources_of(each, bound[account], found) for account, each in names.items()}, surplus)
 
 
-async def _whole_copies(seen: ObservedHome, reader: Reader) -> ObservedHome:
-    """The copies in members of roles that are over a limit, with their rules: they stay as they are."""
-    if not seen.source_bindings:
-        return seen
-    roles = home_roles(seen)
+def _whole_copies(seen: ObservedHome) -> list[RolePlace]:
+    """The copies in members of roles that are over a limit: they stay as they are."""
+    roles = seen.home_roles
     over = {(source.name, account) for account, each in roles.copied.items() for source in each if source.excess}
     over |= {(name, account) for account, surplus in roles.surplus.items() for name in surplus}
     names = {own_role_name(name, account, seen.name) for name, account in over}
-    return await _read_again([place for place in seen.roles if place[1] in names], seen, reader)
+    return [place for place in seen.roles if place[1] in names]
 
 
-async def _read_again(places: Iterable[RolePlace], seen: ObservedHome, reader: Reader) -> ObservedHome:
-    """Roles of which only a digest is kept, with their rules: some, read live, and the others without any.
+async def _with_rules(places: Iterable[RolePlace], seen: ObservedHome, reader: Reader) -> ObservedHome:
+    """Roles of which only a digest is kept, with their rules: those that are wanted there, or some read live, or none.
 
-    A sweep needs none: one that has another digest is due.
+    A sweep reads none: a Role that has another digest is due.
     """
     roles = dict(seen.roles)
-    for number, place in enumerate(sorted(place for place in places if kept.DIGEST in roles[place])):
-        live, (member, name) = None, place
-        if number < limits.ROLES_READ and reader.live:
-            live = await reader.fetch(ROLE, name, member)
-        same = live is not None and live["metadata"]["uid"] == roles[place]["metadata"]["uid"]
-        roles[place] = kept.role(live) if live is not None and same else kept.without_digest(roles[place], ())
+    digest_of = cache(lambda given: kept.rules_digest(given.rules))  # members mostly get the same
+    left = limits.ROLES_READ if reader.live else 0
+    for place in sorted(place for place in places if kept.DIGEST in roles[place]):
+        role, grant = roles[place], seen.projected.grants.get(place)
+        if grant is not None and digest_of(grant.given) == role[kept.DIGEST]:
+            roles[place] = kept.without_digest(role, grant.given.rules)
+            continue
+        member, name = place
+        live = await reader.fetch(ROLE, name, member) if left > 0 else None
+        left -= 1
+        same = live is not None and live["metadata"]["uid"] == role["metadata"]["uid"]
+        roles[place] = kept.role(live) if live is not None and same else kept.without_digest(role, ())
     return replace(seen, roles=roles)
-
-
-async def _with_rules(seen: ObservedHome, reader: Reader) -> ObservedHome:
-    """Roles of ours with their rules where these are what they should be; the others are read again."""
-    digests: dict[int, str] = {}
-    roles = dict(seen.roles)
-    grants = seen.projected.grants
-    for place in grants.keys() & roles.keys():
-        live, wanted = roles[place], grants[place].given
-        if kept.DIGEST in live:
-            if id(wanted) not in digests:
-                digests[id(wanted)] = kept.rules_digest(wanted.rules)
-            if digests[id(wanted)] == live[kept.DIGEST]:
-                roles[place] = kept.without_digest(live, wanted.rules)
-    return await _read_again(grants.keys() & roles.keys(), replace(seen, roles=roles), reader)
 
 
 async def _denied(seen: ObservedHome, reader: Reader) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -288,13 +265,12 @@ async def _denied(seen: ObservedHome, reader: Reader) -> Mapping[tuple[str, str]
     At most `limits.ACCESS_REVIEWS` questions are asked, in a fixed order.
     """
     manual = [scope for scope in seen.live if scope.manual]
-    roles = home_roles(seen).copied if manual else {}
     every = (
         (member, account, right)
         for scope in manual
         for member in seen.served(scope)
         for account in accounts_of(scope, seen)
-        for source in roles.get(account, ())
+        for source in seen.home_roles.copied.get(account, ())
         for right in single_rights(source.rules or ())
     )
     asked = list(islice(every, limits.ACCESS_REVIEWS))
@@ -321,8 +297,7 @@ async def _taken_places(seen: ObservedHome, reader: Reader) -> ObservedHome:
         kind: Kind, wanted: Set[RolePlace], labelled: Mapping[RolePlace, Object], keep: Keep
     ) -> dict[RolePlace, Object]:
         names = sorted({name for _, name in wanted - labelled.keys()})
-        lists = await asyncio.gather(*(named(kind, name, keep) for name in names))
-        found = _by_place(obj for each in lists for obj in each)
+        found = _by_place(await joined(named(kind, name, keep) for name in names))
         return {**{place: found[place] for place in wanted & found.keys()}, **labelled}
 
     grants = seen.projected.grants

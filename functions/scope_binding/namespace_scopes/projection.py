@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scope_binding.consent import AGENT, NOBODY, consent_name, is_given_to
-from scope_binding.namespace_scopes.accounts import Source, accounts_of, home_roles
+from scope_binding.namespace_scopes.accounts import accounts_of
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.grants import Grant, ProjectedRights
 from scope_binding.namespace_scopes.kept import TOO_LARGE, account_of
 from scope_binding.namespace_scopes.names import FUNCTION, managed_role_name, own_role_name, runtime_role_name
 from scope_binding.namespace_scopes.rules import Answers, Given, ParsedRules
-from scope_binding.namespace_scopes.seen import ObservedHome
+from scope_binding.namespace_scopes.seen import ObservedHome, Source
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.kinds import ROLE, Object
@@ -43,7 +43,7 @@ class _Projection:
         self._seen = seen
         self._agreed = agreed_accounts(seen.name, settings)
         self._answers = Answers()
-        self._roles = home_roles(seen)
+        self._roles = seen.home_roles
         self._parsed = {
             (account, source.name): self._answers.parsed(source.rules or ())
             for account, sources in self._roles.copied.items()

@@ -16,6 +16,26 @@ Consents = Mapping[str, tuple[Object | None, Object | None]]
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A role that an account has in its own namespace; ``rules`` None: there is no such role.
+
+    ``excess`` is the limit that its rules are over: then there are none here.
+    """
+
+    name: str
+    rules: tuple[Object, ...] | None
+    excess: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HomeRoles:
+    """The roles at home by account: those that are copied, and the names of those that are too many."""
+
+    copied: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
+    surplus: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedHome:
     """The namespace ``name`` with its NamespaceScopes, their members, and what we keep for them.
 
@@ -37,9 +57,7 @@ class ObservedHome:
     pods: tuple[Object, ...] = ()
     workloads: tuple[Object, ...] = ()
     accounts: frozenset[str] = frozenset()
-    source_roles: Mapping[str, Object] = field(default_factory=dict)
-    source_bindings: tuple[Object, ...] = ()
-    cluster_roles: Mapping[str, Object | None] = field(default_factory=dict)
+    home_roles: HomeRoles = field(default_factory=HomeRoles)
     roles: Mapping[RolePlace, Object] = field(default_factory=dict)
     bindings: Mapping[RolePlace, Object] = field(default_factory=dict)
     denied: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scope_binding.olm.observe import listed, observe_csv
+from scope_binding.olm.observe import observe_csv
 from scope_binding.olm.plan import MANAGER, OWNER, OWNER_NAMESPACE, PARTS, CsvSeen, is_copy, plan_csv, report_csv
+from scope_binding.reads import listed
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage

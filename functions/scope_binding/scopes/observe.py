@@ -7,16 +7,17 @@ ClusterRole, which namespaces are meant.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
+from scope_binding.reads import by_name, joined
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import GENERATE_NAME, INSTANCE_UID, TEMPLATE_UID, Family, as_label, binding_name, is_of, was_of
 from scope_binding.scopes.plan import refusable, servable_roles
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_well
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.leftovers import observe_leftovers
-from tenantry.engine.reader import Fingerprint, Reader
+from tenantry.engine.reader import Reader
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -48,7 +49,7 @@ async def observe_template(family: Family, name: str, reader: Reader) -> Templat
     roles = roles_of(living)
     referenced, found, made = await asyncio.gather(
         _is_referenced(family, name, reader),
-        _cluster_roles((role.name for role in roles if not role.problem), reader),
+        by_name(CLUSTER_ROLE, (role.name for role in roles if not role.problem), reader),
         _made_roles(family, living, reader),
     )
     reader.depends_on(lambda fresh: _is_referenced(family, name, fresh), referenced)
@@ -61,12 +62,6 @@ async def observe_template(family: Family, name: str, reader: Reader) -> Templat
 async def _is_referenced(family: Family, name: str, reader: Reader) -> bool:
     instances = await reader.list_shared(family.instance)
     return any(template_name_of(instance) == name and not is_terminating(instance) for instance in instances)
-
-
-async def _cluster_roles(wanted: Iterable[str], reader: Reader, verify: Fingerprint | None = None) -> dict[str, Object | None]:
-    names = list(dict.fromkeys(wanted))
-    found = await asyncio.gather(*(reader.get(CLUSTER_ROLE, name, verify=verify) for name in names))
-    return dict(zip(names, found, strict=True))
 
 
 async def _made_roles(family: Family, template: Object, reader: Reader) -> list[Object]:
@@ -90,15 +85,12 @@ async def _left_roles(family: Family, name: str, reader: Reader) -> tuple[Object
 async def _bound(roles: Iterable[Object], reader: Reader) -> frozenset[str]:
     """The names of those of these ClusterRoles to which a binding of an instance leads."""
     wanted = {role["metadata"]["name"]: labels_of(role).get(GENERATE_NAME, "") for role in roles}
-    labels = {label for label in wanted.values() if label}
-    lists = await asyncio.gather(
-        *(
-            reader.list(kind, labels={GENERATE_NAME: label, INSTANCE_UID: ""})
-            for label in labels
-            for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)
-        )
+    bindings = await joined(
+        reader.list(kind, labels={GENERATE_NAME: label, INSTANCE_UID: ""})
+        for label in set(wanted.values()) - {""}
+        for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING)
     )
-    return frozenset(binding["roleRef"]["name"] for found in lists for binding in found) & frozenset(wanted)
+    return frozenset(binding["roleRef"]["name"] for binding in bindings) & frozenset(wanted)
 
 
 # -- instances ---------------------------------------------------------------------------------------------
@@ -118,7 +110,7 @@ async def observe_instance(family: Family, name: str, part: str, reader: Reader)
         return InstanceSeen(family, instance, found, bindings=bindings, part=part)
     names = (role.name for role in roles_of(template) if role.name)
     roles, (namespaces, missing, terminating) = await asyncio.gather(
-        _cluster_roles(names, reader, lambda role: role is not None and is_of(role, template, TEMPLATE_UID)),
+        by_name(CLUSTER_ROLE, names, reader, verify=lambda role: role is not None and is_of(role, template, TEMPLATE_UID)),
         _namespaces(reach, part, reader),
     )
     seen = InstanceSeen(family, instance, template, roles, namespaces, missing, terminating, bindings, part)
@@ -160,11 +152,10 @@ async def _bindings(family: Family, instance: Object, part: str, reader: Reader)
     asked = [{**named, INSTANCE_UID: ""}]
     if part or not reader.causes or not is_well(instance):
         asked = [{**named, GENERATE_NAME: ""}, {INSTANCE_UID: uid}]
-    lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds for labels in asked))
-    found = {key_of(binding): binding for bindings in lists for binding in bindings}
+    found = await joined(reader.list(kind, part, labels=labels) for kind in kinds for labels in asked)
     return tuple(
         binding
-        for binding in found.values()
+        for binding in {key_of(binding): binding for binding in found}.values()
         if is_of(binding, instance, INSTANCE_UID)
         or (INSTANCE_UID in labels_of(binding) and was_of(binding, family.instance, name))
     )
@@ -174,8 +165,8 @@ async def _left_bindings(family: Family, name: str, part: str, reader: Reader) -
     """The bindings of a deleted instance.  A sweep also finds those of the Oria operator, which lack its name."""
     kinds: list[Kind] = [ROLE_BINDING] if part else [ROLE_BINDING, CLUSTER_ROLE_BINDING]
     labels = {**({family.instance_label: as_label(name)} if reader.causes else {}), INSTANCE_UID: ""}
-    lists = await asyncio.gather(*(reader.list(kind, part, labels=labels) for kind in kinds))
-    return tuple(binding for found in lists for binding in found if was_of(binding, family.instance, name))
+    found = await joined(reader.list(kind, part, labels=labels) for kind in kinds)
+    return tuple(binding for binding in found if was_of(binding, family.instance, name))
 
 
 async def _namespaces(reach: Reach, part: str, reader: Reader) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
@@ -192,11 +183,9 @@ async def _namespaces(reach: Reach, part: str, reader: Reader) -> tuple[frozense
 
 async def _existing_namespaces(reach: Reach, part: str, reader: Reader) -> frozenset[tuple[str, bool]]:
     """The namespaces that are meant and exist, each with whether it is being deleted."""
-    read: Sequence[Object | None]
-    if part:
-        read = [await reader.get(NAMESPACE, part)]
-    elif reach.selector is None and len(reach.listed) <= FEW:
-        read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in reach.listed))
+    read: Iterable[Object | None]
+    if part or (reach.selector is None and len(reach.listed) <= FEW):
+        read = (await by_name(NAMESPACE, [part] if part else reach.listed, reader)).values()
     elif reach.selector is not None and not reach.listed:
         read = await reader.list(NAMESPACE, labels=reach.selector.equalities)
     else:
