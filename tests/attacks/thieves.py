@@ -83,14 +83,14 @@ async def ask(api: Api, what: Ask) -> None:
     if what.subresource:
         path = f"{path}/{what.subresource}"
     if what.verb == "create":
-        await api._json("POST", what.kind.path(what.namespace), query, what.body)
+        await api.request("POST", what.kind.path(what.namespace), query, what.body)
     elif what.verb == "apply":
-        await api._json("PATCH", path, {**query, "force": "true"}, what.body, "application/apply-patch+yaml")
+        await api.request("PATCH", path, {**query, "force": "true"}, what.body, "application/apply-patch+yaml")
     elif what.verb == "patch":
-        await api._json("PATCH", path, query, what.body, "application/json-patch+json")
+        await api.request("PATCH", path, query, what.body, "application/json-patch+json")
     else:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}
-        await api._json("DELETE", path, None, options)
+        await api.request("DELETE", path, None, options)
 
 
 # -- short forms -----------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ async def create(api: Api, kind: Kind, body: Object, manager: str = "") -> Objec
 
 async def _patch(api: Api, kind: Kind, before: Object, body: Any, content: str, subresource: str, manager: str) -> Object:
     query = _query(api, manager) | ({"force": "true"} if content == APPLY else {})
-    return await api._json("PATCH", place_of(kind, before, subresource), query, body, content_type=content)
+    return await api.request("PATCH", place_of(kind, before, subresource), query, body, content_type=content)
 
 
 def _query(api: Api, manager: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
@@ -34,22 +34,33 @@ def names(projects: int, members: int) -> dict[str, list[str]]:
     return {f"p-{run}-{p}": [f"team-{run}-{p}-{m}" for m in range(members)] for p in range(projects)}
 
 
+def tracker_of(wanted: Mapping[str, Sequence[str]]) -> Tracker:
+    """What waits for these projects and their namespaces."""
+    tracker = Tracker()
+    for project, namespaces in wanted.items():
+        tracker.expect_project(project)
+        for name in namespaces:
+            tracker.expect_member(name)
+    return tracker
+
+
+async def create(wire: Wire, wanted: Mapping[str, Sequence[str]]) -> None:
+    """Make these namespaces of projects, 16 at a time, project by project."""
+    bodies = [objects.namespace(name, project) for project, namespaces in wanted.items() for name in namespaces]
+    await stack.create(wire, [(NAMESPACE, body) for body in bodies])
+
+
 async def converge(plane: ControlPlane, up: stack.Up, projects: int, members: int) -> Round:
     """Create all namespaces, 16 in flight, project by project, and wait until the watches have shown everything."""
     async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
-        tracker = Tracker()
         wanted = names(projects, members)
-        for project, namespaces in wanted.items():
-            tracker.expect_project(project)
-            for name in namespaces:
-                tracker.expect_member(name)
+        tracker = tracker_of(wanted)
         await tracker.start(watching)
         await stack.quiet(wire)  # the sources have announced what was there, and the first sweep is done
         before = await stack.request_counts(wire)
         cpu = stack.Cpu(plane, up)
         began = time.perf_counter()
-        bodies = [objects.namespace(name, project) for project, namespaces in wanted.items() for name in namespaces]
-        await stack.create(wire, [(NAMESPACE, body) for body in bodies])
+        await create(wire, wanted)
         seconds = await tracker.wait() - began
         used = cpu.used()
         await stack.quiet(wire)

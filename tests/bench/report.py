@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.bench.policies import Figures as Policies
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
+    from tests.bench.requests import Asked, Phase
     from tests.bench.scopes import Figures as Scopes
 
 
@@ -152,6 +153,21 @@ class Report:
             self._add(f"{name}: {what}", statistics.median(having), "s", f"{spread(having)}; {note}")
             self._add(f"{name}: {what}, without", statistics.median(bare), "s", spread(bare))
             self._add(f"{name}: {what}, ratio", statistics.median(ratios), "", spread(ratios))
+
+    def requests(self, size: str, phases: Sequence[Phase]) -> None:
+        """Of each phase: requests by identity, with what it asked for most, and CPU by process."""
+        for phase in phases:
+            by_identity: dict[str, list[tuple[Asked, int]]] = {}
+            for asked, count in phase.requests.most_common():
+                by_identity.setdefault(asked.identity, []).append((asked, count))
+            name = f"{size}, {phase.name}"
+            each = f"for each of {phase.count}"
+            self._add(f"{name}: all requests", phase.requests.total() / phase.count, "requests", each)
+            for identity, sorts in sorted(by_identity.items(), key=lambda found: -sum(count for _, count in found[1])):
+                most = ", ".join(f"{asked.verb} {asked.resource} {count / phase.count:.1f}" for asked, count in sorts[:8])
+                self._add(f"{name}: {identity}", sum(count for _, count in sorts) / phase.count, "requests", most)
+            for process, seconds in sorted(phase.cpu.items(), key=lambda used: -used[1]):
+                self._add(f"{name}: CPU of {process}", seconds, "s")
 
     def memory(self, count: int, members: int, figures: Sequence[Memory]) -> None:
         """The peak of each function in a sweep, beside three quarters of its limit."""

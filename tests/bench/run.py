@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from tests.bench import (
     policies,
     process,
     releases,
+    requests,
     rest,
     scopes,
     stack,
@@ -44,9 +45,12 @@ ALL = " with all functions"
 
 
 @contextmanager
-def _plane() -> Iterator[tuple[ControlPlane, Path]]:
+def _plane(api_server_args: Sequence[str] = ()) -> Iterator[tuple[ControlPlane, Path]]:
     stack.say("starting a control plane")
-    with ControlPlane(ephemeral=True) as plane, tempfile.TemporaryDirectory(prefix="tenantry-bench-") as folder:
+    with (
+        ControlPlane(ephemeral=True, api_server_args=api_server_args) as plane,
+        tempfile.TemporaryDirectory(prefix="tenantry-bench-") as folder,
+    ):
         yield plane, Path(folder)
 
 
@@ -176,6 +180,15 @@ async def _policies(report: Report, *, quick: bool) -> None:
         report.policies(await policies.measure(plane, folder, *((10, 5, 2) if quick else (40, 5, 5))))
 
 
+async def _requests(report: Report, *, quick: bool) -> None:
+    for projects in (10,) if quick else (40, 200):
+        with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
+            log = requests.Log(Path(place))
+            with _plane(log.api_server_args) as (plane, folder):
+                phases = await requests.measure(plane, folder, log, projects, 10)
+                report.requests(f"{projects} x {requests.MEMBERS}", phases)
+
+
 async def _memory(report: Report, *, quick: bool) -> None:
     count, members = 100 if quick else 1000, 5
     with _plane() as (plane, folder):
@@ -201,6 +214,7 @@ SECTIONS = {
     "namespace-scopes": _namespace_scopes,
     "locks": _locks,
     "process": _process,
+    "requests": _requests,
     "policies": _policies,
     "memory": _memory,
 }
