@@ -177,13 +177,13 @@ class People:
         fields = f"involvedObject.kind={kind.kind},involvedObject.name={name},type=Warning"
         return (await self.admin.list(CORE_EVENT, namespace, field_selector=fields)).items
 
-    async def warned(self, name: str, reason: str, **where: Any) -> str:
+    async def warned(self, name: str, reason: str, *, within: float = 0.0, **where: Any) -> str:
         """Wait for a Warning Event of that reason about an object; returns its text."""
 
         async def check() -> str:
             return next((event["message"] for event in await self.warnings(name, **where) if event["reason"] == reason), "")
 
-        return await eventually(check, within=self.eventually_s, what=f"a Warning {reason} on {name}")
+        return await eventually(check, within=within or self.eventually_s, what=f"a Warning {reason} on {name}")
 
     async def condition(self, name: str) -> Object | None:
         """Our condition on a namespace."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import upping
 import yaml
 from one_function import ready, serving
 from people import C1, CHART_CONFIG_MAP, FUNCTION, People, look, marks, marks_of, post, registration, token
-from upping import tenantry
 
 import namespace_registration
 from tenantry.model.config import Config
 from tenantry.model.kinds import NAMESPACE
+
+tenantry = partial(upping.tenantry, within=30)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -500,7 +500,7 @@ async def test_a_job_that_may_not_be_deleted_says_so(helm: HelmPeople) -> None:
     async with lacking(helm.admin, f"tenantry-{SERVICE}", "jobs", {"delete"}, SYSTEM):
         await eventually(revoked, what="the right is gone")
         await helm.admin.apply(JOB, job, manager=f"tenantry-{FUNCTION}")
-        text = await helm.people.warned(f"helm-delete-{name}", "CleanUpFailed", kind=JOB, namespace=SYSTEM)
+        text = await helm.people.warned(f"helm-delete-{name}", "CleanUpFailed", within=5, kind=JOB, namespace=SYSTEM)
     assert "cannot delete resource" in text
     assert f"knative/{SERVICE}/rights.yaml" in text
     await helm.gone(JOB, f"helm-delete-{name}")

@@ -112,7 +112,7 @@ class Cluster:
     async def tenantry(self, *arguments: str, answer: str = "") -> tuple[int, str, str]:
         """The command line with this cluster's kubeconfig and configuration."""
         environment = {"KUBECONFIG": str(self.plane.kubeconfig), "TENANTRY_CONFIG": str(self.folder / "config.yaml")}
-        return await upping.tenantry(*arguments, answer=answer, **environment)
+        return await upping.tenantry(*arguments, answer=answer, within=100, **environment)
 
 
 def is_installed(helm_chart: Object) -> bool:

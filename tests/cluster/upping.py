@@ -68,8 +68,8 @@ async def run_up(home: Path, *options: str, **environment: str) -> AsyncIterator
         await running.ends()
 
 
-async def tenantry(*arguments: str, answer: str = "", **environment: str) -> tuple[int, str, str]:
-    """Run a command to its end, with an answer to what it asks: exit code, output, errors."""
+async def tenantry(*arguments: str, answer: str = "", within: float = 60.0, **environment: str) -> tuple[int, str, str]:
+    """Run a command to its end, within so many seconds, with an answer to what it asks: exit code, output, errors."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tenantry.cli", *arguments),
         stdin=asyncio.subprocess.PIPE,
@@ -77,12 +77,12 @@ async def tenantry(*arguments: str, answer: str = "", **environment: str) -> tup
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **environment},
     )
-    output, errors = await asyncio.wait_for(process.communicate(answer.encode()), 100)
+    output, errors = await asyncio.wait_for(process.communicate(answer.encode()), within)
     return process.returncode or 0, output.decode(), errors.decode()
 
 
 async def uninstall(kubeconfig: str | Path, **environment: str) -> None:
     """Take Tenantry out of a cluster."""
     environment = {"TENANTRY_CONFIG": CONFIGURATION, **environment}
-    code, output, errors = await tenantry("uninstall", "--yes", "--kubeconfig", str(kubeconfig), **environment)
+    code, output, errors = await tenantry("uninstall", "--yes", "--kubeconfig", str(kubeconfig), within=90, **environment)
     assert code == 0, output + errors

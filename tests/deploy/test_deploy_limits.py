@@ -430,6 +430,7 @@ def test_pages_and_manifests_say_the_same_about_memory(documents: list[Document]
         cpu, memory, limit, measured = figures[service.name]
         resources = container["resources"]
         assert resources == {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}, str(service)
+        assert limit.endswith("Mi"), limit
         assert measured <= 0.75 * float(limit.removesuffix("Mi")), str(service)
 
 
