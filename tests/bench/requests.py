@@ -1,26 +1,26 @@
 """Where requests and CPU go: by identity, verb and kind, while projects are registered, get charts, are joined, and afterwards.
 
-The API server's own audit log tells who asked for what; each phase is what it got meanwhile.  Writing the log costs time, so the
-seconds of a phase are no measure of speed: other sections have those.
+The API server's own audit log says who asked for what; a phase has what was answered before it ended.  Writing the log costs
+time, so the seconds of a phase are no measure of speed: other sections have those.
 """
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import psutil
 import yaml
-from pydantic_core import from_json
 from tests.bench import convergence, objects, releases, stack
-from tests.bench.wire import Wire
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.testing.audit import AuditLog
 
 AFTER_S = 10.0
 """Seconds after the work in which what it causes is counted: from when its results are there."""
@@ -28,7 +28,7 @@ RESTED_S = 5.0
 WITHIN_S = 600.0
 MEMBERS = 5
 _USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
-_POLICY = f"""\
+POLICY = f"""\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -52,106 +52,86 @@ class Asked:
 
 @dataclass
 class Phase:
-    """What came while something was done ``count`` times."""
+    """What came until ``ended``, while something was done ``count`` times."""
 
     name: str
     count: int
+    ended: datetime
+    cpu: dict[str, float]
     requests: Counter[Asked] = field(default_factory=Counter)
-    cpu: dict[str, float] = field(default_factory=dict)
-
-
-class Log:
-    """The audit log of a control plane, read on from where it was read to."""
-
-    def __init__(self, folder: Path) -> None:
-        self._policy, self._log = folder / "policy.yaml", folder / "audit.log"
-        self._policy.write_text(_POLICY)
-        self._read_to = 0
-
-    @property
-    def api_server_args(self) -> list[str]:
-        """What kube-apiserver must be started with: each event is on disk before its request is answered."""
-        return [f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}", "--audit-log-maxsize=20000"]
-
-    def new(self) -> Counter[Asked]:
-        """The requests since this was last called."""
-        return Counter(self._events())
-
-    def _events(self) -> Iterator[Asked]:
-        with self._log.open("rb") as lines:
-            lines.seek(self._read_to)
-            for line in lines:
-                if not line.endswith(b"\n"):
-                    break
-                self._read_to += len(line)
-                event = from_json(line)
-                reference = event.get("objectRef") or {"resource": "discovery"}
-                resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
-                yield Asked(event["user"]["username"].removeprefix(_USER), event["verb"], resource)
 
 
 class _Meter:
-    def __init__(self, plane: ControlPlane, up: stack.Up, log: Log) -> None:
-        self._log = log
-        self._processes = {name: psutil.Process(pid) for name, pid in stack.plane_pids(plane).items()}
-        self._processes |= {name: up.process_of(name) for name in up.served()} | {"sources and broker": up.process}
-        self.phases: list[Phase] = []
-        self.begin()
+    """Phases, one after the other; what came before the first is told apart by ``began``."""
 
-    def begin(self) -> None:
-        """What came before belongs to no phase."""
-        self._log.new()
-        self._cpu = self._now()
+    def __init__(self, plane: ControlPlane, up: stack.Up) -> None:
+        self._plane, self._up = plane, up
+        self.began, self._cpu = datetime.now(UTC), stack.Cpu(plane, up)
+        self.phases: list[Phase] = []
 
     def end(self, name: str, count: int) -> None:
         """A phase ends, and the next begins."""
-        now = self._now()
-        used = {name: now[name] - self._cpu[name] for name in now}
-        self.phases.append(Phase(name, count, self._log.new(), used))
-        self._cpu = now
+        self.phases.append(Phase(name, count, datetime.now(UTC), self._cpu.used()))
+        self._cpu = stack.Cpu(self._plane, self._up)
 
-    def _now(self) -> dict[str, float]:
-        return {name: stack.cpu_s(process) for name, process in self._processes.items()}
+    def counted(self, log: AuditLog) -> list[Phase]:
+        """The phases with their requests."""
+        ends = [phase.ended for phase in self.phases]
+        for event in log.events():
+            answered = datetime.fromisoformat(event["stageTimestamp"])
+            if self.began < answered <= ends[-1]:
+                self.phases[bisect_left(ends, answered)].requests[_asked(event)] += 1
+        return self.phases
 
 
-async def measure(plane: ControlPlane, folder: Path, log: Log, projects: int, joins: int) -> list[Phase]:
+def _asked(event: Any) -> Asked:
+    reference = event.get("objectRef") or {"resource": "discovery"}
+    resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
+    return Asked(event["user"]["username"].removeprefix(_USER), event["verb"], resource)
+
+
+async def measure(plane: ControlPlane, folder: Path, log: AuditLog, projects: int, joins: int) -> list[Phase]:
     """All functions at work, and nobody runs Helm: the functions' own requests are what is looked for."""
     config = folder / "requests.yaml"
     config.write_text(yaml.safe_dump(releases.CONFIGURATION))
-    async with stack.Up(plane, folder, config) as up, stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
+    async with (
+        stack.Up(plane, folder, config) as up,
+        stack.admin(plane) as wire,
+        stack.admin(plane, 1) as watching,
+        stack.admin(plane, 1) as more,
+    ):
         wanted = convergence.names(projects, MEMBERS)
         tracker = convergence.tracker_of(wanted)
         await tracker.start(watching)
         await stack.quiet(wire)
-        meter = _Meter(plane, up, log)
+        meter = _Meter(plane, up)
+
+        async def after(name: str) -> None:
+            meter.end(name, projects)
+            await asyncio.sleep(AFTER_S)
+            meter.end(f"{AFTER_S:.0f} s after {name}", projects)
+            await stack.quiet(wire, RESTED_S)
+            meter.end(f"then, until rest, after {name}", projects)
+
         stack.say(f"{projects} x {MEMBERS} namespaces")
         await convergence.create(wire, wanted)
         await tracker.wait(WITHIN_S)
-        meter.end("registered", projects)
-        await _after(meter, "registered", projects, wire)
+        await after("registered")
 
-        async with stack.admin(plane, 1) as more:
-            seen = releases.Releases()
-            for project in wanted:
-                seen.expect(f"demo-{project}-dummy")
-            await seen.start(more)
-            stack.say(f"{projects} charts")
-            await stack.create(wire, [(PROJECT_HELM_CHART, releases.asked(project, f"demo-{project}")) for project in wanted])
-            await seen.until(lambda: len(seen.done_at) == projects, WITHIN_S)
-            meter.end("charts", projects)
-            await _after(meter, "charts", projects, wire)
-            stack.say(f"{joins} namespaces that join, one after the other")
-            for project in list(wanted)[:joins]:
-                name, release = f"join-{project}", f"demo-{project}-dummy"
-                await wire.do("POST", NAMESPACE.path(), objects.namespace(name, project))
-                await seen.until(lambda name=name, release=release: name in seen.content.get(release, ""))  # type: ignore[misc]
-            await stack.quiet(wire)
-            meter.end("a namespace joins", joins)
-        return meter.phases
+        seen = releases.Releases()
+        for project in wanted:
+            seen.expect(f"demo-{project}-dummy")
+        await seen.start(more)
+        stack.say(f"{projects} charts")
+        await stack.create(wire, [(PROJECT_HELM_CHART, releases.asked(project, f"demo-{project}")) for project in wanted])
+        await seen.until(lambda: len(seen.done_at) == projects, WITHIN_S)
+        await after("charts")
 
-
-async def _after(meter: _Meter, name: str, count: int, wire: Wire) -> None:
-    await asyncio.sleep(AFTER_S)
-    meter.end(f"{AFTER_S:.0f} s after {name}", count)
-    await stack.quiet(wire, RESTED_S)
-    meter.end(f"then, until rest, after {name}", count)
+        stack.say(f"{joins} namespaces that join, one after the other")
+        for project in list(wanted)[:joins]:
+            name, release = f"join-{project}", f"demo-{project}-dummy"
+            await wire.do("POST", NAMESPACE.path(), objects.namespace(name, project))
+            await seen.until(lambda name=name, release=release: name in seen.content.get(release, ""))  # type: ignore[misc]
+        await stack.quiet(wire)
+        meter.end("a namespace joins", joins)
+    return meter.counted(log)

@@ -39,6 +39,7 @@ from tests.bench import (
 from tests.bench.report import Report
 
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_binaries
+from tenantry.testing.audit import AuditLog
 
 PROJECTS = (stack.FUNCTION, "release-provisioning", "rbac-aggregation")
 ALL = " with all functions"
@@ -183,7 +184,7 @@ async def _policies(report: Report, *, quick: bool) -> None:
 async def _requests(report: Report, *, quick: bool) -> None:
     for projects in (10,) if quick else (40, 200):
         with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
-            log = requests.Log(Path(place))
+            log = AuditLog(Path(place), requests.POLICY)
             with _plane(log.api_server_args) as (plane, folder):
                 phases = await requests.measure(plane, folder, log, projects, 10)
                 report.requests(f"{projects} x {requests.MEMBERS}", phases)

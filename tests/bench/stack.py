@@ -224,14 +224,15 @@ def peak_mb(process: psutil.Process) -> float:
 
 
 class Cpu:
-    """CPU seconds by process since its making; ``functions`` are all of them together."""
+    """CPU seconds by process since its making: each function's Service by its name, and all together as ``functions``."""
 
     def __init__(self, plane: ControlPlane, up: Up | None = None, function: str = FUNCTION) -> None:
         self._processes = {name: [psutil.Process(pid)] for name, pid in plane_pids(plane).items()}
         self._processes["bench"] = [psutil.Process()]
         if up is not None:
-            ours = [up.process_of(name) for name in up.served()]
-            self._processes |= {"up": [up.process], "function": [up.process_of(function)], "functions": ours}
+            ours = {name: [up.process_of(name)] for name in up.served()}
+            every = [process for processes in ours.values() for process in processes]
+            self._processes |= {"up": [up.process], **ours, "function": ours[function], "functions": every}
         self._before = self._now()
 
     def used(self) -> dict[str, float]:

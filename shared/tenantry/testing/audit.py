@@ -122,11 +122,11 @@ def _rows(uses: Iterable[Use | Written]) -> list[dict[str, str]]:
 
 
 class AuditLog:
-    """The audit log of one control plane in a folder of its own."""
+    """The audit log of one control plane in a folder of its own; what it has is the policy's matter."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, policy: str = _POLICY) -> None:
         self._policy, self._log = folder / "policy.yaml", folder / "audit.log"
-        self._policy.write_text(_POLICY)
+        self._policy.write_text(policy)
 
     @property
     def api_server_args(self) -> list[str]:
@@ -138,7 +138,7 @@ class AuditLog:
         ]
 
     def events(self) -> Iterator[Any]:
-        """Every request of our service accounts so far, as the API server writes it down."""
+        """Every request of the policy so far, as the API server writes it down."""
         if self._log.exists():
             with self._log.open("rb") as lines:
                 for line in lines:
