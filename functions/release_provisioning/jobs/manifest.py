@@ -70,8 +70,11 @@ class Names:
         """Of that account, in all namespaces or in that of the release."""
         self.install, self.delete = f"helm-install-{name}", f"helm-delete-{name}"
         """The Jobs: one installs and upgrades, the other uninstalls."""
-        self.left = frozenset({self.account, self.binding, self.install, self.delete})
+
+    @property
+    def left(self) -> frozenset[str]:
         """Of what can outlive a HelmChart."""
+        return frozenset({self.account, self.binding, self.install, self.delete})
 
 
 def names_of(chart: Object) -> Names:
