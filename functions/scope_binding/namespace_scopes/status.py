@@ -151,7 +151,7 @@ def _findings(
     yield from _refused(scope, refusals, frozenset({CONFIG_MAP.kind}), "ConfigMapFailed", {scope.config_map})
     if unauthorized := seen.projected.unauthorized.get(scope.uid):
         text = (
-            f"not authorized in {_some(unauthorized)}: let their administrator run `tenantry authorize-namespace "
+            f"not authorized in {limits.few(unauthorized)}: let their administrator run `tenantry authorize-namespace "
             f"{unauthorized[0]} --to {seen.name}`, or take them out of namespaceMembers"
         )
         yield Finding("NotAuthorized", text, blocks=not scope.subset)
@@ -164,7 +164,7 @@ def _findings(
         yield Finding("TooManyConfigMaps", text)
     yield from _refused(scope, refusals, _RESTARTED, "RestartFailed")
     if missing := [_missing(name, seen) for name in scope.members if name != seen.name and not seen.is_member(name)]:
-        yield Finding("MembersMissing", f"left out: {_some(missing)}")
+        yield Finding("MembersMissing", f"left out: {limits.few(missing)}")
     incomplete = _incomplete(scope, seen, refusals, taken)
     yield from (Finding("ProjectionIncomplete", text, blocks=not scope.subset) for text in incomplete)
     elsewhere = [refusal for refusal in refusals if refusal.key.namespace not in members]
@@ -182,7 +182,7 @@ def _outdated(scope: Scope, seen: ObservedHome) -> Iterator[str]:
     """Consents that were given to another namespace of this name (a-37)."""
     if members := seen.projected.outdated.get(scope.uid, []):
         yield (
-            f"the consent of {_some(members)} was given to an earlier namespace {seen.name}, not to this one: let their "
+            f"the consent of {limits.few(members)} was given to an earlier namespace {seen.name}, not to this one: let their "
             f"administrator give it again with `tenantry authorize-namespace {members[0]} --to {seen.name}`, or delete "
             f"RoleBinding {consent_name(seen.name)} there and make it anew"
         )
@@ -197,18 +197,18 @@ def _missing(name: str, seen: ObservedHome) -> str:
 def _incomplete(scope: Scope, seen: ObservedHome, refusals: Sequence[Refusal], taken: Mapping[RolePlace, Grant]) -> Iterator[str]:
     notes = {note for note in seen.projected.unprojected.get(scope.uid, ()) if not note.endswith(": not authorized")}
     if notes := notes.union(_refused_rights(scope, seen, refusals)):
-        yield f"not projected: {_some(sorted(notes))}"
+        yield f"not projected: {limits.few(sorted(notes))}"
     denied = sorted(seen.denied.items()) if scope.manual else ()
     mine = [f"{member}: {who} may not {', '.join(what)}" for (member, who), what in denied if member in scope.members]
     if mine:
-        yield f"rights made by hand lack: {_some(mine)}"
+        yield f"rights made by hand lack: {limits.few(mine)}"
     if places := [f"{member}/{name}" for (member, name), grant in sorted(taken.items()) if grant.scope.uid == scope.uid]:
-        yield f"not ours and left as they are: Role or RoleBinding {_some(places)}; delete or rename them"
+        yield f"not ours and left as they are: Role or RoleBinding {limits.few(places)}; delete or rename them"
     if held := _held(scope, seen):
         named = [f"Role {each.member}/{each.name} (by RoleBinding {', '.join(seen.others[each.place][:3])})" for each in held]
         yield (
-            f"nothing is added where others are bound too; roleRef names {_some(named)}: delete these RoleBindings, or let them "
-            "name another Role"
+            f"nothing is added where others are bound too; roleRef names {limits.few(named)}: delete these RoleBindings, "
+            "or let them name another Role"
         )
 
 
@@ -240,7 +240,3 @@ def _refused(
     if (refusal := first_of(chosen)) is not None:
         standing = message_of(scope.live, READY, generation=scope.live["metadata"].get("generation"))
         yield Finding(reason, text_of(refusal, FIXES, standing, separator=_BETWEEN))
-
-
-def _some(names: Sequence[str]) -> str:
-    return limits.few(names)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from tenantry.api import Api
 from tenantry.local.policies import PART_OF, guard_names
+from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
@@ -234,7 +235,7 @@ async def _refused(api: Api, rights: dict[Subject, Rights], say: Say) -> list[Pe
 def _lacking(right: tuple[str, str], joins: Iterable[str]) -> str:
     verb, resource = right
     some = sorted(joins) if right == _JOIN else []
-    return f"{verb} on {resource}.{_GROUP}" + (f", but for {_listed(some)}" if some else "")
+    return f"{verb} on {resource}.{_GROUP}" + (f", but for {limits.few(some, SHOWN)}" if some else "")
 
 
 def _written(rights: Rights) -> Iterator[str]:
@@ -242,12 +243,7 @@ def _written(rights: Rights) -> Iterator[str]:
     for (resource, place), verbs in sorted(rights.writes.items()):
         by_right.setdefault((resource, ", ".join(sorted(verbs))), []).append(place)
     for (resource, listed), places in by_right.items():
-        yield f"{listed} {resource}" + ("" if "" in places else f" in {_listed(places)}")
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield f"{listed} {resource}" + ("" if "" in places else f" in {limits.few(places, SHOWN)}")
 
 
 async def _may(api: Api, subject: Subject, verb: str, resource: str) -> bool:
