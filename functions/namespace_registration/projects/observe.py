@@ -12,6 +12,7 @@ import asyncio
 from namespace_registration.projects.plan import Project, SystemNamespace
 from tenantry.engine.projects import read_hardening
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating
@@ -40,9 +41,7 @@ async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness:
 
 
 async def _config_maps(namespace: str, charts: tuple[ChartFiles, ...], reader: Reader) -> dict[str, Object | None]:
-    names = [chart.config_map_name for chart in charts]
-    found = await asyncio.gather(*(reader.get(CONFIG_MAP, name, namespace) for name in names))
-    return dict(zip(names, found, strict=True))
+    return await by_name(CONFIG_MAP, (chart.config_map_name for chart in charts), reader, namespace)
 
 
 async def _members(

@@ -15,6 +15,7 @@ from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given
 from rbac_aggregation.projects.plan import ObservedRights, intent, is_ours, level_roles, levels_in_use, owner_text
 from tenantry.engine.projects import read_claimants
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -80,9 +81,10 @@ async def _winner(
     release: ReleaseKey, charts: Collection[Object], config: Config, reader: Reader
 ) -> tuple[ReleaseClaim | None, Object | None]:
     """Who of them has the release, and its namespace."""
-    names = sorted({chart["metadata"]["namespace"] for chart in charts})  # read once for all: they may be thousands (a-19)
-    namespace, *found = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in (release.namespace, *names)))
-    return winner(release, charts, dict(zip(names, found, strict=True)), namespace, config), namespace
+    homes = sorted({chart["metadata"]["namespace"] for chart in charts})  # read once for all: they may be thousands (a-19)
+    found = await by_name(NAMESPACE, (release.namespace, *homes), reader)
+    namespace = found[release.namespace]
+    return winner(release, charts, found, namespace, config), namespace
 
 
 async def _sources(claim: ReleaseClaim | None, roles: Sequence[Object], config: Config, reader: Reader) -> tuple[Object, ...]:

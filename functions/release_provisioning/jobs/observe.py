@@ -12,6 +12,7 @@ from release_provisioning.jobs.rights import StrayBinding
 from release_provisioning.jobs.seen import ObservedHelmChart, is_managed, outcome_of
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -63,7 +64,7 @@ async def observe_chart(namespace: str, name: str, config: Config, reader: Reade
         seen = ObservedHelmChart(namespace, name, chart, None, *parts, pods=pods, target=target, role_binding=role_binding)
         return replace(seen, ending=is_terminating(home), waited_s=_waited_s(chart, install, delete))
     named = sorted({found["name"] for obj in (chart, further) for found in manifest.values_secrets(obj)})
-    secrets = dict(zip(named, await asyncio.gather(*(reader.get(SECRET, each, namespace) for each in named)), strict=True))
+    secrets = await by_name(SECRET, named, reader, namespace)
     pods = await _pods(install, namespace, name, reader)
     seen = ObservedHelmChart(namespace, name, chart, further, *parts, secrets, pods, role_binding=role_binding)
     return with_wanted(replace(seen, homeless=await _is_homeless(seen, config, reader)), config)

@@ -13,6 +13,7 @@ from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, name_of
 from tenantry.engine.projects import read_claimants, read_hardening
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name
 from tenantry.engine.recorder import now_micro
 from tenantry.model.config import Config
 from tenantry.model.hardening import Hardening
@@ -111,8 +112,7 @@ async def _named(found: dict[ChartKey, Object], objects: tuple[Object | None, ..
 async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -> tuple[Contender, ...]:
     """Each with its project, by its namespace, which is read once for all that are in it: they may be thousands (a-19)."""
     names = sorted({each["metadata"]["namespace"] for each in found}) if config.project_label else []
-    read = await asyncio.gather(*(reader.get(NAMESPACE, name) for name in names if project_of_registration_name(name)))
-    homes = {each["metadata"]["name"]: each for each in read if each is not None}
+    homes = await by_name(NAMESPACE, filter(project_of_registration_name, names), reader)
     placed = ((each, project_of(each, homes.get(each["metadata"]["namespace"]), config)) for each in found)
     denied = config.denied_project_ids if config.project_label else ()
     return tuple(Contender(each, chart_for(each, config), project, project in denied) for each, project in placed)

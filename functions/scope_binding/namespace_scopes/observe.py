@@ -27,9 +27,10 @@ from scope_binding.namespace_scopes.rights import foreign
 from scope_binding.namespace_scopes.rules import single_rights, size_of
 from scope_binding.namespace_scopes.seen import Consents, HomeRoles, ObservedHome
 from scope_binding.namespace_scopes.status import unreported
-from scope_binding.reads import by_name, joined, listed
+from scope_binding.reads import listed
 from tenantry.api import Keep
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name, joined
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.identifiers import is_dns_label

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from scope_binding.reads import by_name, joined
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import GENERATE_NAME, INSTANCE_UID, TEMPLATE_UID, Family, as_label, binding_name, is_of, was_of
 from scope_binding.scopes.plan import refusable, servable_roles
@@ -18,6 +17,7 @@ from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_well
 from tenantry.api.errors import AlreadyExists, NamespaceNotFound, RefusedError
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name, joined
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,

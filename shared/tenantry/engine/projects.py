@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import joined
 from tenantry.engine.snapshot import Prefetch
 from tenantry.model.config import Config
 from tenantry.model.hardening import HARDENED_BY, Hardening
@@ -16,8 +17,8 @@ from tenantry.model.releases import ChartKey, chart_key, claimants
 async def read_claimants(name: str, config: Config, reader: Reader) -> dict[ChartKey, Object]:
     """The ProjectHelmCharts whose name or namespace fits the release name, whatever chart they ask for."""
     places = claimants(name, config)
-    lists = await asyncio.gather(*(reader.list(PROJECT_HELM_CHART, namespace, name=own) for namespace, own in places))
-    return {chart_key(each): each for found in lists for each in found}
+    found = await joined(reader.list(PROJECT_HELM_CHART, namespace, name=own) for namespace, own in places)
+    return {chart_key(each): each for each in found}
 
 
 async def read_hardening(namespace: str, config: Config, reader: Reader) -> Hardening:

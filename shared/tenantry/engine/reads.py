@@ -1,0 +1,23 @@
+"""Several reads of a run at the same time: objects by name, and lists that are wanted as one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+
+from tenantry.engine.reader import Fingerprint, Reader
+from tenantry.model.kinds import Kind, Object
+
+
+async def by_name(
+    kind: Kind, names: Iterable[str], reader: Reader, namespace: str = "", *, verify: Fingerprint | None = None
+) -> dict[str, Object | None]:
+    """The objects with these names, each read once; None where there is none."""
+    wanted = list(dict.fromkeys(names))
+    found = await asyncio.gather(*(reader.get(kind, name, namespace, verify=verify) for name in wanted))
+    return dict(zip(wanted, found, strict=True))
+
+
+async def joined(lists: Iterable[Awaitable[list[Object]]]) -> list[Object]:
+    """The objects of several lists, which are read at the same time."""
+    return [obj for found in await asyncio.gather(*lists) for obj in found]
