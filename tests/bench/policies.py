@@ -19,17 +19,24 @@ from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Kin
 from tenantry.testing import eventually
 
 SERVER, FUNCTIONS = "kube-apiserver", "functions"
+AT_WORK = ("etcd", SERVER, "kube-controller-manager", "up", FUNCTIONS)
+IN_ADMISSION = "apiserver_admission_controller_admission_duration_seconds_sum"
 CHECKED_S = 60.0
 OURS = "app.kubernetes.io/part-of=tenantry"
 
 
 @dataclass
 class Figures:
-    """Rounds with all policies and with none; those of one place in the lists ran one after the other."""
+    """Rounds with all policies and with none; those of one place in the lists ran one after the other.
+
+    ``shares``: of each round with all policies, the seconds that requests of anybody were in admission by policies, for each CPU
+    second of everything at work.  That is more than their share of the CPU where requests wait for a core meanwhile.
+    """
 
     projects: int
     members: int
     policies: int = 0
+    shares: list[float] = field(default_factory=list)
     having: list[convergence.Round] = field(default_factory=list)
     bare: list[convergence.Round] = field(default_factory=list)
 
@@ -56,10 +63,21 @@ async def measure(plane: ControlPlane, folder: Path, projects: int, members: int
             stack.say(f"{projects} x {members} {'without policies' if bare else 'with all policies'}, {number + 1} of {rounds}")
             async with stack.Up(plane, folder) as up:
                 found = await _policies(plane, away=bare)
+                before = await _in_admission(plane)
+                round_ = await convergence.converge(plane, up, projects, members)
+                (figures.bare if bare else figures.having).append(round_)
                 if not bare:
                     figures.policies = found
-                (figures.bare if bare else figures.having).append(await convergence.converge(plane, up, projects, members))
+                    spent = await _in_admission(plane) - before
+                    figures.shares.append(spent / sum(round_.cpu[name] for name in AT_WORK))
     return figures
+
+
+async def _in_admission(plane: ControlPlane) -> float:
+    """Seconds that requests have been in admission by policies, since the API server began."""
+    async with stack.admin(plane, 1) as wire:
+        found = await stack.samples(wire, IN_ADMISSION)
+    return sum(value for labels, value in found if labels["name"] == "ValidatingAdmissionPolicy")
 
 
 async def _policies(plane: ControlPlane, *, away: bool) -> int:

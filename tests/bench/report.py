@@ -153,6 +153,9 @@ class Report:
             self._add(f"{name}: {what}", statistics.median(having), "s", f"{spread(having)}; {note}")
             self._add(f"{name}: {what}, without", statistics.median(bare), "s", spread(bare))
             self._add(f"{name}: {what}, ratio", statistics.median(ratios), "", spread(ratios))
+        shares = [100 * each for each in figures.shares]
+        note = f"{spread(shares)}; seconds in admission for each CPU second of everything at work"
+        self._add(f"{name}: share of policies", statistics.median(shares), "%", note)
 
     def requests(self, size: str, phases: Sequence[Phase]) -> None:
         """Of each phase: requests by identity, with what it asked for most, and CPU by process."""

@@ -34,7 +34,7 @@ from tenantry.serving.installed import descriptors, services_of
 FUNCTION = "namespace-registration"
 OUR_RESOURCES = ("namespaces", "configmaps", "serviceaccounts", "networkpolicies", "events")
 _READS, _WRITES = ("GET", "LIST"), ("POST", "PUT", "PATCH", "APPLY", "DELETE")
-_SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_REQUESTS = "apiserver_request_total"
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 MIB = 1024 * 1024
@@ -70,10 +70,11 @@ async def create(wire: Wire, bodies: Iterable[tuple[Kind, Object]]) -> None:
     await in_flight(lambda each: wire.do("POST", each[0].path(each[1]["metadata"].get("namespace", "")), each[1]), bodies)
 
 
-async def samples(wire: Wire) -> list[tuple[dict[str, str], float]]:
-    """Each ``apiserver_request_total``, with its labels."""
+async def samples(wire: Wire, metric: str = _REQUESTS) -> list[tuple[dict[str, str], float]]:
+    """Each sample of a metric of the API server, with its labels."""
     text = (await wire.do("GET", "/metrics")).decode()
-    return [(dict(_LABEL.findall(labels)), float(value)) for labels, value in _SAMPLE.findall(text)]
+    found = re.findall(rf"^{metric}\{{(.*)\}} (\S+)$", text, re.MULTILINE)
+    return [(dict(_LABEL.findall(labels)), float(value)) for labels, value in found]
 
 
 async def request_counts(wire: Wire, resources: Container[str] = OUR_RESOURCES) -> Counts:
