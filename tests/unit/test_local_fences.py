@@ -103,10 +103,23 @@ def test_variables_stand_in_their_place() -> None:
     told = "[object].map(now_,\n[now_.labels].map(newLabels_,\nstring((newLabels_.size())))[0])[0]"
     assert "variables" not in spec
     (condition,) = spec["matchConditions"]
-    assert f"!({bound})" in condition["expression"]
+    names, _, rest = condition["expression"].partition("((\n")
+    assert names.endswith(" &&\n[object].all(now_,\n[now_.labels].all(newLabels_,\n")
+    assert "!(((newLabels_.size()) == 1))" in rest
     assert spec["validations"] == [
         {"expression": f'!(request.userInfo.username == "a") ||\n({bound})', "message": "no", "messageExpression": told}
     ]
+
+
+def test_names_are_bound_once_for_all_fences_that_mean_the_same_by_them() -> None:
+    """What two fences work out in two ways each binds itself, within the names that they share."""
+    fences = [part(each, {"now": "object", "owned": f"variables.now.{each}", "x": "variables.owned"}) for each in "ab"]
+    (condition,) = merged(fences)[0]["spec"]["matchConditions"]
+    assert condition["expression"].count("[object].all(now_,") == 1
+    outside, a, b = condition["expression"].split("userInfo.username == ")
+    assert "[object].all(now_," in outside
+    assert "[now_.a].all(owned_," in a
+    assert "[now_.b].all(owned_," in b
 
 
 def test_a_fence_is_asked_about_its_own_requests_alone() -> None:

@@ -9,13 +9,14 @@ its validations hold.  So what is allowed costs one expression, and the validati
 A fence that looks at the namespace of an object (``namespaceObject``) stays a policy of its own: conditions do not have it.
 
 Variables stand in their place in the expressions.  Those of `WORKED_OUT_ONCE` are bound to a name instead, by a macro over a list
-of one: they have a value for every request, which others need not have.
+of one, in the condition once for all fences that mean the same by it: they have a value for every request, which others need not
+have.  What an expression costs to compile grows with the square of the operators in it (docs/decisions/0025).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -42,10 +43,18 @@ WORKED_OUT_ONCE = (
     "finalizersWritten",
     "newOwners",
     "oldOwners",
+    "newSpec",
+    "oldSpec",
+    "specWritten",
     "owned",
     "owns",
+    "newRun",
+    "oldRun",
+    "isJob",
+    "pod",
 )
-"""What a request changes, as every fence works it out; each may use those before it."""
+"""What a request changes, as fences work it out; each may use those before it."""
+_ALL = "[{}].all({},\n{})"
 _EVERYTHING = frozenset({"CREATE", "UPDATE", "DELETE"})
 _ACCOUNTS = f'request.userInfo.username.startsWith("system:serviceaccount:{SYSTEM_NAMESPACE}:")'
 _WHAT = 'request.resource.group + "/" + request.resource.resource + (has(request.subResource) ? "/" + request.subResource : "")'
@@ -108,20 +117,18 @@ class Fence:
             for each in self.spec["validations"]
         ]
 
-    def bound(self, expressions: Sequence[str]) -> str:
-        """Whether all of these hold."""
-        return self._with_names(" &&\n".join(f"({self._inlined(each)})" for each in expressions), "[{}].all({},\n{})")
+    @property
+    def names(self) -> dict[str, str]:
+        """The expressions of those of `WORKED_OUT_ONCE` that it has."""
+        return {each: self._inlined(self.variables[each]) for each in WORKED_OUT_ONCE if each in self.variables}
+
+    def bound(self, expressions: Sequence[str], besides: Collection[str] = ()) -> str:
+        """Whether all of these hold, with no names for the variables that have names around it."""
+        names = {name: value for name, value in self.names.items() if name not in besides}
+        return _with_names(" &&\n".join(f"({self._inlined(each)})" for each in expressions), names, _ALL)
 
     def _told(self, message: str) -> str:
-        return self._with_names(self._inlined(message), "[{}].map({},\n{})[0]")
-
-    def _with_names(self, text: str, macro: str) -> str:
-        """The expression in a macro for each name that it uses, or that the value of such a name uses."""
-        for variable in reversed(WORKED_OUT_ONCE):
-            name = _bound(variable)
-            if re.search(rf"\b{name}\b", text):
-                text = macro.format(self._inlined(self.variables[variable]), name, text)
-        return text
+        return _with_names(self._inlined(message), self.names, "[{}].map({},\n{})[0]")
 
     def _asked(self) -> Iterator[str]:
         by_operations: dict[frozenset[str], list[str]] = {}
@@ -156,8 +163,11 @@ def merged(fences: Sequence[Object]) -> list[Object]:
 
 
 def _policy(found: Sequence[Fence]) -> Object:
-    refused = (f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']])})" for each in found)
-    condition = f"{_ACCOUNTS} && ((\n" + "\n) || (\n".join(refused) + "\n))"
+    alike = _alike(found)
+    refused = (
+        f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']], alike)})" for each in found
+    )
+    condition = f"{_ACCOUNTS} &&\n" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
     validations = [
         {**each, "expression": f"!({fence.conditions[0]}) ||\n({each['expression']})"}
         for fence in found
@@ -169,6 +179,24 @@ def _policy(found: Sequence[Fence]) -> Object:
         "matchConditions": [{"name": "refused", "expression": condition}],
         "validations": validations,
     }
+
+
+def _alike(fences: Sequence[Fence]) -> dict[str, str]:
+    """The names that every fence which has them works out in the same way."""
+    values: dict[str, set[str]] = {}
+    for fence in fences:
+        for name, value in fence.names.items():
+            values.setdefault(name, set()).add(value)
+    return {name: values[name].pop() for name in WORKED_OUT_ONCE if len(values.get(name, ())) == 1}
+
+
+def _with_names(text: str, names: Mapping[str, str], macro: str) -> str:
+    """The expression in a macro for each name that it uses, or that the value of such a name uses."""
+    for variable, value in reversed(list(names.items())):
+        name = _bound(variable)
+        if re.search(rf"\b{name}\b", text):
+            text = macro.format(value, name, text)
+    return text
 
 
 def _constraints(fences: Sequence[Fence]) -> Object:
