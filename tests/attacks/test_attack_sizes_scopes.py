@@ -43,8 +43,9 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 FUNCTIONS = ("scope-binding",)
-MANY = 5000 if FULL else 1500
-LABELLED = 200
+MANY = 5000 if FULL else 600
+LABELLED = 200 if FULL else 110
+FILLED = 50 if FULL else 12
 MEGABYTE = "x" * 1_000_000
 AT_ONCE = 8
 LARGE_AT_ONCE = 2
@@ -197,7 +198,7 @@ async def tenant(admin: Api, system: Knative, attackers: Attackers) -> Tenant:
     "data", [pytest.param({"junk": MEGABYTE}, marks=at_full_size), {"namespaces": MEGABYTE}], ids=["junk", "list"]
 )
 async def test_large_labelled_config_maps(tenant: Tenant, victim: Victim, data: dict[str, str]) -> None:
-    """200 ConfigMaps of a megabyte with the label, in a home: nothing of them is kept; too many are told."""
+    """Very many ConfigMaps of a megabyte with the label, in a home: nothing of them is kept; too many are told."""
     await tenant.own.scope(1)
     await tenant.own.ready()
     async with victim.meanwhile():
@@ -210,7 +211,7 @@ async def test_large_labelled_config_maps(tenant: Tenant, victim: Victim, data: 
 @pytest.mark.check("a-15", without="budgets")
 async def test_lists_that_are_filled_up(tenant: Tenant, victim: Victim) -> None:
     """ConfigMaps that we wrote and the tenant filled up keep what he put in; of it nothing is kept by the function."""
-    config_maps = [f"list-{number}" for number in range(50)]
+    config_maps = [f"list-{number}" for number in range(FILLED)]
     await asyncio.gather(*(tenant.own.scope(1, name=name, configmapName=name) for name in config_maps))
     await asyncio.gather(*(tenant.own.listed(1, config_map=name) for name in config_maps))
     junk = [{"op": "add", "path": "/data/junk", "value": MEGABYTE}]
