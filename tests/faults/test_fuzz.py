@@ -23,6 +23,7 @@ from tenantry.testing import fuzz
 from tenantry.testing.arena import Arena
 from tenantry.testing.masks import Mask
 from tenantry.testing.objects import obj
+from tenantry.testing.planes import ControlPlanes
 from tenantry.testing.runner import learn
 from tenantry.testing.schemas import Mistake, invalid, valid
 from tenantry.testing.workload import load_workload
@@ -45,10 +46,10 @@ class Fuzzing:
 
 
 @contextmanager
-def _arena(function: str, scenarios: list[str]) -> Iterator[Fuzzing]:
+def _arena(planes: ControlPlanes, function: str, scenarios: list[str]) -> Iterator[Fuzzing]:
     workload = load_workload(function, Path(__file__).parent / "workloads")
     with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as folder:
-        arena = Arena(workload, Path(folder))
+        arena = Arena(workload, Path(folder), planes=planes)
 
         async def start() -> Mask:
             await arena.__aenter__()
@@ -62,14 +63,14 @@ def _arena(function: str, scenarios: list[str]) -> Iterator[Fuzzing]:
 
 
 @pytest.fixture(scope="module")
-def fuzzing() -> Iterator[Fuzzing]:
-    with _arena("namespace-registration", ["register", "clash"]) as found:
+def fuzzing(arena_planes: ControlPlanes) -> Iterator[Fuzzing]:
+    with _arena(arena_planes, "namespace-registration", ["register", "clash"]) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def scoping() -> Iterator[Fuzzing]:
-    with _arena("scope-binding-switches", ["to-the-cluster", "rename-role"]) as found:
+def scoping(arena_planes: ControlPlanes) -> Iterator[Fuzzing]:
+    with _arena(arena_planes, "scope-binding-switches", ["to-the-cluster", "rename-role"]) as found:
         yield found
 
 

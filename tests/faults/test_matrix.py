@@ -9,6 +9,7 @@ import pytest
 
 from tenantry.testing.arena import Arena
 from tenantry.testing.hunt import hunt
+from tenantry.testing.planes import ControlPlanes
 from tenantry.testing.player import Drop
 from tenantry.testing.report import Report
 from tenantry.testing.workload import load_workload, workload_names
@@ -50,7 +51,7 @@ async def test_a_sample_of_the_matrix_holds(function: str, fault_matrix: Callabl
     """Whatever disturbs a function, one sweep later the cluster is as declared, and stays so without a write."""
     workload = load_workload(function, WORKLOADS)
     scenarios = [name for name in workload.scenarios if name in QUICK] or list(workload.scenarios)[:1]
-    sample = 16 if len(scenarios) > 2 else 6
+    sample = 10 if len(scenarios) > 2 else 5
     report = await fault_matrix(workload, seed=SEED, sample=sample, scenarios=scenarios)
     assert report.ok, report.text()
     assert len(report.results) == sample
@@ -58,10 +59,10 @@ async def test_a_sample_of_the_matrix_holds(function: str, fault_matrix: Callabl
 
 
 @pytest.mark.parametrize("bug", ["drop-the-trailing-run", "write-on-every-run"])
-async def test_the_matrix_finds_a_seeded_bug(bug: str) -> None:
+async def test_the_matrix_finds_a_seeded_bug(bug: str, arena_planes: ControlPlanes) -> None:
     """The kit finds a bug that was planted in the function's process."""
     workload = load_workload("namespace-registration", WORKLOADS)
-    catch = await hunt(workload, bug, seed=SEED, sample=40, scenarios=["register", "move", "leave"])
+    catch = await hunt(workload, bug, seed=SEED, sample=24, scenarios=["register", "move", "leave"], planes=arena_planes)
     assert catch.by, catch.report.summary()
 
 

@@ -17,7 +17,6 @@ from typing import Self
 import yaml
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder, event_files
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install, until_served
@@ -33,6 +32,7 @@ from tenantry.serving.installed import descriptor_of
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import DRIFTED, tag_of
 from tenantry.testing.perturbations import Aims
+from tenantry.testing.planes import ControlPlanes
 from tenantry.testing.player import Lane, Player
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
@@ -63,10 +63,18 @@ class Arena:
         bug: a seeded mutation that the processes run with.
         settle_s: how long it may take until nothing goes on any more.
         without: names of admission policies to be left out, or ``all``.
+        planes: where the control plane comes from and goes back to.  Default: a new one, which ends with the arena.
     """
 
     def __init__(
-        self, workload: Workload, folder: Path, *, bug: str = "", settle_s: float = SETTLE_S, without: Collection[str] = ()
+        self,
+        workload: Workload,
+        folder: Path,
+        *,
+        bug: str = "",
+        settle_s: float = SETTLE_S,
+        without: Collection[str] = (),
+        planes: ControlPlanes | None = None,
     ) -> None:
         self.workload = workload
         self.logs: list[tuple[int, str]] = []
@@ -83,6 +91,7 @@ class Arena:
         self._bug = bug
         self._settle_s = settle_s
         self._without = without
+        self._planes = planes
         self._stack = AsyncExitStack()
         self._sources: list[ApiServerSource] = []
         self._manifests: Manifests
@@ -104,9 +113,10 @@ class Arena:
     async def _start(self) -> None:
         function, say = self.workload.function, lambda _: None
         services = tuple(self.workload.services or (each.name for each in descriptor_of(function).services))
-        plane = ControlPlane(ephemeral=True)
-        await asyncio.to_thread(plane.start)
-        self._stack.push_async_callback(asyncio.to_thread, plane.stop)
+        planes = self._planes or self._stack.enter_context(ControlPlanes())
+        plane = await asyncio.to_thread(planes.take)
+        if self._planes:
+            self._stack.push_async_callback(asyncio.to_thread, planes.give_back, plane)
         config_path = self._folder / "tenantry.yaml"
         config_path.write_text(yaml.safe_dump(dict(self.workload.config)))
         enter = self._stack.enter_async_context

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tenantry.local.control_plane import Lines, ensure_binaries
 from tenantry.testing.matrix import run_matrix
+from tenantry.testing.planes import ControlPlanes
 from tenantry.testing.report import Report
 from tenantry.testing.seeded import BUGS, bugs_of
 from tenantry.testing.workload import Workload, load_workload
@@ -32,10 +33,25 @@ class Catch:
     report: Report
 
 
-async def hunt(workload: Workload, bug: str, *, seed: int = 1, sample: int = SAMPLE, scenarios: Sequence[str] = ()) -> Catch:
+async def hunt(
+    workload: Workload,
+    bug: str,
+    *,
+    seed: int = 1,
+    sample: int = SAMPLE,
+    scenarios: Sequence[str] = (),
+    planes: ControlPlanes | None = None,
+) -> Catch:
     """Look for one planted bug."""
     report = await run_matrix(
-        workload, seed=seed, sample=sample, scenarios=scenarios, bug=bug, stop_at_failure=True, settle_s=SETTLE_S
+        workload,
+        seed=seed,
+        sample=sample,
+        scenarios=scenarios,
+        bug=bug,
+        stop_at_failure=True,
+        settle_s=SETTLE_S,
+        planes=planes,
     )
     by = ""
     if report.learned.failures:

@@ -21,6 +21,7 @@ from typing import TextIO
 from tenantry.local.control_plane import Lines, ensure_binaries
 from tenantry.testing.arena import SETTLE_S, Arena
 from tenantry.testing.catalogue import plans_for
+from tenantry.testing.planes import ControlPlanes
 from tenantry.testing.report import Report
 from tenantry.testing.runner import Learned, Plan, acclimatise, learn, perform
 from tenantry.testing.workload import NoWorkload, Workload, load_workload
@@ -46,6 +47,7 @@ async def run_matrix(
     tell: Tell = lambda _: None,
     stop_at_failure: bool = False,
     settle_s: float = SETTLE_S,
+    planes: ControlPlanes | None = None,
 ) -> Report:
     """Learn, plan, perform and judge.
 
@@ -60,6 +62,7 @@ async def run_matrix(
         tell: told each failure as soon as it is known.
         stop_at_failure: end after the first round with a failure.
         settle_s: how long it may take until nothing goes on any more.
+        planes: where control planes come from; default: a new one for each arena.
     """
     began = time.monotonic()
     names = list(scenarios) or list(workload.scenarios)
@@ -69,7 +72,7 @@ async def run_matrix(
     waiting: list[list[Plan]] = []
     while report is None or waiting:
         with tempfile.TemporaryDirectory(prefix="tenantry-") as folder:
-            async with Arena(workload, Path(folder), bug=bug, settle_s=settle_s) as arena:
+            async with Arena(workload, Path(folder), bug=bug, settle_s=settle_s, planes=planes) as arena:
                 if report is None:
                     learned = await learn(arena, names)
                     found = [plan for plan in plans_for(workload, learned.references, apart=apart) if only(plan)]

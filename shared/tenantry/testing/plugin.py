@@ -4,14 +4,15 @@
 ``TENANTRY_WITHOUT`` names admission policies, with commas between them, or says ``all``: `identity`, `knative` and `fault_arena`
 leave these out, so that it shows which tests fail without them.  ``budgets`` stands for the limits of functions, which ``all``
 includes.
-Modules share a control plane for as long as it is as good as new; their tests keep apart by the names of their projects and
-namespaces.
+Modules follow each other on one control plane, which is put back between them; their tests keep apart by the names of their
+projects and namespaces.
 Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
 installed.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -70,8 +71,9 @@ def control_planes(audit_log: AuditLog) -> Iterator[ControlPlanes]:
 @pytest.fixture(scope="module")
 def control_plane(control_planes: ControlPlanes) -> Iterator[ControlPlane]:
     """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder, without namespaces of another module."""
-    yield control_planes.take()
-    control_planes.give_back()
+    plane = control_planes.take()
+    yield plane
+    control_planes.give_back(plane)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -163,26 +165,35 @@ async def fault_proxy(
         yield start
 
 
+@pytest.fixture(scope="session")
+def arena_planes() -> Iterator[ControlPlanes]:
+    """Where the control planes of arenas come from; what functions do there under faults is no use of their rights."""
+    from tenantry.testing.planes import ControlPlanes
+
+    with ControlPlanes() as planes:
+        yield planes
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def fault_arena(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Arena]]]:
-    """``await fault_arena(workload)``: a control plane of its own with proxies, event player and history, until the test ends."""
+async def fault_arena(tmp_path: Path, arena_planes: ControlPlanes) -> AsyncIterator[Callable[..., Awaitable[Arena]]]:
+    """``await fault_arena(workload)``: a control plane with proxies, event player and history, until the test ends."""
     from tenantry.testing.arena import Arena
 
     async with AsyncExitStack() as stack:
 
         async def start(workload: Workload, **options: Any) -> Arena:
             options.setdefault("without", policies_left_out())
-            return await stack.enter_async_context(Arena(workload, tmp_path, **options))
+            return await stack.enter_async_context(Arena(workload, tmp_path, planes=arena_planes, **options))
 
         yield start
 
 
 @pytest.fixture
-def fault_matrix() -> Callable[..., Awaitable[Report]]:
+def fault_matrix(arena_planes: ControlPlanes) -> Callable[..., Awaitable[Report]]:
     """``report = await fault_matrix(workload, sample=30, seed=1)``: plans performed and judged by the oracle; ``report.ok``."""
     from tenantry.testing.matrix import run_matrix
 
-    return run_matrix
+    return functools.partial(run_matrix, planes=arena_planes)
 
 
 def policies_left_out() -> frozenset[str]:

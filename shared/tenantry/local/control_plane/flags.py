@@ -44,7 +44,7 @@ class Ports:
 
 
 def etcd(program: Path, *, sync: bool) -> list[str]:
-    """Return etcd's command line; without ``sync`` a crash of the machine can lose data."""
+    """Return etcd's command line; without ``sync`` a crash can lose data, and clients can speak JSON."""
     client, peer = f"unix://{ETCD_SOCKET}", f"unix://{_PEER_SOCKET}"
     command = [
         str(program),
@@ -57,10 +57,9 @@ def etcd(program: Path, *, sync: bool) -> list[str]:
         f"--initial-cluster=tenantry={peer}",
         "--heartbeat-interval=20",
         "--election-timeout=100",
-        "--enable-grpc-gateway=false",
         "--log-level=warn",
     ]
-    return command if sync else [*command, "--unsafe-no-fsync"]
+    return [*command, "--enable-grpc-gateway=false"] if sync else [*command, "--unsafe-no-fsync"]
 
 
 def api_server(program: Path, ports: Ports, extra: Sequence[str]) -> list[str]:
