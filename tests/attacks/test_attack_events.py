@@ -20,8 +20,8 @@ from tenantry.testing.workload import load_workload
 
 WORKLOADS = Path(__file__).parents[1] / "faults" / "workloads"
 SCENARIOS = {
-    "namespace-registration": ["register", "move", "leave", "drift-chart", "clash"],
-    "release-provisioning": ["provision", "clash", "foreign"],
+    "namespace-registration": ["register", "leave", "drift-chart"],
+    "release-provisioning": ["provision", "foreign"],
     "rbac-aggregation": [],
     "scope-binding": ["bind", "narrow"],
     "scope-binding-members": [],

@@ -21,7 +21,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART, Object
 from tenantry.testing.objects import obj
 
-MANY = 200 if FULL else 40
+MANY = 200 if FULL else 25
 MB = 1_000_000
 
 pytestmark = pytest.mark.timeout(300 if FULL else 150)
@@ -65,14 +65,10 @@ async def test_large_and_many_dashboards(
         async with victim.watching():
             await create_all(chart, CONFIG_MAP, large, at_once=8)
             await create_all(author, CONFIG_MAP, elsewhere, at_once=8)
-            told = await owners.told(
-                name, project, "Deployed", holds=lambda found: "too large" in found["status"]["statusMessage"]
-            )
+            # the first by name is told first; eight are made at a time, so others may be told before it is there
+            first = "l0/large.json is too large: the dashboard values of a release have at most 262,144 bytes"
+            told = await owners.told(name, project, "Deployed", holds=lambda found: first in found["status"]["statusMessage"])
         assert told["status"]["dashboardValues"] == {"good": 1}
-        assert (
-            "l0/large.json is too large: the dashboard values of a release have at most 262,144 bytes"
-            in (told["status"]["statusMessage"])
-        )
         await victim.served()
         print(f"\n{MANY} large dashboards, {'dedicated' if dedicated else 'in registration namespaces'}: {victim.figures()}")
 

@@ -25,8 +25,8 @@ from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART, ROLE, ROLE_BIND
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-MANY = 5000 if FULL else 1500
-LARGE = 1000 if FULL else 200
+MANY = 5000 if FULL else 800
+LARGE = 1000 if FULL else 120
 SINGLE = "single.example.com/v1"
 MB = 1_000_000
 SLOW_S = (90.0 if FULL else 30.0) * SIDE_BY_SIDE

@@ -43,7 +43,7 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 FUNCTIONS = ("scope-binding",)
-MANY = 5000 if FULL else 600
+MANY = 5000 if FULL else 300
 LABELLED = 200 if FULL else 110
 FILLED = 50 if FULL else 12
 MEGABYTE = "x" * 1_000_000
