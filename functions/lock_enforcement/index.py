@@ -16,8 +16,9 @@ from lock_enforcement.locks import claim_of, reach_of, storage_of
 from lock_enforcement.records import Records
 from tenantry.api.errors import ApiError
 from tenantry.engine.reader import Reader, versions_in
-from tenantry.engine.shared import Shared, started
+from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Prefetch, Snapshot
+from tenantry.engine.tasks import started
 from tenantry.model.config import Config
 from tenantry.model.kinds import HELM_RELEASE, SECRET, Key, Kind, Object, annotations_of, is_terminating
 from tenantry.model.names import RELEASE_MANAGED_BY

@@ -6,6 +6,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tests.bench.latency import quantile
@@ -13,6 +14,7 @@ from tests.bench.latency import quantile
 if TYPE_CHECKING:
     from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
+    from tests.bench.growth import Figures as Growth
     from tests.bench.locks import Figures as Locks
     from tests.bench.memory import Figure as Memory
     from tests.bench.namespace_scopes import Figures as NamespaceScopes
@@ -171,6 +173,34 @@ class Report:
                 self._add(f"{name}: {identity}", sum(count for _, count in sorts) / phase.count, "requests", most)
             for process, seconds in sorted(phase.cpu.items(), key=lambda used: -used[1]):
                 self._add(f"{name}: CPU of {process}", seconds, "s")
+
+    def size(self, found: Growth) -> None:
+        """One size of many projects with charts, all functions at work."""
+        name = f"{found.projects} x 5 with charts, all functions"
+        for what, burst in (("registered", found.registered), ("charts", found.charts)):
+            self._add(f"{name}: {what}", burst.seconds, "s", f"{1000 * burst.seconds / found.projects:.0f} ms for each project")
+            self._add(f"{name}: {what}, floor", burst.floor, "s", "the same writes by a bare client, 16 in flight, afterwards")
+            self._add(f"{name}: {what}, ratio to the floor", burst.seconds / burst.floor, "")
+            most = sorted(burst.cpu.items(), key=lambda used: -used[1])
+            used = ", ".join(f"{who} {seconds:.1f}" for who, seconds in most[:6] if who not in ("function", "bench"))
+            self._add(
+                f"{name}: {what}, CPU of all",
+                sum(burst.cpu[who] for who in ("kube-apiserver", "etcd", "up", "functions")),
+                "s",
+                used,
+            )
+            self._add(f"{name}: {what}, requests in the 10 s after", burst.after, "requests", "of our kinds, by anybody")
+        self.latency(f"{name}: a namespace joins, quiet", found.quiet_ms)
+        self.latency(f"{name}: a namespace joins, while 200 projects come", found.busy_ms)
+        who, peak = max(found.peaks.items(), key=lambda each: each[1])
+        self._add(f"{name}: peak memory", peak, "MiB", f"of {who}, the largest")
+
+    def growth(self, sizes: Sequence[Growth]) -> None:
+        """How the cost of a project grows from one size to the next."""
+        for before, after in pairwise(sizes):
+            for what in ("registered", "charts"):
+                ratio = (getattr(after, what).seconds / after.projects) / (getattr(before, what).seconds / before.projects)
+                self._add(f"a project, {what}: cost at {after.projects} beside that at {before.projects}", ratio, "")
 
     def memory(self, count: int, members: int, figures: Sequence[Memory]) -> None:
         """The peak of each function in a sweep, beside three quarters of its limit."""

@@ -24,6 +24,7 @@ if __name__ == "__main__":  # as a script, the tree is not on the path
 from tests.bench import (
     aggregation,
     convergence,
+    growth,
     latency,
     locks,
     memory,
@@ -190,6 +191,15 @@ async def _requests(report: Report, *, quick: bool) -> None:
                 report.requests(f"{projects} x {requests.MEMBERS}", phases)
 
 
+async def _growth(report: Report, *, quick: bool) -> None:
+    done: list[growth.Figures] = []
+    for projects in (10, 40) if quick else (40, 200, 1000):
+        with _plane() as (plane, folder):
+            done.append(await growth.measure(plane, folder, projects, 10 if quick else 60))
+            report.size(done[-1])
+    report.growth(done)
+
+
 async def _memory(report: Report, *, quick: bool) -> None:
     count, members = 100 if quick else 1000, 5
     with _plane() as (plane, folder):
@@ -216,6 +226,7 @@ SECTIONS = {
     "locks": _locks,
     "process": _process,
     "requests": _requests,
+    "growth": _growth,
     "policies": _policies,
     "memory": _memory,
 }

@@ -13,7 +13,7 @@ from times import PROJECTS_S, until
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, HELM_RELEASE, JOB, NAMESPACE, PROJECT_HELM_CHART, labels_of
-from tenantry.model.names import ORPHANED
+from tenantry.model.names import ORPHANED, PROJECT_ID
 from tenantry.testing import faults
 from tenantry.testing.proxy import FaultProxy
 
@@ -176,6 +176,38 @@ async def test_units_of_a_function_wait_for_none_of_each_other(system: Knative, 
     assert not told.done()
     reads.disarm()
     await told
+
+
+async def test_an_event_that_tells_nothing_new_costs_one_read(system: Knative, owners: Owners, proxy: FaultProxy) -> None:
+    """What the last run for the release has read, and not written, is as it was: one look at it, and no run."""
+    project, _, release = await release_of(system, owners)
+    await tell(system, PROVISIONING, HELM_RELEASE, release, SYSTEM)  # the first echo of what was written has a run
+    for kind, name, namespace in (
+        (HELM_RELEASE, release, SYSTEM),
+        (PROJECT_HELM_CHART, f"demo-{project}", registration(project)),
+    ):
+        begin = proxy.recording.mark()
+        await tell(system, PROVISIONING, kind, name, namespace)
+        asked = proxy.recording.between(begin, function=f"tenantry-{PROVISIONING}")
+        assert [(each.verb, each.name) for each in asked] == [("get", name)]
+
+
+async def test_an_echo_hides_nobody_elses_write(system: Knative, owners: Owners, gate: MakeGate) -> None:
+    """A namespace moves to another project while its label for the first one is written: the object has the version of our
+    write, and the event of either leads to the second project all the same."""
+    first, second = await project_of(system, owners), await project_of(system, owners)
+    name = f"a2-{first}"
+    await owners.namespace(name, first)
+    labels = gate(faults.on("namespaces", name, verb="apply"))
+    told = asyncio.create_task(tell(system, REGISTRATION, NAMESPACE, name))
+    held = await labels.next()
+    await owners.label(name, {LABEL: second})
+    held.release()
+    labels.disarm()
+    await told
+
+    await tell(system, REGISTRATION, NAMESPACE, name)
+    assert labels_of(await owners.get(NAMESPACE, name)).get(PROJECT_ID) == second
 
 
 async def test_very_many_dashboards_keep_nobody_waiting(system: Knative, owners: Owners) -> None:

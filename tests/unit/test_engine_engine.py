@@ -20,7 +20,7 @@ from tenantry.api.errors import KindNotServed, TransientError
 from tenantry.engine import Engine, Verdict, engine
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import MalformedRequest
-from tenantry.engine.shared import Shared
+from tenantry.engine.shared import REST, Shared
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import EVERY, Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
@@ -51,6 +51,8 @@ class Still:
     due: frozenset[str] = frozenset()
     name: str = "still"
     kinds: frozenset[Kind] = frozenset({NAMESPACE})
+    states: ClassVar[Mapping[Kind, Any]] = {}
+    readable: ClassVar[frozenset[Kind]] = frozenset()
     pause: float = 0.0
     log: list[str] = field(default_factory=list)
     endings: list[tuple[str, bool]] = field(default_factory=list)
@@ -578,8 +580,9 @@ async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
     assert unit.log == ["+o/7", "-o/7", "+o/7", "-o/7"]
 
 
-async def test_shared_reads_begin_after_they_are_asked_for() -> None:
+async def test_shared_reads_begin_after_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks during a read gets the next one, together with all others who ask meanwhile."""
+    monkeypatch.setattr("tenantry.engine.shared.REST", 0)
     shared, begun, go = Shared(), [], [asyncio.Event() for _ in range(3)]
 
     async def fetch() -> int:
@@ -604,6 +607,22 @@ async def test_shared_reads_begin_after_they_are_asked_for() -> None:
     assert [await task for task in later] == [1] * 10
     assert await last == 2
     assert await shared.read("other", lambda: asyncio.sleep(0, "own")) == "own"
+
+
+async def test_a_shared_read_rests_for_a_few_times_as_long_as_it_took() -> None:
+    """Who asks in that time shares the next one, and nobody waits longer than that."""
+    shared, begun = Shared(), list[float]()
+    clock = asyncio.get_running_loop().time
+
+    async def fetch() -> int:
+        begun.append(clock())
+        await asyncio.sleep(0.01)
+        return len(begun)
+
+    assert await shared.read("x", fetch) == 1
+    ended = clock()
+    assert await asyncio.gather(*(shared.read("x", fetch) for _ in range(10))) == [2] * 10
+    assert begun[1] >= ended + 0.9 * REST * 0.01
 
 
 async def test_a_shared_read_that_fails_fails_those_who_shared_it() -> None:

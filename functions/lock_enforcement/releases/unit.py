@@ -35,6 +35,7 @@ class Releases(Unit):
 
     name = "releases"
     kinds = frozenset({HELM_RELEASE, SECRET, CONFIG_MAP, ANY_KIND})
+    readable = frozenset({HELM_RELEASE})
 
     def __init__(self, config: Config, index: Index) -> None:
         self._config = config
@@ -48,6 +49,7 @@ class Releases(Unit):
                 report=lambda lock, refusals: report_lock(lock, refusals, config),
                 accepts=lambda owner: not owner.namespace and is_release_name(owner.name),
                 pause_s=PAUSE_S,
+                rests_on_reads=True,  # and on the index, which is read later than what it is asked about
             )
         }
 

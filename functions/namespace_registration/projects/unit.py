@@ -41,7 +41,7 @@ class Projects(Unit):
     """The unit ``projects`` of namespace-registration."""
 
     name = "projects"
-    kinds = frozenset({NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY})
+    kinds = readable = frozenset({NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY})
 
     def __init__(self, config: Config, charts: tuple[ChartFiles, ...]) -> None:
         self._config = config
@@ -56,6 +56,7 @@ class Projects(Unit):
                 plan=lambda project: plan.plan_project(project, charts, config),
                 report=plan.report_project,
                 accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
+                rests_on_reads=True,
                 pause_s=0.25,  # its own writes come back as half a dozen events
                 ended=self._ended,
             ),
@@ -64,12 +65,14 @@ class Projects(Unit):
                 plan=lambda member: plan.plan_member(member, config),
                 report=lambda member, refusals: plan.report_member(member, refusals, config),
                 accepts=lambda owner: not single and not owner.namespace and is_dns_label(owner.name),
+                rests_on_reads=True,
             ),
             SYSTEM: Handler[SystemNamespace](
                 observe=lambda owner, reader: observe.observe_system(owner.name, charts, reader),
                 plan=lambda system: plan.plan_system(system, charts),
                 report=plan.report_system,
                 accepts=lambda owner: owner == Owner(SYSTEM, single),
+                rests_on_reads=True,
             ),
         }
         self._inside = {

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from rbac_aggregation.descriptor import RELEASES
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, configured_release
 from tenantry.model import limits
+from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
@@ -24,6 +25,7 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     Object,
     annotations_of,
+    declared,
     is_terminating,
     labels_of,
     object_of,
@@ -148,6 +150,12 @@ def _over(chart: Object) -> str:
     if (chart.get("status") or {}).get("status") == NO_TARGETS:
         return "its project has no namespace"
     return ""
+
+
+def state_of_chart(chart: Object) -> Hashable:
+    """What of a ProjectHelmChart rights rest on, and what tells that the namespace of its release is another's now."""
+    status: Object = chart.get("status") or {}
+    return declared(chart), status.get("releaseName"), status.get("status"), repr(find_condition(chart, ROLES_BOUND_CONDITION))
 
 
 def intent(seen: ObservedRights, config: Config) -> Hashable:

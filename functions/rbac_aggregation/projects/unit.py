@@ -8,16 +8,18 @@ ClusterRoleBinding concerns all releases.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rbac_aggregation.projects import observe, plan
 from rbac_aggregation.projects.claims import ReleaseKey, configured_release, possible_releases
 from rbac_aggregation.projects.plan import ObservedRights
+from tenantry.engine.last_runs import State
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key, Kind
 from tenantry.model.names import ROLE_OF
 from tenantry.model.projects import may_be_home
 from tenantry.model.releases import claimants
@@ -30,6 +32,8 @@ class Releases(Unit):
 
     name = "projects"
     kinds = frozenset({PROJECT_HELM_CHART, ROLE, ROLE_BINDING, CLUSTER_ROLE_BINDING})
+    states: Mapping[Kind, State] = MappingProxyType({PROJECT_HELM_CHART: plan.state_of_chart})
+    readable = frozenset({PROJECT_HELM_CHART})
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -39,6 +43,7 @@ class Releases(Unit):
                 plan=lambda release: plan.plan_release(release, config),
                 report=lambda release, refusals: plan.report_release(release, refusals, config),
                 accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
+                rests_on_reads=True,
                 pause_s=0.25,  # an installation makes several Roles, and changes the status of its chart
             )
         }

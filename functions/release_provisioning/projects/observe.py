@@ -163,7 +163,7 @@ def _depend_on(
     """Who claims the name, and who is in the project, must still be so when everything is written."""
 
     async def claims(fresh: Reader) -> Hashable:
-        return _fingerprint(await read_claimants(name, config, fresh))
+        return _fingerprint(await read_claimants(name, config, fresh, headers=True))
 
     def names(found: Sequence[Object]) -> Hashable:
         if not config.project_label:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.values import values_problem
+from tenantry.model.conditions import find_condition
 from tenantry.model.config import Chart, Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.digest import Digest
 from tenantry.model.hardening import Hardening
-from tenantry.model.kinds import Object, annotations_of, finalizers_of, is_terminating, key_of, labels_of
+from tenantry.model.kinds import Object, annotations_of, declared, finalizers_of, is_terminating, key_of, labels_of
 from tenantry.model.names import (
     ADOPT,
     CHART_MANAGED_BY,
@@ -31,6 +33,7 @@ from tenantry.model.projects import (
     RELEASE_MANAGER,
     is_made_for_release,
     is_member,
+    place_of,
     project_of_registration_name,
 )
 from tenantry.model.releases import (
@@ -280,3 +283,23 @@ def is_foreign(obj: Object, config: Config) -> bool:
     names = ("", operator.controller_name, operator.helm_controller.external_controller_name)
     managed_by = annotations.get(CHART_MANAGED_BY, "") or annotations.get(RELEASE_MANAGED_BY, "")
     return OPERATED not in labels_of(obj) or managed_by not in names
+
+
+def state_of_made(obj: Object) -> Hashable:
+    """What of a HelmChart or HelmRelease its release rests on: of the status only what the ProjectHelmChart is told."""
+    status, failed = obj.get("status") or {}, find_condition(obj, "Failed") or {}
+    return (
+        declared(obj),
+        repr(entries_of(obj, RELEASE_MANAGER)),
+        *(str(status.get(name)) for name in ("state", "description", "jobName", "observedGeneration")),
+        *(str(failed.get(name)) for name in ("status", "reason", "message")),
+    )
+
+
+def state_of_namespace(namespace: Object, config: Config) -> Hashable:
+    """What of a namespace releases rest on: of an ordinary one in which project it is, not the label that remembers that."""
+    metadata = namespace["metadata"]
+    place = place_of(namespace, config)
+    if not config.project_label or place.is_a != "ordinary" or OPERATED in labels_of(namespace):
+        return cast(Hashable, metadata["resourceVersion"])
+    return metadata["uid"], place, is_terminating(namespace), tuple(sorted(annotations_of(namespace).items()))

@@ -17,7 +17,7 @@ from release_provisioning.projects.dashboards import KeptDashboards
 from release_provisioning.projects.observe import observe_release, observe_unserved
 from release_provisioning.projects.plan import plan_release
 from release_provisioning.projects.report import report_release
-from release_provisioning.projects.seen import ObservedRelease, was_served
+from release_provisioning.projects.seen import ObservedRelease, state_of_made, state_of_namespace, was_served
 from release_provisioning.projects.texts import Texts
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.engine.projects import hardening_lists
@@ -87,9 +87,15 @@ class Releases(Unit):
 
     name = "projects"
     kinds = frozenset({PROJECT_HELM_CHART, NAMESPACE, HELM_CHART, HELM_RELEASE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY})
+    readable = frozenset({NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, SERVICE_ACCOUNT, NETWORK_POLICY})
 
     def __init__(self, config: Config, contents: Mapping[str, str]) -> None:
         self._config = config
+        self.states = {
+            NAMESPACE: lambda found: state_of_namespace(found, config),
+            HELM_CHART: state_of_made,
+            HELM_RELEASE: state_of_made,
+        }
         self._system = config.helm_project_operator.system_namespace
         self._dedicated = config.dedicated
         texts = Texts()
@@ -100,12 +106,14 @@ class Releases(Unit):
                 report=lambda release, refusals: report_release(release, refusals, config),
                 accepts=lambda owner: not owner.namespace and is_release_name(owner.name),
                 pause_s=RELEASE_PAUSE_S,
+                rests_on_reads=True,
             ),
             UNSERVED: Handler[Asked](
                 observe=lambda owner, reader: observe_unserved(ChartKey(owner.namespace, owner.name), config, reader),
                 report=lambda asked, _: report_unserved(asked, config),
                 accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
                 pause_s=RELEASE_PAUSE_S,
+                rests_on_reads=True,
             ),
         }
 

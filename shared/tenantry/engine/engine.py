@@ -14,7 +14,6 @@ import asyncio
 import logging
 import random
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -24,16 +23,17 @@ from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
+from tenantry.engine.last_runs import LastRuns
 from tenantry.engine.reader import Reader
-from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, request_of
+from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, request_of, requested
 from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Lists, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
-from tenantry.engine.verdict import BUSY, DONE, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
+from tenantry.engine.verdict import BUSY, DONE, NOTHING_NEW, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
 from tenantry.model import limits
 from tenantry.model.descriptor import Service
-from tenantry.model.event import RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.event import Event
 from tenantry.model.kinds import SERVICE_ACCOUNT, Key, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.model.plan import KubernetesEvent
@@ -45,6 +45,8 @@ FAN_OUT_ABOVE = 50
 PARALLEL = 50
 EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
+CAUSES_LOOKED_AT = 8
+"""Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
 TOLD = "refused and told"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
@@ -76,12 +78,17 @@ class Engine:
         self._service = service or Service(function, function)
         self._api = api
         self._units = {unit.name: unit for unit in units}
+        self._kinds = {unit.name: {kind.gvk: kind for kind in unit.kinds} for unit in self._units.values()}
         self._kinds_of = {unit.name: {(kind.group, kind.kind) for kind in unit.kinds} for unit in self._units.values()}
         self._named_kinds = set[tuple[str, str]]().union(*self._kinds_of.values())
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
-        self._shared = Shared()
+        self._shared = Shared(
+            frozenset(each.kind for unit in self._units.values() for each in unit.prefetch() if not each.narrows)
+        )
+        self._last = LastRuns()
+        self._states = {unit.name: {kind.gvk: state for kind, state in unit.states.items()} for unit in self._units.values()}
         self._pending = 0
         self._deadline_s = deadline_s
 
@@ -175,7 +182,7 @@ class Engine:
     async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
         assert self._emit is not None
         emit = self._emit
-        await _in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, owner, str(cause))))
+        await _in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause))))
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
@@ -189,7 +196,7 @@ class Engine:
         async def work(together: Ask, fresh: JustRead) -> Verdict:
             return await self._reconcile(unit, owner, together, fresh)
 
-        return await self._flight.run(f"{unit.name}:{owner}", ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
+        return await self._flight.run(_name(unit, owner), ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
 
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun = time.perf_counter()
@@ -198,28 +205,44 @@ class Engine:
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
             try:
-                verdict = await self._converge(unit, owner, ask, known)
+                reader = Reader(self._api, ask.causes, known, self._shared, self._states[unit.name])
+                if await self._is_known(unit, owner, reader):
+                    return NOTHING_NEW
+                verdict = await self._converge(unit, owner, ask, reader)
             except ApiError as error:
                 verdict = await self._failed(error)
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
                 verdict = BUG
-            unit.handlers[owner.type].ended(owner, verdict.status == 204 and verdict.complete)
+            well = verdict.status == 204 and verdict.complete
+            unit.handlers[owner.type].ended(owner, well)
+            if not well:
+                self._last.ended_badly(_name(unit, owner))
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _converge(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
+    async def _is_known(self, unit: Unit, owner: Owner, reader: Reader) -> bool:
+        """Whether the last run for the owner knew all that the events tell of."""
+        name, causes = _name(unit, owner), reader.causes
+        if not causes or len(causes) > CAUSES_LOOKED_AT or not self._last.may_know(name, causes):
+            return False
+        kinds = self._kinds[unit.name]
+        each = [(kinds[key.gvk], key.name, key.namespace) for key in causes]
+        if not all(key in reader.known or kinds[key.gvk] in unit.readable for key in causes):
+            return False
+        await asyncio.gather(*(reader.get(*one) for one in each))
+        return self._last.knew(name, reader.states_read)
+
+    async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
         writes, handler = 0, unit.handlers[owner.type]
         for attempt in range(ATTEMPTS):
             try:
-                plan, observed, reader = await decide(handler, owner, Reader(self._api, ask.causes, known, self._shared))
+                plan, observed, reader = await decide(handler, owner, first.anew() if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
-            finally:
-                known = {}
             outcome = await self._writer.write(plan)
             writes += outcome.writes
             if outcome.transient is not None:
@@ -240,9 +263,12 @@ class Engine:
                 if refusal.cause == "rights":
                     return Verdict(503, missing_right(refusal.message), writes=writes)
             complete = not outcome.refusals and not told.refusals
-            if not writes and complete:
-                return NOTHING_TO_DO
             if not writes or not ask.verify or await reader.unchanged():
+                if complete and handler.rests_on_reads:
+                    kinds = self._kinds[unit.name]
+                    self._last.ended_well(_name(unit, owner), kinds, reader.states_read, outcome.written | told.written)
+                if not writes and complete:
+                    return NOTHING_TO_DO
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)
         return Verdict(409, BUSY.reason, writes=writes)
 
@@ -317,7 +343,7 @@ class Engine:
             for owner, is_due in zip(
                 some, await asyncio.gather(*(self._is_due(unit, each, snapshot) for each in some)), strict=True
             ):
-                if is_due or f"{unit.name}:{owner}" in busy:
+                if is_due or _name(unit, owner) in busy:
                     due.append(owner)
         log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
         return due
@@ -351,6 +377,11 @@ class Engine:
             log.warning("could not record the Event RightMissing: %s", error.message)
 
 
+def _name(unit: Unit, owner: Owner) -> str:
+    """An owner's among those of all units."""
+    return f"{unit.name}:{owner}"
+
+
 async def _in_parallel(owners: Sequence[Owner], do: Callable[[Owner], Awaitable[Result]]) -> list[Result]:
     """What ``do`` gives for each, at most `PARALLEL` at a time."""
     gate = asyncio.Semaphore(PARALLEL)
@@ -360,14 +391,3 @@ async def _in_parallel(owners: Sequence[Owner], do: Callable[[Owner], Awaitable[
             return await do(owner)
 
     return list(await asyncio.gather(*map(one, owners)))
-
-
-def requested(function: str, unit: str, owner: Owner, cause: str) -> Event:
-    """The event that asks for one owner: the second level of a fan-out (partition key = owner)."""
-    return Event(
-        id=str(uuid.uuid4()),
-        source=f"/tenantry/{function}",
-        type=RECONCILE_REQUESTED_TYPE,
-        subject=str(owner),
-        extensions={"function": function, "unit": unit, "owner": str(owner), "partitionkey": str(owner), "cause": cause},
-    )

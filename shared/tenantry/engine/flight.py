@@ -8,7 +8,7 @@ After a run an owner may have a pause: what arrives in it shares the next run, w
 ends.  So the echo of a run's own writes, a handful of events, costs one further look and not a handful, and
 no owner can be run in a tight loop.  Where runs are slow, so is the echo: such a pause lasts as long as the
 run itself, up to `LONGEST_PAUSE_S`, and first runs of other owners come before further looks at this one.
-The first run of an owner never waits.
+The first run of an owner never waits, and a look that found nothing new has no pause after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tenantry.engine.verdict import Verdict
+from tenantry.engine.verdict import NOTHING_NEW, Verdict
 from tenantry.model.kinds import Key, Object
 
 LONGEST_PAUSE_S = 2.0
@@ -95,9 +95,9 @@ class SingleFlight:
             while True:
                 lane.running = True
                 begun = time.monotonic()
-                await _land(run, known)
+                verdict = await _land(run, known)
                 lane.running = False
-                if pause_s:
+                if pause_s and verdict is not NOTHING_NEW:
                     await self._pause(max(pause_s, min(time.monotonic() - begun, LONGEST_PAUSE_S)))
                 if lane.trailing is None:
                     return
@@ -124,8 +124,8 @@ class SingleFlight:
         self._draining.clear()
 
 
-async def _land(run: _Waiting, known: JustRead) -> None:
-    """Do the work and hand its end, good or bad, to whoever waits."""
+async def _land(run: _Waiting, known: JustRead) -> Verdict | None:
+    """Do the work and hand its end, good or bad, to whoever waits; the verdict of a good one."""
     try:
         verdict = await run.work(run.ask, known)
     except BaseException as error:
@@ -133,5 +133,6 @@ async def _land(run: _Waiting, known: JustRead) -> None:
         run.future.exception()  # a waiter that went away is no reason for a warning
         if isinstance(error, asyncio.CancelledError):
             raise
-    else:
-        run.future.set_result(verdict)
+        return None
+    run.future.set_result(verdict)
+    return verdict

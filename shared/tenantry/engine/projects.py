@@ -14,10 +14,17 @@ from tenantry.model.names import OPERATED
 from tenantry.model.releases import ChartKey, chart_key, claimants
 
 
-async def read_claimants(name: str, config: Config, reader: Reader) -> dict[ChartKey, Object]:
-    """The ProjectHelmCharts whose name or namespace fits the release name, whatever chart they ask for."""
-    places = claimants(name, config)
-    found = await joined(reader.list(PROJECT_HELM_CHART, namespace, name=own) for namespace, own in places)
+async def read_claimants(name: str, config: Config, reader: Reader, *, headers: bool = False) -> dict[ChartKey, Object]:
+    """The ProjectHelmCharts whose name or namespace fits the release name, whatever chart they ask for.
+
+    With ``headers`` only their metadata may be there.
+    """
+    found = await joined(
+        reader.list(PROJECT_HELM_CHART, namespace, name=own)
+        if namespace
+        else reader.named(PROJECT_HELM_CHART, own, headers=headers)
+        for namespace, own in claimants(name, config)
+    )
     return {chart_key(each): each for each in found}
 
 

@@ -16,12 +16,16 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tenantry.api import Api, Keep, Listing
+from tenantry.engine.last_runs import ReadStates, States
 from tenantry.engine.shared import Shared
 from tenantry.model.comparison import Schema
-from tenantry.model.kinds import Key, Kind, Object, labels_of
+from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, key_in, labels_of
+from tenantry.model.names import NAMESPACE_NAME
 
 FEW = 50
 """So many objects of a kind are read at once rather than looked for one by one."""
@@ -46,11 +50,6 @@ def versions_in(objects: Iterable[Object]) -> frozenset[tuple[str, str]]:
     return frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in objects)
 
 
-def key_in(kind: Kind, name: str, namespace: str) -> Key:
-    """The key of an object of a kind; of a cluster-scoped one whatever namespace is asked for."""
-    return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
-
-
 class Known(dict[Key, Object | None]):
     """What was read live a moment ago: objects, kinds of which every object is known, and versions of the kinds' lists."""
 
@@ -73,11 +72,14 @@ class Reader:
         causes: Iterable[Key] = (),
         known: Mapping[Key, Object | None] | None = None,
         shared: Shared | None = None,
+        states: States | None = None,
     ) -> None:
         self.causes = frozenset(causes)
         self._api = api
         self._shared = shared or Shared()
         self.known = Known(known)
+        self.states_read = ReadStates(states)
+        """The states of what was read."""
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
     async def get(
@@ -89,15 +91,13 @@ class Reader:
         their reads.
         """
         key = key_in(kind, name, namespace)
-        if again and self.live:
+        whole = self.known.whole.get(kind)
+        if (again and self.live) or (key not in self.known and whole is None):
             self.known[key] = await self._fetch(kind, name, namespace)
         elif key not in self.known:
-            whole = self.known.whole.get(kind)
-            if whole is None:
-                self.known[key] = await self._fetch(kind, name, namespace)
-            else:
-                self.known[key] = next((item for item in whole if fits(item, namespace, {}, name)), None)
+            self.known[key] = next((item for item in whole or () if fits(item, namespace, {}, name)), None)
         found = self.known[key]
+        self._got(key, found)
         if verify is not None:
             fingerprint = verify
 
@@ -108,17 +108,29 @@ class Reader:
         return found
 
     async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
-        return await self._api.get(kind, name, namespace)
+        if kind != NAMESPACE or kind not in self._shared.listed:
+            return await self._api.get(kind, name, namespace)
+
+        async def many(names: Sequence[str]) -> Mapping[str, Object | None]:
+            listing = await self._api.list(kind, label_selector=f"{NAMESPACE_NAME} in ({','.join(names)})")
+            found = {each["metadata"]["name"]: each for each in listing.items}
+            return {each: found.get(each) for each in names}
+
+        found: Object | None = await self._shared.together.read(kind, name, lambda: self._api.get(kind, name), many)
+        return found
 
     async def fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         """The whole live object or None, read now and not kept: for what is large and read once."""
-        return await self._api.get(kind, name, namespace, whole=True)
+        found = await self._api.get(kind, name, namespace, whole=True)
+        self._got(key_in(kind, name, namespace), found)
+        return found
 
     async def fetch_list(
         self, kind: Kind, namespace: str, *, labels: Mapping[str, str], keep: Keep | None = None
     ) -> builtins.list[Object]:
         """All objects with these labels in a namespace, read now and not kept, also by a snapshot."""
-        return (await self._api.list(kind, namespace, label_selector=selector(labels), keep=keep)).items
+        listing = await self._api.list(kind, namespace, label_selector=selector(labels), keep=keep)
+        return self._noted(kind, listing.items)
 
     async def served(self, api_version: str, kind: str) -> Kind | None:
         """How the API server serves a kind, or None when it does not."""
@@ -154,7 +166,7 @@ class Reader:
     ) -> builtins.list[Object]:
         """The metadata of all objects with these labels, without their contents; ``keep`` says what of it is kept."""
         listing = await self._api.list(kind, namespace, label_selector=selector(labels), metadata_only=True, keep=keep)
-        return listing.items
+        return self._noted(kind, listing.items)
 
     async def list(
         self,
@@ -173,23 +185,95 @@ class Reader:
         (`Api.list`); what is known already comes as it is.
         """
         if kind in self.known.whole and not fields:
-            return [item for item in self.known.whole[kind] if fits(item, namespace, labels or {}, name)]
+            found = [item for item in self.known.whole[kind] if fits(item, namespace, labels or {}, name)]
+            return self._noted(kind, found)
         field = ",".join(part for part in (f"metadata.name={name}" if name else "", fields) if part)
-        before = self.known.versions.get(kind, "")
+        if len(labels or {}) == 1 and not field and self.live:
+            return self._dated(kind, await self._by_label(kind, namespace, *next(iter((labels or {}).items())), keep))
         listing = await self._api.list(
-            kind, namespace, label_selector=selector(labels or {}), field_selector=field, not_older_than=before, keep=keep
+            kind,
+            namespace,
+            label_selector=selector(labels or {}),
+            field_selector=field,
+            not_older_than=self.known.versions.get(kind, ""),
+            keep=keep,
         )
+        return self._dated(kind, listing)
+
+    async def _by_label(self, kind: Kind, namespace: str, label: str, value: str, keep: Keep | None) -> Listing:
+        """The objects with a label's value: one list for all runs that want other values of it at the same time."""
+        before = self.known.versions.get(kind, "")
+
+        def one() -> Awaitable[Listing]:
+            return self._api.list(kind, namespace, label_selector=selector({label: value}), not_older_than=before, keep=keep)
+
+        async def many(values: Sequence[str]) -> Mapping[str, Listing]:
+            found = await self._api.list(kind, namespace, label_selector=f"{label} in ({','.join(values)})", keep=keep)
+            apart: dict[str, builtins.list[Object]] = {each: [] for each in values}
+            for item in found.items:
+                apart[labels_of(item)[label]].append(item)
+            return {each: replace(found, items=items) for each, items in apart.items()}
+
+        if not value:  # any value
+            return await one()
+        listing: Listing = await self._shared.together.read((kind, namespace, label, keep), value, one, many)
+        return listing
+
+    async def named(self, kind: Kind, name: str, *, headers: bool = False) -> builtins.list[Object]:
+        """All objects of a kind with a name, in whatever namespace; with ``headers`` only their metadata.
+
+        An API server looks at all objects of the kind for it, so runs that want other names at the same time share one list of
+        metadata, and read what is found by name.
+        """
+        if kind in self.known.whole:
+            return await self.list(kind, name=name)
+        before = self.known.versions.get(kind, "")
+
+        def one() -> Awaitable[Listing]:
+            return self._api.list(kind, field_selector=f"metadata.name={name}", not_older_than=before, metadata_only=headers)
+
+        async def many(names: Sequence[str]) -> Mapping[str, Listing]:
+            wanted, found = frozenset(names), defaultdict[str, builtins.list[Object]](list)
+
+            def sort(item: Object) -> Object:
+                if item["metadata"]["name"] in wanted:
+                    found[item["metadata"]["name"]].append(item)
+                return {}
+
+            every = replace(await self._api.list(kind, metadata_only=True, keep=sort), items=[])
+            read = await asyncio.gather(*(whole(each, found[each]) for each in names))
+            return {each: replace(every, items=items) for each, items in zip(names, read, strict=True)}
+
+        async def whole(name: str, found: builtins.list[Object]) -> builtins.list[Object]:
+            if headers:
+                return found
+            if len(found) > FEW:
+                return (await self._api.list(kind, field_selector=f"metadata.name={name}")).items
+            at = ((each["metadata"]["name"], each["metadata"]["namespace"]) for each in found)
+            return [each for each in await asyncio.gather(*(self._api.get(kind, *where) for where in at)) if each is not None]
+
+        listing: Listing = await self._shared.together.read((kind, "named", headers), name, one, many)
         return self._dated(kind, listing)
 
     def _dated(self, kind: Kind, listing: Listing) -> builtins.list[Object]:
         self.known.versions.setdefault(kind, listing.resource_version)
-        return listing.items
+        return self._noted(kind, listing.items)
+
+    def _got(self, key: Key, found: Object | None) -> None:
+        if self.live:
+            self.states_read.add(key, found)
+
+    def _noted(self, kind: Kind, items: builtins.list[Object]) -> builtins.list[Object]:
+        if self.live:
+            self.states_read.listed(kind, items)
+        return items
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
         """The live object or None, read together with the other runs that want it now."""
         key = key_in(kind, name, "")
         if key not in self.known:
             self.known[key] = await self._shared.read(key, lambda: self._fetch(kind, name, ""))
+        self._got(key, self.known[key])
         return self.known[key]
 
     async def list_shared(
@@ -235,7 +319,7 @@ class Reader:
 
     def anew(self) -> Reader:
         """A reader for the same run that knows nothing yet."""
-        return Reader(self._api, self.causes, shared=self._shared)
+        return Reader(self._api, self.causes, shared=self._shared, states=self.states_read.states)
 
     async def unchanged(self) -> bool:
         """Read the optimistic inputs again; False when one of them is not what it was."""

@@ -7,6 +7,7 @@ header values cannot carry every legal name unharmed.  Missing and empty namespa
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,4 +97,15 @@ def _look(event: Event) -> Look:
     return Look(
         Key(api_version, kind, namespace, name),
         {label: value for label, value in labels.items() if isinstance(value, str)},
+    )
+
+
+def requested(function: str, unit: str, owner: str, cause: str) -> Event:
+    """The event that asks for one owner: the second level of a fan-out (partition key = owner)."""
+    return Event(
+        id=str(uuid.uuid4()),
+        source=f"/tenantry/{function}",
+        type=RECONCILE_REQUESTED_TYPE,
+        subject=owner,
+        extensions={"function": function, "unit": unit, "owner": owner, "partitionkey": owner, "cause": cause},
     )

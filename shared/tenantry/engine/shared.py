@@ -3,43 +3,70 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+import time
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
+from tenantry.engine.tasks import started
+from tenantry.engine.together import Together
+from tenantry.model.kinds import Kind
 
-def started(run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task whose failure is nobody's when nobody waits for it any more."""
-    task = asyncio.create_task(run)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task
+REST = 5
+"""So many times as long as a read took nobody reads the same again: who asks meanwhile shares the next one."""
+LONGEST_REST_S = 0.1
+
+
+class _Read:
+    """One read, and the rest after it."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Any] | None = None
+        self.rested = asyncio.Event()
 
 
 class Shared:
     """Reads that many runs want at the same time: who asks while one is under way shares the next one.
 
-    So every answer is as live as a read of one's own, and a hundred runs in parallel cost a few requests.
+    So every answer is as live as a read of one's own, and a hundred runs in parallel cost a few requests.  After a read the same
+    is not read again for a while, so that what is asked for without end leaves time for the rest.
+
+    ``listed`` are kinds that the function may list as a whole; ``together`` are reads that differ in one name.
     """
 
-    def __init__(self) -> None:
-        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
-        self._next: dict[Hashable, asyncio.Task[Any]] = {}
+    def __init__(self, listed: frozenset[Kind] = frozenset()) -> None:
+        self.listed = listed
+        self.together = Together()
+        self._under_way: dict[Hashable, _Read] = {}
+        self._next: dict[Hashable, _Read] = {}
 
     async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a ``fetch`` that begins after this call."""
-        if name not in self._under_way:
-            task = self._under_way[name] = started(self._run(name, fetch, None))
+        before = self._under_way.get(name)
+        if before is None:
+            read = self._under_way[name] = _Read()
+            read.task = started(self._run(name, fetch, read))
         elif name not in self._next:
-            task = self._next[name] = started(self._run(name, fetch, self._under_way[name]))
+            read = self._next[name] = _Read()
+            read.task = started(self._after(before, name, fetch, read))
         else:
-            task = self._next[name]
-        return await asyncio.shield(task)
+            read = self._next[name]
+        assert read.task is not None
+        return await asyncio.shield(read.task)
 
-    async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], before: asyncio.Task[Any] | None) -> Any:
-        if before is not None:
-            await asyncio.wait({before})
-            self._under_way[name] = self._next.pop(name)
+    async def _after(self, before: _Read, name: Hashable, fetch: Callable[[], Awaitable[Any]], read: _Read) -> Any:
+        await before.rested.wait()
+        self._under_way[name] = self._next.pop(name)
+        return await self._run(name, fetch, read)
+
+    async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], read: _Read) -> Any:
+        begun = time.monotonic()
         try:
             return await fetch()
         finally:
-            if name not in self._next:
-                del self._under_way[name]
+            rest_s = min(REST * (time.monotonic() - begun), LONGEST_REST_S)
+            asyncio.get_running_loop().call_later(rest_s, self._rested, name, read)
+
+    def _rested(self, name: Hashable, read: _Read) -> None:
+        if name not in self._next:
+            del self._under_way[name]
+        read.rested.set()

@@ -14,9 +14,9 @@ from functools import partial
 
 from tenantry.api import Api, Keep
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.reader import FEW, Fingerprint, Reader, fits, key_in, selector
-from tenantry.engine.shared import started
-from tenantry.model.kinds import Key, Kind, Object, labels_of
+from tenantry.engine.reader import FEW, Fingerprint, Reader, fits, selector
+from tenantry.engine.tasks import started
+from tenantry.model.kinds import Key, Kind, Object, key_in, labels_of
 from tenantry.model.values import LeftOut
 
 
@@ -37,6 +37,11 @@ class Prefetch:
     """Only metadata; it answers `Reader.headers`, and nothing else."""
     keep: Keep | None = None
     """What of each object is kept (`Api.list`)."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether it has not all objects of the kind."""
+        return bool(self.labels or self.name or self.namespace)
 
     def covers(self, namespace: str, labels: Mapping[str, str], name: str) -> bool:
         """Whether every object that is asked for would be in this list."""
@@ -162,6 +167,11 @@ class Snapshot(Reader):
     ) -> builtins.list[Object]:
         """The same as `list`."""
         return await self.list(kind, namespace, labels=labels, keep=keep)
+
+    async def named(self, kind: Kind, name: str, *, headers: bool = False) -> builtins.list[Object]:
+        """The same as `list`."""
+        del headers
+        return await self.list(kind, name=name)
 
     async def all_shared(self, kind: Kind, most: int = FEW, *, keep: Keep | None = None) -> builtins.list[Object] | None:
         """The prefetched list, however long."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from tenantry.engine.last_runs import State
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.model.identifiers import is_dns_subdomain
@@ -96,6 +98,10 @@ class Handler(Generic[Observed]):
     """What of a plan is done only when a second observation, which reads everything anew, leads to it too."""
     second_look_after_s: Callable[[Observed], float] = lambda _: 0.0
     """Seconds until that second observation."""
+    rests_on_reads: bool = False
+    """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
+    is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run
+    (`tenantry.engine.last_runs`)."""
     ended: Callable[[Owner, bool], None] = lambda _, __: None
     """Called after each run with whether it succeeded.  May only keep hints: a process remembers nothing for sure."""
 
@@ -108,6 +114,10 @@ class Unit(ABC):
     """The kinds whose events concern this unit."""
     handlers: Mapping[str, Handler[Any]]
     """By type of owner."""
+    states: Mapping[Kind, State] = MappingProxyType({})
+    """What of an object of a kind the decisions rest on, where that is less than the whole: a change beside it needs no run."""
+    readable: frozenset[Kind] = frozenset()
+    """Kinds of which an object is read by name to see whether an event needs a run: those that it may get and that are small."""
 
     @abstractmethod
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:

@@ -38,6 +38,8 @@ class Verdict:
 
 DONE = Verdict(204, "done")
 NOTHING_TO_DO = Verdict(204, "nothing to do")
+NOTHING_NEW = Verdict(204, "nothing new")
+"""No run was needed: the last one knew all that the events tell of."""
 BUSY = Verdict(409, "the object changes too fast")
 
 _SEVERITY = {204: 0, 409: 1, 429: 2, 503: 3, 400: 4, 500: 5}

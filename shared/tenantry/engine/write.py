@@ -30,7 +30,7 @@ from tenantry.engine.shared import Shared
 from tenantry.model import limits
 from tenantry.model.conditions import stamped
 from tenantry.model.difference import as_apply_entries, entries_of
-from tenantry.model.kinds import Kind, Object
+from tenantry.model.kinds import Key, Kind, Object
 from tenantry.model.ownership import handed_back
 from tenantry.model.plan import (
     Apply,
@@ -60,6 +60,7 @@ class Outcome:
     """What became of a plan."""
 
     writes: int = 0
+    written: set[Key] = field(default_factory=set)
     refusals: list[Refusal] = field(default_factory=list)
     conflict: bool = False
     deleted: bool = False
@@ -68,6 +69,7 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Take in what became of a plan within this one."""
         self.writes += other.writes
+        self.written |= other.written
         self.refusals += other.refusals
         self.conflict = self.conflict or other.conflict
         self.deleted = self.deleted or other.deleted
@@ -135,6 +137,7 @@ class Writer:
             outcome.transient = error
         else:
             outcome.writes += 1
+            outcome.written.add(change.key)
             outcome.deleted = outcome.deleted or change.verb == "delete"
 
     async def _make(self, change: Change) -> None:

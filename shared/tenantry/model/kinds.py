@@ -6,7 +6,7 @@ kinds that we know).  A `Key` names one object.  Keys are all that an event may 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +28,11 @@ class Kind:
     def group(self) -> str:
         """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
+
+    @property
+    def gvk(self) -> tuple[str, str]:
+        """apiVersion and kind."""
+        return self.api_version, self.kind
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """The URL path of a collection or, with a name, of one object; names from events are quoted."""
@@ -100,9 +105,19 @@ class Key:
     namespace: str
     name: str
 
+    @property
+    def gvk(self) -> tuple[str, str]:
+        """apiVersion and kind."""
+        return self.api_version, self.kind
+
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {where}"
+
+
+def key_in(kind: Kind, name: str, namespace: str) -> Key:
+    """The key of an object of a kind; of a cluster-scoped one whatever namespace is asked for."""
+    return Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", name)
 
 
 def key_of(obj: Mapping[str, Any]) -> Key:
@@ -139,3 +154,13 @@ def finalizers_of(obj: Mapping[str, Any] | None) -> Sequence[str]:
 def is_terminating(obj: Mapping[str, Any] | None) -> bool:
     """True when deletion of the object was asked for."""
     return bool(((obj or {}).get("metadata") or {}).get("deletionTimestamp"))
+
+
+def declared(obj: Object) -> Hashable:
+    """What of an object is no status: it differs when another object has the name, or spec, labels or annotations change.
+
+    Of the spec it has the generation, which the API server counts.  No finalizers.
+    """
+    metadata = obj["metadata"]
+    marks = (tuple(sorted(found.items())) for found in (labels_of(obj), annotations_of(obj)))
+    return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp"), *marks
