@@ -1,1 +1,3 @@
 """lock-enforcement: deployed Helm releases stay as Helm left them."""
+
+NAME = "lock-enforcement"

@@ -1,1 +1,3 @@
 """namespace-registration: projects, their registration namespaces and hardening."""
+
+NAME = "namespace-registration"

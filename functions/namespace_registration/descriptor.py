@@ -1,43 +1,5 @@
-"""What namespace-registration is."""
+"""What namespace-registration is: its units, and when it sweeps."""
 
-from __future__ import annotations
+from tenantry.model.descriptor import described_by
 
-from tenantry.model.descriptor import Descriptor, EventsOf, Product, Service, Source, Trigger, Watch
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
-from tenantry.model.names import OPERATED
-
-NAME = "namespace-registration"
-OURS = f"{OPERATED}=true"
-_INSIDE = (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
-
-PROJECTS = Service(
-    NAME,
-    NAME,
-    sources=(
-        Source(f"{NAME}-cluster", (Watch(NAMESPACE),), whole=True),
-        Source(f"{NAME}-owned", tuple(Watch(kind, OURS) for kind in _INSIDE)),
-    ),
-    triggers=(
-        Trigger(f"{NAME}-cluster", (EventsOf(NAMESPACE, NAME),)),
-        Trigger(f"{NAME}-owned", tuple(EventsOf(kind, NAME) for kind in _INSIDE)),
-    ),
-)
-descriptor = Descriptor(
-    (PROJECTS,),
-    "3-59/10 * * * *",
-    settings=(
-        "global.cattle.projectLabel",
-        "global.cattle.clusterId",
-        "global.cattle.systemProjectId",
-        "helmProjectOperator.systemNamespace",
-        "helmProjectOperator.systemNamespaces",
-        "helmProjectOperator.charts.helmApiVersion",
-        "helmProjectOperator.charts.chart",
-        "helmProjectOperator.projectReleaseNamespaces",
-        "helmProjectOperator.otherSystemProjectLabelValues",
-        "helmProjectOperator.hardenedNamespaces",
-        "helmProjectOperator.namespaceLabels",
-        "helmProjectOperator.namespaceAnnotations",
-    ),
-    makes=(Product(CONFIG_MAP, OURS), Product(NETWORK_POLICY, OURS)),
-)
+descriptor = described_by("namespace_registration", "3-59/10 * * * *")

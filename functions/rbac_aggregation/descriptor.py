@@ -1,37 +1,5 @@
-"""What rbac-aggregation is."""
+"""What rbac-aggregation is: its units, and when it sweeps."""
 
-from __future__ import annotations
+from tenantry.model.descriptor import described_by
 
-from tenantry.model.descriptor import Descriptor, EventsOf, Product, Service, Source, Trigger, Watch
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
-from tenantry.model.names import OPERATED, ROLE_OF
-
-NAME = "rbac-aggregation"
-
-RELEASES = Service(
-    NAME,
-    NAME,
-    sources=(
-        Source(f"{NAME}-cluster", (Watch(CLUSTER_ROLE_BINDING),)),
-        Source(f"{NAME}-owned", (Watch(PROJECT_HELM_CHART), Watch(ROLE_BINDING), Watch(ROLE, ROLE_OF))),
-    ),
-    triggers=(
-        Trigger(f"{NAME}-cluster", (EventsOf(CLUSTER_ROLE_BINDING, NAME),)),
-        Trigger(f"{NAME}-owned", tuple(EventsOf(kind, NAME) for kind in (PROJECT_HELM_CHART, ROLE_BINDING, ROLE))),
-    ),
-    memory_mib=256,
-)
-descriptor = Descriptor(
-    (RELEASES,),
-    "9-59/10 * * * *",
-    settings=(
-        "global.cattle.projectLabel",
-        "helmProjectOperator.systemNamespace",
-        "helmProjectOperator.charts.helmApiVersion",
-        "helmProjectOperator.charts.releaseName",
-        "helmProjectOperator.charts.singleton",
-        "helmProjectOperator.projectReleaseNamespaces",
-        "helmProjectOperator.releaseRoleBindings",
-    ),
-    makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),),
-)
+descriptor = described_by("rbac_aggregation", "9-59/10 * * * *")

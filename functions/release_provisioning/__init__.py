@@ -1,1 +1,3 @@
 """release-provisioning: a ProjectHelmChart becomes a release namespace, a HelmChart and a HelmRelease."""
+
+NAME = "release-provisioning"

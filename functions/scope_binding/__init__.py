@@ -1,1 +1,3 @@
 """scope-binding: where operators may act, and the rights that follow."""
+
+NAME = "scope-binding"

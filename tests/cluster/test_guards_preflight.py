@@ -20,7 +20,16 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.policies import guard_names
 from tenantry.local.preflight import preflight
 from tenantry.model.config import Config
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE, ROLE_BINDING, Object
+from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE,
+    ROLE_BINDING,
+    Object,
+)
 from tenantry.model.names import ADOPT, ALLOW_DELETION
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
@@ -29,6 +38,8 @@ GUARDS = sorted(guard_names())
 JOIN, WRITE = "join on projects.tenantry.dev", "write on marks.tenantry.dev"
 
 Command = Callable[..., Awaitable[tuple[int, str, str]]]
+
+pytestmark = pytest.mark.no_policies
 
 
 @pytest.fixture
@@ -126,6 +137,24 @@ async def test_a_preflight_says_whom_the_guards_would_refuse(command: Command, a
     assert code == 1
     assert f"not installed: {', '.join(GUARDS)}" in output
     assert f"User a-labeller-{who}" in output
+
+
+async def test_a_policy_that_nothing_binds_is_not_installed(command: Command, admin: Api) -> None:
+    """A guard is there when it refuses: without a binding it does nothing, and with one that only tells it refuses nothing."""
+    name, *others = GUARDS
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["podtemplates"]}]
+    spec = {"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "true"}]}
+    await admin.create(ADMISSION_POLICY, obj(ADMISSION_POLICY, name, spec=spec))
+    try:
+        for action, missing in ((None, GUARDS), ("Audit", GUARDS), ("Deny", others)):
+            if action:
+                bound = {"policyName": name, "validationActions": [action]}
+                await admin.apply(ADMISSION_POLICY_BINDING, obj(ADMISSION_POLICY_BINDING, name, spec=bound))
+            _, output, _ = await command("-o", "json")
+            assert json.loads(output)["missing"] == missing
+    finally:
+        for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
+            await admin.delete(kind, name)
 
 
 async def test_a_preflight_names_namespaces_that_are_odd(command: Command, people: People) -> None:

@@ -96,6 +96,8 @@ MADE = (
 )
 """What functions make for HelmCharts and scopes, by label."""
 
+pytestmark = pytest.mark.no_policies
+
 
 @dataclass
 class Cluster:

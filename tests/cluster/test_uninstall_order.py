@@ -52,6 +52,8 @@ PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"
 JOB_SINK = Kind("sinks.knative.dev/v1alpha1", "JobSink", "jobsinks")
 HOLD = "tests.tenantry.dev/hold"
 
+pytestmark = pytest.mark.no_policies
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def pod(control_plane: ControlPlane, admin: Api) -> AsyncIterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tenantry.engine import Units
 from tenantry.model.config import Config
-from tenantry.model.descriptor import DUTY_VARIABLE
+from tenantry.model.descriptor import DUTY_VARIABLE, EventsOf, Service, Source, Trigger, Watch, joined_service
+from tenantry.model.kinds import NAMESPACE, ROLE
 from tenantry.serving import Settings
 from tenantry.serving.config import ConfigError
 from tenantry.serving.function import Function
@@ -40,14 +42,7 @@ def test_rights_are_where_the_system_is_that_needs_them() -> None:
 
 def settings_of(function: str) -> Settings:
     """What the units of a function are made from in this environment."""
-    seen: list[Settings] = []
-
-    def units(settings: Settings) -> Units:
-        seen.append(settings)
-        return []
-
-    Function(descriptor_of(function), units).configure(Config())
-    return seen[0]
+    return Function(descriptor_of(function)).configure(Config())
 
 
 def test_a_process_has_the_duty_that_its_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,3 +70,28 @@ def test_an_unknown_duty_is_an_error_of_configuration(
     with pytest.raises(ConfigError, match=f"{DUTY_VARIABLE}: {function} has no duty '{duty}'") as refused:
         settings_of(function)
     assert words in str(refused.value)
+
+
+def test_units_of_one_service_join_what_they_need() -> None:
+    """What both watch and are woken by is there once, and units that belong together have one index in common."""
+    locks = descriptor_of("lock-enforcement")
+    (service,) = locks.services
+    assert [unit for unit, _ in locks.units] == ["lock_enforcement.releases", "lock_enforcement.sources"]
+    for part in (service.sources, service.triggers):
+        assert len({each.name for each in part}) == len(part)
+    assert {each.name.rpartition("-")[2] for each in service.triggers} == {"releases", "records", "sources", "locked"}
+    function = Function(locks)
+    settings = function.configure(Config())
+    (releases, sources), again = function._units(settings), function._units(settings)
+    assert vars(releases)["_index"] is vars(sources)["_index"]
+    assert vars(again[0])["_index"] is not vars(releases)["_index"], "an engine has units of its own"
+
+
+def test_parts_of_one_name_are_joined() -> None:
+    """A unit that adds a kind to a source and to a Trigger that are there gets no second of them."""
+    one = Service("a", "a", sources=(Source("s", (Watch(NAMESPACE),)),), triggers=(Trigger("t", (EventsOf(NAMESPACE, "a"),)),))
+    watched = (Source("s", (Watch(NAMESPACE), Watch(ROLE))),)
+    other = replace(one, sources=watched, triggers=(Trigger("t", (EventsOf(ROLE, "a"),)),))
+    joined = joined_service([one, other])
+    assert joined.sources == watched
+    assert joined.triggers == (Trigger("t", (EventsOf(NAMESPACE, "a"), EventsOf(ROLE, "a"))),)

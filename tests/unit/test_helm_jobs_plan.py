@@ -32,10 +32,11 @@ from chart_objects import (
     writes,
 )
 
-from release_provisioning.jobs import Jobs, manifest, plan, rights
+from release_provisioning.jobs import manifest, plan, rights
 from release_provisioning.jobs.plan import plan_chart
 from release_provisioning.jobs.report import report_chart
 from release_provisioning.jobs.seen import ObservedHelmChart
+from release_provisioning.jobs.unit import Jobs
 from tenantry.api import Api
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import HELM_CHART, JOB, Key, Kind, Object

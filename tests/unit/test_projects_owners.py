@@ -9,8 +9,8 @@ from typing import Any, cast
 import owning
 import pytest
 
-from namespace_registration.projects import Projects
 from namespace_registration.projects.plan import Project, SystemNamespace
+from namespace_registration.projects.unit import Projects
 from tenantry.api import Api
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch

@@ -7,7 +7,7 @@ from typing import Any
 import owning
 import pytest
 
-from release_provisioning.projects import Releases
+from release_provisioning.projects.unit import Releases
 from release_provisioning.projects.unserved import Asked, is_unserved, report_unserved
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, Object, object_of

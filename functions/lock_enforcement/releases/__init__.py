@@ -2,7 +2,3 @@
 
 Owners: ``release/<name of the HelmRelease>``; all of them live in the system namespace.
 """
-
-from lock_enforcement.releases.unit import Releases
-
-__all__ = ["Releases"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lock_enforcement.descriptor import LOCKS
 from lock_enforcement.helm import STORAGES, Mark, state_of
 from lock_enforcement.locks import ignore_problems, is_ours, is_paused, storage_of
+from lock_enforcement.releases.descriptor import LOCKS
 from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, drifters, kept
 from tenantry.model import limits
 from tenantry.model.comparison import shown

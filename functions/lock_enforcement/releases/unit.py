@@ -24,6 +24,7 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key, Object
 from tenantry.model.plan import Delete, Plan
 from tenantry.model.releases import is_release_name
+from tenantry.serving import Settings
 
 RELEASE = "release"
 PAUSE_S = 0.1
@@ -119,3 +120,8 @@ class Releases(Unit):
 
 def _holders(locked: Locked, key: Key) -> list[Owner]:
     return [Owner(RELEASE, holder.name) for holder in locked.holders_of(name_of(key))]
+
+
+def made(settings: Settings) -> Releases:
+    """The unit of a process; the index is that of the sources, too."""
+    return Releases(settings.config, settings.common(Index))

@@ -2,7 +2,3 @@
 
 Owner: ``sources/locked``; there is one.
 """
-
-from lock_enforcement.sources.unit import Sources
-
-__all__ = ["Sources"]

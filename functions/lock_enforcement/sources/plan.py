@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lock_enforcement.descriptor import ACCOUNT, LOCKED, NAME
+from lock_enforcement import NAME
 from lock_enforcement.helm import RECORD_LABELS, STORAGES
+from lock_enforcement.sources.descriptor import ACCOUNT, LOCKED
 from tenantry.model.kinds import API_SERVER_SOURCE, HELM_RELEASE, Kind, Object, is_terminating, object_of
 from tenantry.model.names import LOCKED_CLUSTER_SOURCE, LOCKED_SOURCE, NAMESPACE_NAME, SYSTEM_NAMESPACE
 from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Write, plan_of

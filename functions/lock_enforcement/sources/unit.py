@@ -14,6 +14,7 @@ from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Key
+from tenantry.serving import Settings
 
 OWNER = Owner("sources", "locked")
 PAUSE_S = 0.5
@@ -72,3 +73,8 @@ class Sources(Unit):
         """The one owner."""
         del reader
         return [OWNER]
+
+
+def made(settings: Settings) -> Sources:
+    """The unit of a process; the index is that of the locks, too."""
+    return Sources(settings.config, settings.common(Index))

@@ -3,7 +3,3 @@
 Owners: ``project/<id>`` for a project and its registration namespace, ``namespace/<name>`` for the project label of one ordinary
 namespace, ``system/<name>`` for the one registration namespace of single-namespace mode.
 """
-
-from namespace_registration.projects.unit import Projects
-
-__all__ = ["Projects"]

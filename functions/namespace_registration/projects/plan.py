@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from namespace_registration.descriptor import PROJECTS
+from namespace_registration.projects.descriptor import PROJECTS
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.hardening import Hardening, harden, restored

@@ -31,6 +31,8 @@ from tenantry.model.projects import (
     project_id_problem,
     project_of_registration_name,
 )
+from tenantry.serving import Settings
+from tenantry.serving.charts import chart_files
 
 PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 """Types of owners: a project with its registration namespace, the project label of one ordinary namespace, and the registration
@@ -159,3 +161,12 @@ def _projects(ids: Sequence[str]) -> list[Owner]:
 def _we_remembered(namespace: Object) -> bool:
     """Whether the memory is ours: one that a backup or a person brought says nothing about the project."""
     return owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", PROJECT_ID)
+
+
+def made(settings: Settings) -> Projects:
+    """The unit of a process.
+
+    Raises:
+        ConfigError: a chart cannot be read.
+    """
+    return Projects(settings.config, chart_files(settings.config))

@@ -2,7 +2,3 @@
 
 Owners: ``release/<namespace>/<name>`` for the bindings of one release in one namespace.
 """
-
-from rbac_aggregation.projects.unit import Releases
-
-__all__ = ["Releases"]

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rbac_aggregation.descriptor import RELEASES
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, configured_release
+from rbac_aggregation.projects.descriptor import RELEASES
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config

@@ -23,6 +23,7 @@ from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, PROJECT_HELM_C
 from tenantry.model.names import ROLE_OF
 from tenantry.model.projects import may_be_home
 from tenantry.model.releases import claimants
+from tenantry.serving import Settings
 
 RELEASE = "release"
 
@@ -113,3 +114,8 @@ class Releases(Unit):
 
 def _owner(release: ReleaseKey) -> Owner:
     return Owner(RELEASE, release.name, release.namespace)
+
+
+def made(settings: Settings) -> Releases:
+    """The unit of a process."""
+    return Releases(settings.config)

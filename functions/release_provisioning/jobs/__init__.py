@@ -2,7 +2,3 @@
 
 Owner: ``chart/<namespace>/<name>``, a HelmChart of the system namespace.
 """
-
-from release_provisioning.jobs.unit import Jobs
-
-__all__ = ["Jobs"]

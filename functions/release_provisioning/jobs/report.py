@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, rights
+from release_provisioning.jobs.descriptor import HELM_JOBS
 from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, is_outdated, last_word, taken_by
 from release_provisioning.jobs.seen import ObservedHelmChart, Problem, is_managed, outcome_of
 from tenantry.model.conditions import condition, find_condition

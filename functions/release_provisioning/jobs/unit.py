@@ -6,12 +6,13 @@ its HelmChart would find; ``-`` stands for a ClusterRoleBinding.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from release_provisioning.descriptor import HELM_JOBS
 from release_provisioning.jobs import manifest, observe, plan, report, rights
+from release_provisioning.jobs.descriptor import HELM_JOBS
 from release_provisioning.jobs.plan import upgrades_to
 from release_provisioning.jobs.rights import StrayBinding
 from release_provisioning.jobs.seen import ObservedHelmChart
@@ -36,7 +37,9 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.names import CHART_LABEL
+from tenantry.serving import Settings
 
+log = logging.getLogger("tenantry")
 _digests = partial(digests_of, part="data")
 CHART, RIGHTS = "chart", "rights"
 _EVERYWHERE = "-"
@@ -142,3 +145,11 @@ class Jobs(Unit):
             return {self._owner(name)}
         owner = Owner(RIGHTS, name, place or _EVERYWHERE)
         return {owner} if self.accepts(owner) else set()
+
+
+def made(settings: Settings) -> Jobs:
+    """The unit of a process.  Who makes Helm cluster-admin is told what that means."""
+    config = settings.config
+    for setting in config.cluster_admins if config.helm_project_operator.helm_controller.enabled else ():
+        log.warning("%s is cluster-admin: Helm's Jobs have all rights in all namespaces while they run", setting)
+    return Jobs(config)

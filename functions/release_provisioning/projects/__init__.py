@@ -2,7 +2,3 @@
 
 Owner: ``release/<name>``, the name of the Helm release.
 """
-
-from release_provisioning.projects.unit import Releases
-
-__all__ = ["Releases"]

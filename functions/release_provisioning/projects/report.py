@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from release_provisioning.descriptor import RELEASES
 from release_provisioning.projects.dashboards import Dashboards
+from release_provisioning.projects.descriptor import RELEASES
 from release_provisioning.projects.seen import (
     WITHOUT_TARGETS,
     Contender,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from release_provisioning.archives import chart_contents
 from release_provisioning.kept import SweptCharts, digests_of
 from release_provisioning.projects.dashboards import KeptDashboards
 from release_provisioning.projects.observe import observe_release, observe_unserved
@@ -71,6 +72,8 @@ from tenantry.model.releases import (
     possible_names,
     release_name,
 )
+from tenantry.serving import Settings
+from tenantry.serving.charts import chart_files
 
 RELEASE_PAUSE_S = 0.25
 """Namespace, HelmChart, HelmRelease and status come back as events."""
@@ -227,3 +230,13 @@ def _unserved(key: ChartKey) -> Owner:
 
 def _releases(names: Sequence[str]) -> list[list[Owner]]:
     return stage(Owner(RELEASE, name) for name in names if is_release_name(name))
+
+
+def made(settings: Settings) -> Releases:
+    """The unit of a process.
+
+    Raises:
+        ConfigError: a chart cannot be read, or is none: that is said here, before Helm meets it.
+    """
+    chart_files(settings.config)
+    return Releases(settings.config, chart_contents(settings.config))

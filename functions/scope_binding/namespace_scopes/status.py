@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scope_binding.consent import AGENT, consent_name
-from scope_binding.descriptor import NAMESPACE_SCOPES
 from scope_binding.namespace_scopes import injection
 from scope_binding.namespace_scopes.config_map import WORKLOADS, unnamed
 from scope_binding.namespace_scopes.declared import Scope
+from scope_binding.namespace_scopes.descriptor import NAMESPACE_SCOPES
 from scope_binding.namespace_scopes.grants import Grant, RolePlace
 from scope_binding.namespace_scopes.names import LIST_LABEL
 from scope_binding.namespace_scopes.rights import foreign

@@ -39,6 +39,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import OLM_OWNER_NAMESPACE
+from tenantry.serving import Settings
 
 HOME = "namespace"
 PAUSE_S = 0.5
@@ -168,3 +169,8 @@ def _by_right(key: Key, register: Register) -> list[str]:
 
 def _homes(names: Sequence[str]) -> list[list[Owner]]:
     return stage(Owner(HOME, name) for name in names if is_dns_label(name))
+
+
+def made(settings: Settings) -> NamespaceScopes:
+    """The unit of a process."""
+    return NamespaceScopes(settings.config)

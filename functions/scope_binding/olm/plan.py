@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from scope_binding.descriptor import OLM
 from scope_binding.objects import account_subject
+from scope_binding.olm.descriptor import OLM
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,

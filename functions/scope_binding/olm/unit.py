@@ -17,6 +17,7 @@ from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, labels_of
 from tenantry.model.names import SCOPE_GENERATED
+from tenantry.serving import Settings
 
 CSV = "csv"
 
@@ -86,3 +87,8 @@ def _named(name: str) -> list[Owner]:
     part, _, rest = name.partition(".")
     namespace, _, csv = rest.partition(".")
     return [_owner(namespace, csv)] if part in PARTS and namespace and csv else []
+
+
+def made(settings: Settings) -> Olm:
+    """The unit of a process."""
+    return Olm(enabled=settings.config.scope_binding.olm.enabled)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scope_binding.descriptor import SCOPES
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, template_name_of
+from scope_binding.scopes.descriptor import SCOPES
 from scope_binding.scopes.names import SCOPED, TEMPLATED
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, role_problem, template_problem
 from tenantry.model import limits

@@ -55,6 +55,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SCOPE_GENERATED
+from tenantry.serving import Settings
 
 INSTANCE_PAUSE_S = 0.25
 """An instance's own writes come back as an event each."""
@@ -354,3 +355,8 @@ def _left_by(obj: Object, kind: str) -> list[Owner]:
     labels = labels_of(obj)
     named = {family: labels.get(family.label_for(kind)) for family in FAMILIES.values()}
     return [Owner(f"{kind}.{family.group}", name) for family, name in named.items() if name]
+
+
+def made(_: Settings) -> Scopes:
+    """The unit of a process."""
+    return Scopes()

@@ -273,8 +273,11 @@ def _triggers(service: Service, *, alone: bool) -> Iterator[Object]:
     for each in service.triggers:
         yield _trigger(each.name, service, [{"prefix": {"type": APISERVER_TYPE_PREFIX}}, _wanted(each)])
     yield _trigger(f"{service.name}-sweep", service, [{"exact": {"type": PING_TYPE, "resync": service.function}}])
-    asked = {"type": RECONCILE_REQUESTED_TYPE, "function": service.function, **({} if alone else {"unit": service.unit})}
-    yield _trigger(f"{service.name}-requested", service, [{"exact": asked}])
+    asked: list[Object] = [
+        {"exact": {"type": RECONCILE_REQUESTED_TYPE, "function": service.function, **unit}}
+        for unit in ([{}] if alone else [{"unit": name} for name in service.units])
+    ]
+    yield _trigger(f"{service.name}-requested", service, [_any_of(asked)])
 
 
 def _wanted(trigger: Trigger) -> Object:
@@ -284,7 +287,11 @@ def _wanted(trigger: Trigger) -> Object:
         {"exact": {"kind": each.kind.kind, "apiversion": each.kind.api_version, "watch": each.function}}
         for each in trigger.events
     ]
-    return found[0] if len(found) == 1 else {"any": found}
+    return _any_of(found)
+
+
+def _any_of(filters: list[Object]) -> Object:
+    return filters[0] if len(filters) == 1 else {"any": filters}
 
 
 def _trigger(name: str, service: Service, filters: list[Object]) -> Object:

@@ -19,6 +19,7 @@ from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     HELM_CHART,
@@ -61,6 +62,7 @@ _GUARDED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (SCOPE_TEMPLATE_FRAMEWORK, ("", "/status")),
     (SCOPE_INSTANCE_FRAMEWORK, ("", "/status")),
 )
+_POLICIES = (ADMISSION_POLICY, ADMISSION_POLICY_BINDING)
 _GROUP = "tenantry.dev"
 _JOIN, _WRITE = ("join", "projects"), ("write", "marks")
 _DEFAULTS = ("kubernetes.io/bootstrapping", "rbac-defaults")
@@ -134,12 +136,12 @@ async def preflight(api: Api, config: Config, say: Say) -> Preflight:
     Raises:
         ApiError: the server refuses, or is away.
     """
-    kinds = (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, NAMESPACE, ADMISSION_POLICY)
+    kinds = (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, NAMESPACE, *_POLICIES)
     lists = await asyncio.gather(*(_patiently(api.list(kind), f"reading {kind.plural}", say) for kind in kinds))
     found = {kind: listed.items for kind, listed in zip(kinds, lists, strict=True)}
     rights = rights_of(found)
     people = await _refused(api, rights, say)
-    there = {each["metadata"]["name"] for each in found[ADMISSION_POLICY]}
+    there = {each["metadata"]["name"] for each in found[ADMISSION_POLICY]} & set(_in_force(found[ADMISSION_POLICY_BINDING]))
     live = [each for each in found[NAMESPACE] if not is_terminating(each)]
     return Preflight(
         installed=sorted(guard_names() & there),
@@ -148,6 +150,13 @@ async def preflight(api: Api, config: Config, say: Say) -> Preflight:
         namespaces=[Place(each["metadata"]["name"], why) for each in live if (why := odd(each, config))],
         in_use=sum(_is_in_use(each) for each in live),
     )
+
+
+def _in_force(bindings: Iterable[Object]) -> Iterator[str]:
+    """Names of policies that refuse something: without such a binding a policy does nothing."""
+    for each in bindings:
+        if "Deny" in each["spec"].get("validationActions", ()):
+            yield each["spec"]["policyName"]
 
 
 async def _patiently(work: Awaitable[T], what: str, say: Say) -> T:

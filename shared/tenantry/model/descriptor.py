@@ -1,5 +1,7 @@
 """What a function is, in one value: all that others have to know of it.
 
+A function is its units: each says in the ``descriptor.py`` of its own folder what it brings, and `described_by` joins that.
+
 A function is one for people: its name is in logs, field managers, dead letters and events.  Where its units have duties of very
 different strength they are deployed as one Service each, so that who steals the token of one has not the rights of the others
 (decision 23).  A process knows its duty by `DUTY_VARIABLE`; without it, it has all duties of its function.
@@ -10,7 +12,12 @@ From a descriptor come the commands, what is watched and what wakes whom (``trig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
 
 from tenantry.model.kinds import Kind
 
@@ -72,15 +79,15 @@ class Finalizer:
 class Service:
     """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``.
 
-    Besides its ``triggers`` it gets the sweeps of its function, and fan-outs for its ``unit``.
+    Besides its ``triggers`` it gets the sweeps of its function, and fan-outs for its ``units``.
     """
 
     name: str
     function: str
     duty: str = ""
     """Empty where the function has only one."""
-    unit: str = ""
-    """Of its duty; empty where the function has only one."""
+    units: tuple[str, ...] = ()
+    """Of its duty, by the names that fan-outs have; empty where the function has only one duty."""
     sources: tuple[Source, ...] = ()
     triggers: tuple[Trigger, ...] = ()
     reads: tuple[Kind, ...] = ()
@@ -116,11 +123,25 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What one unit brings to its function: ``part`` in the ``descriptor.py`` of its folder.
+
+    Units that run as one Service each name it, with what they themselves need; the function's has all of that.
+    """
+
+    service: Service
+    settings: tuple[str, ...] = ()
+    makes: tuple[Product, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Descriptor:
     """A function: its Services, of which the first is called like the function, when it sweeps, and what it brings.
 
     ``sweep`` is a schedule as of cron.  ``settings`` names what it reads of the configuration, as paths in the file: keys, or
-    sections with all that is in them.  ``makes`` is in the order in which an uninstallation takes it away.
+    sections with all that is in them.  ``makes`` is in the order in which an uninstallation takes it away.  ``units`` are the
+    packages of its units with the Service of each.
     """
 
     services: tuple[Service, ...]
@@ -128,6 +149,7 @@ class Descriptor:
     settings: tuple[str, ...] = ()
     makes: tuple[Product, ...] = ()
     commands: tuple[Command, ...] = ()
+    units: tuple[tuple[str, Service], ...] = ()
 
     @property
     def name(self) -> str:
@@ -153,3 +175,55 @@ class Descriptor:
             if duty in ("", each.duty):
                 return each
         raise LookupError(duty)
+
+
+def described_by(package: str, sweep: str) -> Descriptor:
+    """The descriptor of a function by the folders of its units: those of its package that have a ``descriptor.py``."""
+    folders = [each.name for each in iter_modules(import_module(package).__path__) if each.ispkg]
+    found = {f"{package}.{name}": _part_in(f"{package}.{name}") for name in sorted(folders)}
+    parts = {unit: part for unit, part in found.items() if part is not None}
+    # the Service that is called like the function first
+    units = sorted(parts, key=lambda unit: parts[unit].service.name != parts[unit].service.function)
+    services = dict.fromkeys(parts[unit].service.name for unit in units)
+    return Descriptor(
+        tuple(joined_service([parts[unit].service for unit in units if parts[unit].service.name == name]) for name in services),
+        sweep,
+        settings=tuple(dict.fromkeys(path for unit in units for path in parts[unit].settings)),
+        makes=tuple(dict.fromkeys(product for unit in parts for product in parts[unit].makes)),
+        commands=tuple(command for unit in units for command in parts[unit].commands),
+        units=tuple((unit, parts[unit].service) for unit in units),
+    )
+
+
+def _part_in(package: str) -> Part | None:
+    if find_spec(f"{package}.descriptor") is None:
+        return None
+    part: Part = import_module(f"{package}.descriptor").part
+    return part
+
+
+def joined_service(services: Sequence[Service]) -> Service:
+    """One Service for several units, with what each of them needs."""
+
+    def every(field: str) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(value for each in services for value in getattr(each, field)))
+
+    return replace(
+        services[0],
+        units=every("units"),
+        sources=_by_name(every("sources"), "watches"),
+        triggers=_by_name(every("triggers"), "events"),
+        reads=every("reads"),
+        writes=every("writes"),
+        finalizers=every("finalizers"),
+        memory_mib=max(each.memory_mib for each in services),
+    )
+
+
+def _by_name(found: Iterable[Any], field: str) -> tuple[Any, ...]:
+    """Those of one name are one, which has all that is in this field of each."""
+    made: dict[str, Any] = {}
+    for each in found:
+        before = made.get(each.name, each)
+        made[each.name] = replace(before, **{field: tuple(dict.fromkeys((*getattr(before, field), *getattr(each, field))))})
+    return tuple(made.values())

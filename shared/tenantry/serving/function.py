@@ -11,9 +11,10 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from opentelemetry import trace
 from starlette.requests import ClientDisconnect, Request
@@ -39,6 +40,7 @@ from tenantry.serving.methods import respond
 from tenantry.serving.telemetry import start_event_span
 
 log = logging.getLogger("tenantry")
+T = TypeVar("T")
 
 SINK_VARIABLE = "K_SINK"
 CONCURRENCY_VARIABLE = "TENANTRY_API_CONCURRENCY"
@@ -54,6 +56,14 @@ class Settings:
     config: Config
     duty: str = ""
     """The one duty of this process; empty: all."""
+    _common: dict[Any, Any] = field(default_factory=dict, compare=False)
+
+    def common(self, make: Callable[[Config], T]) -> T:
+        """What units of a function have in common: made for the first of them that asks."""
+        if make not in self._common:
+            self._common[make] = make(self.config)
+        made: T = self._common[make]
+        return made
 
     def has(self, service: Service) -> bool:
         """Whether the units of a Service belong to this process."""
@@ -61,10 +71,10 @@ class Settings:
 
 
 class Function:
-    """A function by its descriptor and units.  Configuration and client are made at the first use, in its loop.
+    """A function by its descriptor.  Configuration and client are made at the first use, in its loop.
 
-    ``units`` makes the units from the settings.  It reads what only this function needs, such as charts, and raises ConfigError
-    where that cannot be used: then this function does not start, and the others do.
+    Each unit is what ``made(settings)`` in the ``unit.py`` of its folder returns.  That reads what only this function needs, such
+    as charts, and raises ConfigError where it cannot be used: then this function does not start, and the others do.
 
     ``concurrency`` is how many requests to the API server may be under way at once: many where runs wait for lists of
     kinds at rest, which the API server holds back for up to 0.1 s while anything else is written.
@@ -75,17 +85,16 @@ class Function:
     def __init__(
         self,
         descriptor: Descriptor,
-        units: Callable[[Settings], Units],
         *,
         concurrency: int = 16,
         keeps: Mapping[Kind, Keep] | None = None,
     ) -> None:
         self.name = descriptor.name
         self._descriptor = descriptor
+        self._modules = [(import_module(f"{unit}.unit"), service) for unit, service in descriptor.units]
         self._keeps = keeps
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
-        self._units = units
         self._made: Units | None = None
         self._settings: Settings | None = None
         self._api: Api | None = None
@@ -105,6 +114,10 @@ class Function:
             self._made = self._units(settings)
             self._settings = settings
         return self._settings
+
+    def _units(self, settings: Settings) -> Units:
+        settings = replace(settings, _common={})  # each time new ones, with nothing in common with those before
+        return [module.made(settings) for module, service in self._modules if settings.has(service)]
 
     async def start(self, kubeconfig: Path | None = None) -> Engine:
         """Connect and make the engine; a second call returns the same."""

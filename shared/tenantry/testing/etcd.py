@@ -14,17 +14,21 @@ import os
 import socket
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-_OPERATIONS = 100
-"""At once; etcd takes 128."""
+_NAMESPACES = b"/registry/namespaces/"
 _CHURN = b"/registry/leases/"
 """What control planes write at rest."""
 
 
 def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode()
+
+
+def _key(encoded: str) -> bytes:
+    return base64.b64decode(encoded)
 
 
 _START, _END = _base64(b"/registry/"), _base64(b"/registry0")
@@ -42,7 +46,7 @@ class Etcd:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._connection = _Unix(path)
 
     def versions(self) -> dict[str, str]:
         """The revision of the last change of every key (base64)."""
@@ -53,28 +57,28 @@ class Etcd:
         return {each["key"]: (each["mod_revision"], each.get("value", "")) for each in self._range()}
 
     def write(self, put: dict[str, str], delete: Iterable[str]) -> None:
-        """Put values and delete keys."""
-        operations: list[dict[str, Any]] = [{"request_delete_range": {"key": key}} for key in delete]
-        operations += [{"request_put": {"key": key, "value": value}} for key, value in put.items()]
-        for start in range(0, len(operations), _OPERATIONS):
-            self._post("/v3/kv/txn", {"success": operations[start : start + _OPERATIONS]})
+        """Put values and delete keys, each in a revision of its own, as an API server does: watches rely on that."""
+        for key in delete:
+            self._post("/v3/kv/deleterange", {"key": key})
+        for key, value in put.items():
+            self._post("/v3/kv/put", {"key": key, "value": value})
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        self._connection.close()
 
     def _range(self, **options: Any) -> list[dict[str, str]]:
         found: list[dict[str, str]] = self._post("/v3/kv/range", {"key": _START, "range_end": _END, **options}).get("kvs", [])
-        return [each for each in found if not base64.b64decode(each["key"]).startswith(_CHURN)]
+        return [each for each in found if not _key(each["key"]).startswith(_CHURN)]
 
     def _post(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
-        connection = _Unix(self._path)
-        try:
-            connection.request("POST", path, json.dumps(document), {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            body = answer.read()
-            if answer.status != 200:
-                raise http.client.HTTPException(f"etcd answers {answer.status}: {body[:200]!r}")
-            found: dict[str, Any] = json.loads(body)
-            return found
-        finally:
-            connection.close()
+        self._connection.request("POST", path, json.dumps(document), {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise http.client.HTTPException(f"etcd answers {answer.status}: {body[:200]!r}")
+        found: dict[str, Any] = json.loads(body)
+        return found
 
 
 class Baseline:
@@ -84,7 +88,8 @@ class Baseline:
         self._etcd = etcd
         self._versions: dict[str, str] = {}
         self._values: dict[str, str] = {}
-        _until_quiet(self._learn, within_s, quiet_s)
+        with closing(etcd):
+            _until_quiet(self._learn, within_s, quiet_s)
 
     def restore(self, keep: Collection[str] = (), within_s: float = 10.0, quiet_s: float = 0.2) -> None:
         """Delete what is new, except ``keep``, and put back what was changed or deleted, until nothing more comes.
@@ -94,7 +99,8 @@ class Baseline:
             OSError, http.client.HTTPException: etcd does not answer.
         """
         kept = {_base64(key.encode()) for key in keep}
-        _until_quiet(lambda: self._restore(kept), within_s, quiet_s)
+        with closing(self._etcd):
+            _until_quiet(lambda: self._restore(kept), within_s, quiet_s)
 
     def _learn(self) -> Collection[str]:
         now = self._etcd.versions()
@@ -114,7 +120,11 @@ class Baseline:
             self._versions.update({key: held[key][0] for key in touched if key in held})
             touched = [key for key in touched if key not in held or held[key][1] != self._values[key]]
         if new or touched:
-            self._etcd.write({key: self._values[key] for key in touched}, new)
+            # namespaces first: what controllers miss in one that is there they make again
+            self._etcd.write(
+                {key: self._values[key] for key in touched},
+                sorted(new, key=lambda key: not _key(key).startswith(_NAMESPACES)),
+            )
         return {*new, *touched}
 
 
@@ -125,7 +135,7 @@ def _until_quiet(step: Callable[[], Collection[str]], within_s: float, quiet_s: 
     while (now := time.monotonic()) < quiet_since + quiet_s:
         if changed := step():
             if now > give_up_at:
-                raise NotQuiet(", ".join(base64.b64decode(key).decode() for key in sorted(changed)[:5]))
+                raise NotQuiet(", ".join(_key(key).decode() for key in sorted(changed)[:5]))
             quiet_since = time.monotonic()
         time.sleep(0.02)
 

@@ -44,10 +44,13 @@ class ControlPlanes:
         for plane in list(self._baselines):
             self._end(plane)
 
-    def take(self) -> ControlPlane:
-        """A control plane that holds what a new one holds, and policies without effect."""
+    def take(self, *, policies: bool = True) -> ControlPlane:
+        """A control plane that holds what a new one holds and, with ``policies``, some that have no effect."""
         if self._free:
-            return self._free.pop()
+            plane = self._free.pop()
+            if not policies:
+                self._baselines[plane].restore()
+            return plane
         plane = ControlPlane(ephemeral=True, api_server_args=self._args)
         plane.start()
         self._baselines[plane] = Baseline(Etcd(plane.data_dir / ETCD_SOCKET))

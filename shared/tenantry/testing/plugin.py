@@ -69,9 +69,12 @@ def control_planes(audit_log: AuditLog) -> Iterator[ControlPlanes]:
 
 
 @pytest.fixture(scope="module")
-def control_plane(control_planes: ControlPlanes) -> Iterator[ControlPlane]:
-    """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder, without namespaces of another module."""
-    plane = control_planes.take()
+def control_plane(control_planes: ControlPlanes, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A real etcd, kube-apiserver and kube-controller-manager, in a temporary folder, without namespaces of another module.
+
+    Admission policies of other modules may be there, without effect; a module with the mark ``no_policies`` finds none.
+    """
+    plane = control_planes.take(policies=request.node.get_closest_marker("no_policies") is None)
     yield plane
     control_planes.give_back(plane)
 

@@ -1,0 +1,25 @@
+"""What locks bring to their function."""
+
+from __future__ import annotations
+
+from lock_enforcement import NAME
+from lock_enforcement.sources.descriptor import LOCKED, RECORDS
+from tenantry.model.descriptor import Command, EventsOf, Finalizer, Part, Service, Trigger
+from tenantry.model.kinds import HELM_RELEASE
+from tenantry.model.names import LOCK_FINALIZER
+
+LOCKS = Service(
+    NAME,
+    NAME,
+    triggers=(
+        Trigger(f"{NAME}-releases", (EventsOf(HELM_RELEASE, "release-provisioning"),)),
+        Trigger(f"{NAME}-records", mark=RECORDS),
+        Trigger(f"{NAME}-locked", mark=LOCKED),
+    ),
+    finalizers=(Finalizer(HELM_RELEASE, LOCK_FINALIZER),),
+)
+part = Part(
+    LOCKS,
+    settings=tuple(f"helmProjectOperator.{key}" for key in ("systemNamespace", "controllerName", "helmLocker")),
+    commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
+)

@@ -1,0 +1,35 @@
+"""What the rights in releases bring to their function."""
+
+from __future__ import annotations
+
+from rbac_aggregation import NAME
+from tenantry.model.descriptor import EventsOf, Part, Product, Service, Source, Trigger, Watch
+from tenantry.model.kinds import CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
+from tenantry.model.names import OPERATED, ROLE_OF
+
+RELEASES = Service(
+    NAME,
+    NAME,
+    sources=(
+        Source(f"{NAME}-cluster", (Watch(CLUSTER_ROLE_BINDING),)),
+        Source(f"{NAME}-owned", (Watch(PROJECT_HELM_CHART), Watch(ROLE_BINDING), Watch(ROLE, ROLE_OF))),
+    ),
+    triggers=(
+        Trigger(f"{NAME}-cluster", (EventsOf(CLUSTER_ROLE_BINDING, NAME),)),
+        Trigger(f"{NAME}-owned", tuple(EventsOf(kind, NAME) for kind in (PROJECT_HELM_CHART, ROLE_BINDING, ROLE))),
+    ),
+    memory_mib=256,
+)
+part = Part(
+    RELEASES,
+    settings=(
+        "global.cattle.projectLabel",
+        "helmProjectOperator.systemNamespace",
+        "helmProjectOperator.charts.helmApiVersion",
+        "helmProjectOperator.charts.releaseName",
+        "helmProjectOperator.charts.singleton",
+        "helmProjectOperator.projectReleaseNamespaces",
+        "helmProjectOperator.releaseRoleBindings",
+    ),
+    makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),),
+)
