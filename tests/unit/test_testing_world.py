@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tenantry.api import Api
-from tenantry.model.kinds import CLUSTER_ROLE, SCOPE_TEMPLATE, Kind, Object
+from tenantry.local.backlog import Verb
+from tenantry.model.kinds import CLUSTER_ROLE, SCOPE_TEMPLATE, Key, Kind, Object
 from tenantry.testing.world import World, uid_gone
 
 TAG = "r000001r"
@@ -34,3 +35,20 @@ def test_what_the_answer_to_a_deletion_says_is_gone() -> None:
     assert uid_gone({"kind": "Status", "status": "Success", "details": {"name": "n", "uid": "u"}}) == "u"
     assert uid_gone({"kind": "ConfigMap", "metadata": {"uid": "u"}}) == ""
     assert uid_gone({"kind": "Status", "status": "Failure"}) == uid_gone({}) == ""
+
+
+def test_what_somebody_else_deleted_is_taken_until_it_is_made_again() -> None:
+    """A deletion by the function takes nothing from it."""
+    world = World(cast(Api, None), [CLUSTER_ROLE])
+    world.follow(TAG)
+    key = Key(CLUSTER_ROLE.api_version, CLUSTER_ROLE.kind, "", f"ours-{TAG}")
+    for version, verb in enumerate(("add", "delete", "add", "update"), 1):
+        metadata: Object = {"name": key.name, "uid": "1", "resourceVersion": str(version)}
+        world._teller(CLUSTER_ROLE)(cast(Verb, verb), "", key.name, {"metadata": metadata})
+
+    def taken(writers: dict[tuple[Key, int], str]) -> list[bool]:
+        """Before each of the four changes."""
+        return [key in moment.taken for moment in world.moments(TAG, writers)]
+
+    assert taken({}) == [False, False, True, False]
+    assert taken({(key, -1): "function"}) == [False] * 4

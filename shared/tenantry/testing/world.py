@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -38,14 +38,15 @@ class Change:
 class Moment:
     """A change as a safety predicate sees it.
 
-    ``by`` is the field manager of the function that wrote it, or empty; ``objects`` are the run's objects just before, and
-    ``past`` every state that each had until then.
+    ``by`` is the field manager of the function that wrote it, or empty; ``objects`` are the run's objects just before,
+    ``past`` every state that each had until then, and ``taken`` those that somebody else deleted and nobody made again.
     """
 
     change: Change
     by: str
     objects: Mapping[Key, Object]
     past: Mapping[Key, Sequence[Object]] = field(default_factory=dict)
+    taken: Set[Key] = frozenset()
 
     def declared(self, kind: str, name: str, namespace: str = "") -> list[Object]:
         """The declaration that holds and the one before it, newest first, also of an object that is gone.
@@ -174,16 +175,19 @@ class World:
         """The history of a run; ``writers`` tells who made which resource version (negative for a deletion)."""
         objects: dict[Key, Object] = {}
         past: dict[Key, list[Object]] = {}
+        taken: set[Key] = set()
         for change in self.changes(tag):
             version = change.resource_version
             by = writers.get((change.key, -1 if change.after is None else version), "")
-            yield Moment(change, by, objects, past)
+            yield Moment(change, by, objects, past, taken)
             if change.after is not None:
                 past.setdefault(change.key, []).append(change.after)
-            if change.after is None:
-                objects.pop(change.key, None)
-            else:
                 objects[change.key] = change.after
+                taken.discard(change.key)
+            else:
+                objects.pop(change.key, None)
+                if not by:
+                    taken.add(change.key)
 
     def _teller(self, kind: Kind) -> Callable[[Verb, str, str, Object | None], None]:
         def on_change(verb: Verb, namespace: str, name: str, obj: Object | None) -> None:

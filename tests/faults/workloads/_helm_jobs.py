@@ -61,12 +61,16 @@ def runs_helm_for_ours_only(moment: Moment) -> str:
 
 
 def helm_has_rights_while_it_runs(moment: Moment) -> str:
-    """A Job is made when its account has been bound, which lasts until the Job has ended; no HelmChart that goes needs it."""
+    """A Job is made when its account has been bound, which lasts until the Job has ended; no HelmChart that goes needs it.
+
+    Who takes the binding away in the moment before the Job is made has it put back after it.
+    """
     before, after, there = moment.change.before, moment.change.after, moment.objects.values()
     stays = any(each["kind"] == "HelmChart" and not is_terminating(each) for each in there)
     if not moment.by:
         return ""
-    if before is None and after is not None and after["kind"] == "Job" and not any(each["kind"] in RIGHTS for each in there):
+    bound = any(each["kind"] in RIGHTS for each in there) or any(each.kind in RIGHTS for each in moment.taken)
+    if before is None and after is not None and after["kind"] == "Job" and not bound:
         return "made a Job whose account has no rights"
     took = after is None and before is not None and before["kind"] == "RoleBinding" and stays
     return "took the rights of a Job that runs" if took and any(map(_runs, there)) else ""
