@@ -20,6 +20,14 @@ THEIRS = "wrangler.cattle.io/on-helm-chart-remove"
 MANAGED = {"helmcharts.cattle.io/managed-by": "helm-project-operator"}
 MANAGER = "tenantry-release-provisioning"
 ARCHIVE = base64.b64encode(b"\x1f\x8b rest").decode()
+ALL = [
+    "create Secret chart-values-demo",
+    "create ConfigMap chart-content-demo",
+    "create ServiceAccount helm-demo",
+    "create ClusterRoleBinding helm-cattle-helm-system-demo",
+    "create Job helm-install-demo",
+]
+"""The changes that install a HelmChart, from nothing."""
 
 
 def config(**controller: Any) -> Config:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import owning
 import pytest
+from namespace_scope_objects import NOW, SETTINGS, changes, namespace, ours, planned, pod, reported, scope, seen
 
 from scope_binding.consent import consent_objects
-from scope_binding.namespace_scopes import plan
 from scope_binding.namespace_scopes.declared import declared
 from scope_binding.namespace_scopes.names import (
     FINALIZER,
@@ -19,9 +18,7 @@ from scope_binding.namespace_scopes.names import (
     MANAGER,
     OWNERSHIP_LABEL,
     PENDING,
-    label_value,
     managed_role_name,
-    own_role_name,
     ownership_labels,
     runtime_role_name,
     value_hash,
@@ -30,99 +27,10 @@ from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
 from scope_binding.namespace_scopes.projection import projected
 from scope_binding.namespace_scopes.seen import HomeRoles, ObservedHome, Source
 from scope_binding.namespace_scopes.unit import NamespaceScopes
-from tenantry.model.config import Config, NamespaceScopeSettings
-from tenantry.model.kinds import (
-    CLUSTER_SERVICE_VERSION,
-    CONFIG_MAP,
-    DEPLOYMENT,
-    NAMESPACE,
-    NAMESPACE_SCOPE,
-    POD,
-    ROLE,
-    ROLE_BINDING,
-    Key,
-    Kind,
-    Object,
-    object_of,
-)
-from tenantry.model.plan import Apply, Cause, Delete, Edit, Plan, Refusal
+from tenantry.model.config import Config
+from tenantry.model.kinds import CONFIG_MAP, Object
+from tenantry.model.plan import Apply, Delete, Edit, Plan
 from tenantry.testing.objects import obj
-
-SETTINGS = NamespaceScopeSettings()
-NOW = "2026-01-01T00:00:00Z"
-
-
-def scope(name: str = "s", *, spec: dict[str, Any] | None = None, **metadata: Any) -> Object:
-    """A NamespaceScope in ``ops`` with the member ``t1``."""
-    identity = {"name": name, "namespace": "ops", "uid": name, "resourceVersion": "1", "generation": 1, "creationTimestamp": NOW}
-    given = {"namespaceMembers": ["t1"]} if spec is None else spec
-    return object_of(NAMESPACE_SCOPE, {**identity, **metadata}, spec=given)
-
-
-def namespace(name: str, **metadata: Any) -> Object:
-    return object_of(NAMESPACE, {"name": name, **metadata})
-
-
-def pod(name: str = "p", created: str = NOW, **annotations: str) -> Object:
-    """A pod of ServiceAccount ``op`` that uses the list."""
-    containers = [{"name": "c", "envFrom": [{"configMapRef": {"name": "namespace-scope"}}]}]
-    return obj(
-        POD,
-        name,
-        "ops",
-        labels={"intent": "projected"},
-        annotations=annotations,
-        metadata={"uid": name, "resourceVersion": "1", "creationTimestamp": created},
-        spec={"serviceAccountName": "op", "containers": containers},
-    )
-
-
-def seen(*scopes: Object, **fields: Any) -> ObservedHome:
-    """``ops`` with these NamespaceScopes, and a consenting member ``t1``."""
-    made = tuple(declared(each, "managed") for each in scopes)
-    base = ObservedHome(
-        "ops", made, {"t1": namespace("t1")}, {"t1": consent_objects("t1", "ops")}, pods=(pod(),), home=namespace("ops")
-    )
-    return replace(base, **fields)
-
-
-def planned(found: ObservedHome) -> Plan:
-    return plan.plan(replace(found, projected=projected(found, SETTINGS)))
-
-
-def reported(found: ObservedHome, *refusals: Refusal, settings: NamespaceScopeSettings = SETTINGS) -> Plan:
-    return plan.report(replace(found, projected=projected(found, settings)), refusals)
-
-
-def changes(found: ObservedHome) -> list[str]:
-    return [str(change).partition(": ")[0] for change in planned(found).changes(MANAGER)]
-
-
-def ours(kind: str, name: str, member: str = "t1") -> Object:
-    """A Role or RoleBinding that we made for ``ops``."""
-    entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{FROM_LABEL}": {}}}}}
-    metadata = {"uid": name, "resourceVersion": "1", "managedFields": [entry]}
-    labels = ownership_labels("namespace-scope", "ops")
-    return obj(ROLE if kind == ROLE.kind else ROLE_BINDING, name, member, labels=labels, metadata=metadata)
-
-
-@pytest.mark.parametrize(
-    ("role", "name"),
-    [("my-op", "my-op-e756cda126bb30"), ("my-op.v1.2.0-my-op-7f9c", "my-op-6b505447291839"), ("leader", "leader-d9bb891cabf984")],
-)
-def test_names_of_copies_are_those_of_the_operator(role: str, name: str) -> None:
-    """The names that the IBM operator gives, so that its objects are taken over."""
-    assert name == own_role_name(role, "my-op", "ops")
-
-
-def test_hashes_are_those_of_the_operator() -> None:
-    """The hashes that the IBM operator writes on pod templates."""
-    assert (value_hash("ops,tenant1"), value_hash("ops,tenant1,tenant2")) == ("6c47594befb397", "224f96eafebffc")
-
-
-def test_label_values_are_valid_where_they_are_cut() -> None:
-    """A value that would end in punctuation after the cut ends before it."""
-    assert label_value("a" * 62 + "-b") == "a" * 62
 
 
 def test_first_plan_gives_everything_at_once() -> None:
@@ -233,100 +141,11 @@ def test_rights_are_worked_out_once_for_members_that_consent_to_the_same() -> No
     assert {member for (member, _), grant in made.grants.items() if grant.role()["rules"] == [get]} == {"m7"}
 
 
-def test_configuration_chooses_the_projection() -> None:
-    """Without an annotation the configured projection is in force; further accounts may stand in a consent."""
-    settings = NamespaceScopeSettings.model_validate({"projection": "own-roles", "consentAccounts": ["x/y"]})
-    assert declared(scope(), settings.projection).projection == "own-roles"
-    annotated = scope(annotations={"scope-binding/projection": "managed"})
-    assert declared(annotated, settings.projection).projection == "managed"
-    role, binding = consent_objects("t1", "ops", subject=("x", "y"))
-    found = seen(scope(), consents={"t1": (role, binding)})
-    assert "NotAuthorized" in str(reported(found))
-    assert "NotAuthorized" not in str(reported(found, settings=settings))
-
-
 def test_only_namespaces_are_owners() -> None:
     """A request by event can name only well-formed owners."""
     unit = NamespaceScopes(Config())
     owners = ("namespace/ops", "namespace/", "namespace/A b", "role/ops")
     assert [owner for owner in owners if owning.accepts(unit, owner)] == ["namespace/ops"]
-
-
-def refusal(kind: Kind, name: str, words: str, cause: Cause = "admission") -> Refusal:
-    message = f'admission webhook "w" denied the request. {words}'
-    return Refusal(Key(kind.api_version, kind.kind, "ops", name), cause, message)
-
-
-@pytest.mark.parametrize("leaving", [False, True])
-def test_the_same_refusal_in_other_words_is_not_written(leaving: bool) -> None:
-    """Words that differ each time, also where the message is cut, are no news; another object, cause or spec is."""
-    live = scope(deletionTimestamp=NOW, finalizers=[FINALIZER]) if leaving else scope()
-
-    def told(*refusals: Refusal) -> list[str]:
-        """What is written and announced; it is stored."""
-        found = seen(live, roles={("t1", "x"): ours("Role", "x")})
-        status = [write for write in reported(found, *refusals).writes() if isinstance(write, Apply)]
-        said = [str(change) for change in reported(found, *refusals).changes(MANAGER)]
-        said += [write.event.reason for write in status if write.event is not None]
-        live["status"] = status[0].wanted["status"] if status else {}
-        return said
-
-    def both(words: str) -> tuple[Refusal, Refusal]:
-        csv = refusal(CLUSTER_SERVICE_VERSION, "my-op.v1.0.0", f"{words * 9}. And so on")
-        return csv, refusal(CONFIG_MAP, "namespace-scope", f"request {words}. Ask the administrator. {words}")
-
-    for padding in ("", "long " * 30, "longer " * 100):
-        assert len(told(*both(f"{padding}1"))) == 2
-        assert told(*both(f"{padding}another")) == told(*both(f"{padding} 3.1")) == []
-        live["metadata"]["generation"] += 1
-    live["metadata"]["generation"] -= 1
-    assert told(refusal(CONFIG_MAP, "namespace-scope", "1", "quota")) != []
-    assert told(refusal(CONFIG_MAP, "namespace-scope", "2", "quota")) == []
-    assert told(refusal(NAMESPACE_SCOPE, "s", "2", "quota")) != []
-    assert leaving or told() != []
-
-
-READS_LIST = {
-    "name": "WATCH_NAMESPACE",
-    "valueFrom": {"configMapKeyRef": {"name": "namespace-scope", "key": "namespaces", "optional": True}},
-}
-
-
-@pytest.mark.parametrize(
-    ("env", "name", "remarked"),
-    [
-        (None, "op", True),
-        ([{"name": "WATCH_NAMESPACE", "value": "x"}], "op", True),
-        ([READS_LIST], "op", False),
-        ([{"name": "A"}, READS_LIST], "op", False),
-        (None, "another", False),
-    ],
-    ids=["nothing", "literal", "list", "among-others", "no-deployment"],
-)
-def test_a_deployment_that_does_not_show_the_injection_is_a_remark(env: list[Any] | None, name: str, remarked: bool) -> None:
-    """The condition stays true and names the Deployment and its ClusterServiceVersion; one that is not there is not named."""
-    labels = {"operators.coreos.com/op.ops": ""}
-    annotations = {"nss.operator.ibm.com/managed-operators": "op"}
-    declared_one = {"name": "op", "spec": {"template": {"spec": {"containers": [{"name": "c", "env": [READS_LIST]}]}}}}
-    csv = {
-        "metadata": {"name": "op.v1", "namespace": "ops", "labels": labels, "annotations": annotations},
-        "spec": {"install": {"strategy": "deployment", "spec": {"deployments": [declared_one]}}},
-    }
-    spec = {"containers": [{"name": "c", "env": env}, {"name": "sidecar"}]}
-    live = obj(DEPLOYMENT, name, "ops", spec={"template": {"metadata": {}, "spec": spec}})
-    found = seen(scope(spec={"namespaceMembers": ["t1"], "csvInjector": {}}), csvs=(csv,), workloads=(live,))
-    (status,) = (write for write in reported(found).writes() if isinstance(write, Apply))
-    (told,) = status.wanted["status"]["conditions"]
-    text = "Deployment op does not read WATCH_NAMESPACE from ConfigMap namespace-scope yet"
-    assert (told["status"], text in told["message"], "op.v1" in told["message"]) == ("True", remarked, remarked)
-
-
-def test_refused_rights_are_told_without_their_words() -> None:
-    """A refused Role is in the status by name."""
-    refused = Refusal(Key(ROLE.api_version, ROLE.kind, "t1", "x"), "admission", "request 1")
-    (status,) = (write for write in reported(seen(scope()), refused).writes() if isinstance(write, Apply))
-    assert status.wanted["status"]["unprojectedRoles"] == ["t1/x: failed to create from namespace ops"]
-    assert "request 1" not in str(status.wanted)
 
 
 def restored(obj: Object) -> Object:
@@ -350,17 +169,6 @@ def test_a_mark_that_a_backup_brought_back_is_taken_off() -> None:
     found = seen(scope(), config_maps={"namespace-scope": pending}, consents={})
     (edit,) = [write for write in planned(found).writes() if isinstance(write, Edit)]
     assert [step["path"] for step in edit.operations] == ["/metadata/annotations/scope-binding~1restart-pending"]
-
-
-def test_what_may_not_be_taken_away_is_told() -> None:
-    """A refused deletion is told by the NamespaceScope, also where the namespace is no member any more."""
-    for member in ("t1", "left"):
-        refusal = Refusal(Key(ROLE.api_version, "Role", member, "gone-0"), "rights", "forbidden")
-        found = seen(scope(), roles={(member, "gone-0"): ours("Role", "gone-0", member)})
-        (status,) = [write for write in reported(found, refusal).writes() if isinstance(write, Apply)]
-        (told,) = status.wanted["status"]["conditions"]
-        assert told["status"] == "False"
-        assert "gone-0" in told["message"]
 
 
 def test_a_right_whose_label_was_changed_is_put_right() -> None:

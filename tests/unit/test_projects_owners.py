@@ -3,72 +3,16 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import owning
 import pytest
+from project_objects import CHARTS, LABEL, SINGLE, UNIT, Fixed, key, namespace, projects, registered
 
-from namespace_registration.projects.plan import Project, SystemNamespace
-from namespace_registration.projects.unit import Projects
-from tenantry.api import Api
-from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
-from tenantry.model.config import Config
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Kind, Object
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object
 from tenantry.model.names import NAMESPACE_NAME, OPERATED, PROJECT_ID
-from tenantry.model.plan import NOTHING
-from tenantry.model.projects import ChartFiles
-
-LABEL = "field.cattle.io/projectId"
-CHARTS = (ChartFiles("dummy.cattle.io.v1alpha1"), ChartFiles("other.io.v1"))
-
-
-def projects(label: str = LABEL, **operator: Any) -> Projects:
-    config = Config.model_validate(
-        {
-            "global": {"cattle": {"systemProjectId": "p-system", "projectLabel": label}},
-            "helmProjectOperator": {"otherSystemProjectLabelValues": ["p-denied"], **operator},
-        }
-    )
-    return Projects(config, CHARTS)
-
-
-UNIT = projects()
-SINGLE = projects(label="")
-
-
-def namespace(name: str, labels: dict[str, str] | None = None, **metadata: Any) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "u", "labels": labels or {}, **metadata}}
-
-
-def registration(project: str) -> Object:
-    name = f"cattle-project-{project}"
-    return namespace(name, {OPERATED: "true", PROJECT_ID: project, LABEL: project, NAMESPACE_NAME: name})
-
-
-class Fixed(Reader):
-    """A reader over these namespaces, without any API server: what it does not know is not there."""
-
-    def __init__(self, *namespaces: Object, causes: Sequence[Key] = ()) -> None:
-        super().__init__(cast(Api, None), causes)
-        self.known |= {key(NAMESPACE, item["metadata"]["name"]): item for item in namespaces}
-        self.asked: builtins.list[tuple[Kind, str]] = []
-
-    async def _fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
-        self.asked.append((kind, name))
-        return None
-
-    async def list(
-        self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, name: str = ""
-    ) -> builtins.list[Object]:
-        assert (kind, namespace, name) == (NAMESPACE, "", "")
-        wanted = (labels or {}).items()
-        return [item for item in self.known.values() if item is not None and wanted <= item["metadata"]["labels"].items()]
-
-
-def key(kind: Kind, name: str, namespace: str = "") -> Key:
-    return Key(kind.api_version, kind.kind, namespace, name)
 
 
 async def owners(found: Object | None, hint: dict[str, str] | None = None, name: str = "a1") -> Sequence[Sequence[str]]:
@@ -103,7 +47,7 @@ async def owners(found: Object | None, hint: dict[str, str] | None = None, name:
         pytest.param(namespace("kube-system", {LABEL: "p-a"}), [["namespace/kube-system"]], marks=pytest.mark.check("hpo-9")),
         (namespace("a1", {LABEL: "p-b", PROJECT_ID: "p-a"}, deletionTimestamp="now"), [["project/p-a"], ["project/p-b"]]),
         (namespace("a1", {LABEL: "p-a", PROJECT_ID: "p-a"}, deletionTimestamp="now"), [["project/p-a"]]),
-        (registration("p-a"), [["project/p-a"]]),
+        (registered("p-a"), [["project/p-a"]]),
         (namespace("cattle-project-p-x"), [["project/p-x", "namespace/cattle-project-p-x"]]),
         (namespace("cattle-project-p-x", {LABEL: "p-b"}), [["project/p-b", "project/p-x", "namespace/cattle-project-p-x"]]),
         (namespace("cattle-project-p-x", {LABEL: "p-x"}), [["project/p-x", "namespace/cattle-project-p-x"]]),
@@ -232,8 +176,8 @@ async def test_a_sweep_looks_at_everything_once_projects_first() -> None:
         namespace("kube-system"),
         namespace("bad", {LABEL: "Foo_Bar"}),
         namespace("gone", {LABEL: "p-c"}, deletionTimestamp="now"),
-        registration("p-orphan"),
-        registration("p-denied"),
+        registered("p-orphan"),
+        registered("p-denied"),
     )
     found = list(await owning.sweep(UNIT, reader))
     assert len(set(found)) == len(found)
@@ -252,142 +196,6 @@ def test_what_a_sweep_reads_once() -> None:
     assert list(UNIT.prefetch()) == [Prefetch(NAMESPACE), *maps, *hardening]
     assert list(projects(hardenedNamespaces={"enabled": False}).prefetch()) == [Prefetch(NAMESPACE), *maps]
     assert list(SINGLE.prefetch()) == []
-
-
-# -- what is observed ------------------------------------------------------------------------------------------
-
-
-def a(name: str, project: str = "p-a", **metadata: Any) -> Object:
-    return namespace(name, {LABEL: project}, **metadata)
-
-
-@pytest.mark.parametrize(
-    ("causes", "there", "alive", "members"),
-    [
-        ([], [a("a1"), a("a2"), a("b1", "p-b")], True, ["a1", "a2"]),
-        ([], [a("b1", "p-b")], False, []),
-        ([], [a("a1", deletionTimestamp="now")], False, []),
-        ([key(NAMESPACE, "a2")], [a("a1"), a("a2")], True, ["a2"]),
-        ([key(NAMESPACE, "a1"), key(NAMESPACE, "a2")], [a("a1"), a("a2")], True, ["a1"]),
-        ([key(NAMESPACE, "gone")], [a("a1")], True, ["a1"]),
-        ([key(NAMESPACE, "gone")], [], False, []),
-        ([key(NAMESPACE, "b1")], [a("b1", "p-b")], False, []),
-        ([key(NAMESPACE, "cattle-project-p-a")], [a("a1")], True, ["a1"]),
-        ([key(CONFIG_MAP, "c", "cattle-project-p-a")], [a("a1")], None, []),
-        ([key(CONFIG_MAP, "c", "cattle-project-p-b")], [a("a1")], True, ["a1"]),
-        ([key(CONFIG_MAP, "c", "cattle-project-p-a"), key(NAMESPACE, "gone")], [a("a1")], True, ["a1"]),
-    ],
-)
-async def test_whether_a_project_is_alive(causes: list[Key], there: list[Object], alive: bool | None, members: list[str]) -> None:
-    """Who woke the run is asked first, else all are listed; what lives inside the registration namespace does not ask."""
-    seen = await owning.observe(UNIT, "project/p-a", Fixed(*there, registration("p-a"), causes=causes))
-    assert isinstance(seen, Project)
-    assert (seen.alive, [member["metadata"]["name"] for member in seen.members], seen.ours) == (alive, members, True)
-
-
-async def test_an_object_inside_without_its_namespace_asks() -> None:
-    """When the registration namespace is gone, its objects' events do ask, so that a living project gets it back."""
-    seen = await owning.observe(UNIT, "project/p-a", Fixed(a("a1"), causes=[key(CONFIG_MAP, "c", "cattle-project-p-a")]))
-    assert isinstance(seen, Project)
-    assert (seen.alive, seen.registration) == (True, None)
-
-
-async def test_a_denied_project_is_not_alive() -> None:
-    """A project on the deny list has no members, whatever namespaces say."""
-    seen = await owning.observe(UNIT, "project/p-denied", Fixed(a("a1", "p-denied"), registration("p-denied")))
-    assert isinstance(seen, Project)
-    assert (seen.alive, seen.members, seen.ours) == (False, (), True)
-
-
-@pytest.mark.parametrize(
-    ("found", "ours"),
-    [
-        (None, False),
-        (namespace("cattle-project-p-a"), False),
-        ({**registration("p-a"), "metadata": {**registration("p-a")["metadata"], "deletionTimestamp": "now"}}, True),
-    ],
-)
-async def test_contents_are_read_only_where_they_are_ours(found: Object | None, ours: bool) -> None:
-    """Nothing inside a missing, foreign or terminating namespace is read."""
-    reader = Fixed(*([] if found is None else [found]))
-    seen = await owning.observe(UNIT, "project/p-a", reader)
-    assert isinstance(seen, Project)
-    assert (seen.ours, seen.config_maps, {kind for kind, _ in reader.asked} - {NAMESPACE}) == (ours, {}, set())
-
-
-async def test_hardening_objects_are_read_only_when_they_are_wanted() -> None:
-    """With hardening off neither ServiceAccount nor NetworkPolicy is read."""
-    on, off = Fixed(registration("p-a")), Fixed(registration("p-a"))
-    await owning.observe(UNIT, "project/p-a", on)
-    await owning.observe(projects(hardenedNamespaces={"enabled": False}), "project/p-a", off)
-    assert {kind for kind, _ in on.asked} == {CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY}
-    assert {kind for kind, _ in off.asked} == {CONFIG_MAP}
-
-
-async def test_a_witness_must_still_be_there_after_the_writes() -> None:
-    """The member that carries the decision is an input: when it leaves, the run starts over."""
-    reader = Fixed(a("a1"), registration("p-a"), causes=[key(NAMESPACE, "a1")])
-    await owning.observe(UNIT, "project/p-a", reader)
-    ((compute, before),) = reader._inputs
-    assert before is True
-    assert await compute(Fixed(a("a1"))) is True
-    assert await compute(Fixed(a("a1", "p-b"))) is False
-    assert await compute(Fixed()) is False
-
-
-async def test_that_nobody_is_left_must_still_hold_after_the_writes() -> None:
-    """An orphaned project is an input too: when somebody joins, the run starts over."""
-    reader = Fixed(registration("p-a"))
-    await owning.observe(UNIT, "project/p-a", reader)
-    ((compute, before),) = reader._inputs
-    assert before is False
-    assert await compute(Fixed(a("a1"))) is True
-
-
-async def test_each_kind_of_owner_is_observed_planned_and_reported() -> None:
-    """The wiring gives every observed value to its own plan and report."""
-    member = await owning.observe(UNIT, "namespace/a1", Fixed(a("a1")))
-    assert member == a("a1")
-    assert [write.key.name for write in owning.handler(UNIT, "namespace/a1").plan(member).writes()] == ["a1"]
-    assert owning.handler(UNIT, "namespace/a1").report(member, ()) == NOTHING
-    system = await owning.observe(SINGLE, "system/cattle-helm-system", Fixed(namespace("cattle-helm-system")))
-    assert isinstance(system, SystemNamespace)
-    assert [write.key.name for write in owning.handler(SINGLE, "system/x").plan(system).writes()] == [
-        chart.config_map_name for chart in CHARTS
-    ]
-    assert owning.handler(SINGLE, "system/x").report(system, ()) == NOTHING
-    nowhere = await owning.observe(SINGLE, "system/cattle-helm-system", Fixed())
-    assert nowhere == SystemNamespace(None)
-    project = await owning.observe(UNIT, "project/p-a", Fixed(a("a1")))
-    assert next(owning.handler(UNIT, "project/p").plan(project).writes()).key.kind == "Namespace"
-    assert owning.handler(UNIT, "project/p").report(project, ()) == NOTHING
-
-
-def managed(found: Object) -> Object:
-    """Return the object as one that we have applied before."""
-    entry = {"manager": "tenantry-namespace-registration", "operation": "Apply", "fieldsV1": {"f:metadata": {}}}
-    return {**found, "metadata": {**found["metadata"], "managedFields": [entry]}}
-
-
-async def test_a_member_of_before_saves_the_list() -> None:
-    """A namespace that was a member last time is looked at before all are listed, while the project is served."""
-    unit, reg = projects(), managed(registration("p-a"))
-    await owning.observe(unit, "project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
-    reader = Fixed(a("a1"), reg, causes=[key(NAMESPACE, "cattle-project-p-a")])
-    reader.list = None  # type: ignore[assignment,method-assign]
-    seen = await owning.observe(unit, "project/p-a", reader)
-    assert isinstance(seen, Project)
-    assert seen.alive is True
-
-
-@pytest.mark.parametrize("there", [[a("a2")], [a("a1", "p-b"), a("a2")], [a("a1", deletionTimestamp="now"), a("a2")]])
-async def test_a_member_of_before_is_only_a_hint(there: list[Object]) -> None:
-    """When it is no member any more all namespaces are listed."""
-    unit, reg = projects(), managed(registration("p-a"))
-    await owning.observe(unit, "project/p-a", Fixed(a("a1"), reg, causes=[key(NAMESPACE, "a1")]))
-    seen = await owning.observe(unit, "project/p-a", Fixed(*there, reg, causes=[key(NAMESPACE, "cattle-project-p-a")]))
-    assert isinstance(seen, Project)
-    assert (seen.alive, [member["metadata"]["name"] for member in seen.members]) == (True, ["a2"])
 
 
 async def test_a_remembered_project_is_not_looked_at_again() -> None:

@@ -1,73 +1,37 @@
-"""What release-provisioning wants and tells for one release name, without a cluster."""
+"""What release-provisioning wants for one release name, without a cluster."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from release_objects import (
+    CONTENTS,
+    FINALIZER,
+    HOME,
+    NAME,
+    VERSION,
+    asked,
+    config,
+    contender,
+    made,
+    member,
+    seen,
+    stalled,
+    told,
+    verbs,
+)
 
-from release_provisioning.projects.dashboards import Dashboards
 from release_provisioning.projects.plan import plan_release
-from release_provisioning.projects.report import FIXES, report_release
+from release_provisioning.projects.report import report_release
 from release_provisioning.projects.seen import Contender, ObservedRelease
-from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
-from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART, Key, Object, object_of
-from tenantry.model.plan import Apply, Cause, Delete, Plan, Refusal, RemoveFinalizers
+from tenantry.model.kinds import NAMESPACE, Object, object_of
+from tenantry.model.plan import Apply, Delete, RemoveFinalizers
 from tenantry.model.projects import RELEASE_MANAGER
 from tenantry.model.releases import held_by
 
-VERSION, NAME, HOME, SYSTEM = "dummy.cattle.io/v1alpha1", "demo-dummy", "cattle-project-p-a", "cattle-helm-system"
-CONTENTS = {VERSION: "Y2hhcnQ="}
 UPSTREAM = "wrangler.cattle.io/on-project-helm-chart-remove"
-FINALIZER = "tenantry.dev/release"
-
-
-def config(**operator: Any) -> Config:
-    return Config.model_validate({"global": {"cattle": {"systemProjectId": "p-system"}}, "helmProjectOperator": operator})
-
-
-def asked(name: str = "demo", namespace: str = HOME, version: str = VERSION, **metadata: Any) -> Object:
-    identity = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "generation": 2, **metadata}
-    return object_of(PROJECT_HELM_CHART, identity, spec={"helmApiVersion": version})
-
-
-def contender(obj: Object | None = None, *, project: str = "p-a", denied: bool = False, chart: bool = True) -> Contender:
-    ours = config().helm_project_operator.charts[0] if chart else None
-    return Contender(obj or asked(), ours, project, denied)
-
-
-def member(name: str = "a1") -> Object:
-    return object_of(NAMESPACE, {"name": name, "labels": {"field.cattle.io/projectId": "p-a"}})
-
-
-def made(kind: str, *, by: str = f"{HOME}/demo", owned: bool = True, status: Object | None = None, **metadata: Any) -> Object:
-    version = "helm.cattle.io/v1" if kind == "HelmChart" else "helm.cattle.io/v1alpha1"
-    annotations = {"tenantry.dev/project-helm-chart": by} if by else {}
-    entry = {"manager": RELEASE_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {}}}
-    identity = {"name": NAME, "namespace": SYSTEM, "uid": "u", "resourceVersion": "1", "generation": 3}
-    whole = {**identity, "annotations": annotations, "managedFields": [entry] if owned else [], **metadata}
-    return {"apiVersion": version, "kind": kind, "metadata": whole, "spec": {}, "status": status or {}}
-
-
-def seen(*contenders: Contender, **found: Any) -> ObservedRelease:
-    return ObservedRelease(NAME, contenders or (contender(),), members=(member(),), **found)
-
-
-def verbs(plan: Plan) -> list[str]:
-    return [f"{type(write).__name__} {write.key.kind}" for write in plan.writes()]
-
-
-def told(plan: Plan) -> Object:
-    (write,) = plan.writes()
-    assert isinstance(write, Apply)
-    status: Object = write.wanted["status"]
-    return status
-
-
-def stalled(plan: Plan) -> str:
-    found = find_condition({"status": told(plan)}, "Stalled") or {}
-    return str(found["reason"]) if found["status"] == "True" else ""
 
 
 def test_a_release_is_made_in_order() -> None:
@@ -183,63 +147,6 @@ def test_the_finalizer_of_another_release_is_not_ours_to_take() -> None:
     assert verbs(plan_release(seen(contender(leaving)), CONTENTS, config())) == []
 
 
-@pytest.mark.parametrize("cause", ["quota", "admission", "rights", "invalid"])
-def test_refusals_are_told_first(cause: Cause) -> None:
-    """Whatever else holds, a refusal is told, on a ProjectHelmChart that is deleted too, and its words stay while it lasts."""
-    refusal = Refusal(Key("helm.cattle.io/v1", "HelmChart", SYSTEM, NAME), cause, "no: 1 of 1")
-    status = told(report_release(seen(), (refusal,), config()))
-    leaving = asked(deletionTimestamp="x", finalizers=[FINALIZER])
-    again = {**asked(), "status": status}
-    later = Refusal(refusal.key, cause, "no: 2 of 1")
-
-    assert (
-        f"HelmChart cattle-helm-system/demo-dummy was refused: to fix it, {FIXES[cause]} (the API server says: no: 1 of 1)"
-        in status["statusMessage"]
-    )
-    assert "remove the finalizer" in told(report_release(seen(contender(leaving)), (refusal,), config()))["statusMessage"]
-    assert told(report_release(seen(contender(again)), (later,), config()))["statusMessage"] == status["statusMessage"]
-
-
-@pytest.mark.parametrize(
-    ("chart", "lock", "ready", "words"),
-    [
-        ({}, {}, "WaitingForHelm", "waiting for Helm"),
-        ({"jobName": "j"}, {"state": "Transitioning"}, "WaitingForHelm", "waiting for Job j to deploy demo-dummy; its lock says"),
-        ({"conditions": [{"type": "Failed", "status": "True", "message": "boom"}]}, {}, "HelmFailed", "boom"),
-        (
-            {"conditions": [{"type": "Failed", "status": "False", "reason": "Retrying", "message": "again"}]},
-            {},
-            "WaitingForHelm",
-            "again",
-        ),
-        ({"conditions": [{"type": "Failed", "status": "False", "reason": "Complete"}]}, {}, "Deployed", "is deployed"),
-        ({"observedGeneration": 2}, {"state": "Deployed"}, "WaitingForHelm", "about to run"),
-        ({"observedGeneration": 3}, {"state": "Deployed"}, "Deployed", "its lock says Deployed"),
-        ({}, {"state": "Failed", "description": "it broke"}, "HelmFailed", "it broke"),
-    ],
-)
-def test_what_helm_and_the_lock_say(chart: Object, lock: Object, ready: str, words: str) -> None:
-    """Conditions carry the controller's and the lock's words, and only those of what is asked for now."""
-    found = seen(helm_chart=made("HelmChart", status=chart), helm_release=made("HelmRelease", status=lock))
-    condition = find_condition({"status": told(report_release(found, (), config()))}, "Ready") or {}
-
-    assert condition["reason"] == ready
-    assert words in condition["message"]
-    assert condition["observedGeneration"] == 2
-
-
-def test_who_was_never_served_is_told_nothing() -> None:
-    """No status on what is not ours; the end of being ours is told once for a generation."""
-    never = contender(chart=False)
-    once = asked(finalizers=[FINALIZER])
-    status = told(report_release(seen(contender(once, chart=False)), (), config()))
-
-    assert verbs(report_release(seen(never), (), config())) == []
-    assert status["status"] == "UnableToCreateHelmRelease"
-    again = {**once, "status": status}
-    assert verbs(report_release(seen(contender(again, chart=False)), (), config())) == []
-
-
 def test_what_lost_its_mark_is_taken_away_when_nobody_can_want_it() -> None:
     """A HelmChart of ours whose annotation was removed by hand goes with the last ProjectHelmChart that can have asked for it."""
     leaving = contender(asked(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[FINALIZER]))
@@ -349,69 +256,3 @@ def test_no_release_is_called_like_a_registration_namespace(singleton: bool) -> 
 
     assert (stalled(report_release(release, (), settings)) == "InvalidReleaseName") is not singleton
     assert ("Apply HelmChart" in verbs(plan_release(release, CONTENTS, settings))) is singleton
-
-
-CHART, LOCK, HOUSE = made("HelmChart"), made("HelmRelease"), {"metadata": {"name": NAME, "labels": {}}}
-OURS: Object = {"metadata": {"name": NAME, "annotations": {"tenantry.dev/adopt": "true"}}}
-DEEP: Object = {"a": 1}
-for _ in range(110):
-    DEEP = {"a": DEEP}
-WHERE = (f"release {NAME} in namespace {NAME}: ",)
-
-
-@pytest.mark.parametrize(
-    ("release", "status", "facts"),
-    [
-        (
-            seen(contender(asked(labels={"helm.cattle.io/helm-project-operator-cleanup": "true"}))),
-            "AwaitingOperatorRedeployment",
-            ("helm.cattle.io/helm-project-operator-cleanup=true", VERSION, HOME, "deployed again", "removes the label"),
-        ),
-        (seen(namespace=HOUSE), "UnableToCreateHelmRelease", (*WHERE, "was not made for this release")),
-        (
-            seen(namespace={"metadata": {**OURS["metadata"], "deletionTimestamp": "x"}}),
-            "UnableToCreateHelmRelease",
-            (*WHERE, f"namespace {NAME} is being deleted", "made again"),
-        ),
-        (
-            ObservedRelease(NAME, (contender(),)),
-            "NoTargetProjectNamespaces",
-            ("no namespace to deploy this ProjectHelmChart for", "add one"),
-        ),
-        (
-            seen(contender({**asked(), "spec": {"helmApiVersion": VERSION, "values": DEEP}})),
-            "UnableToParseValues",
-            ("spec.values cannot become the values of a release", "make it flatter"),
-        ),
-        (
-            seen(helm_chart=CHART, helm_release=LOCK),
-            "WaitingForDashboardValues",
-            ("waiting", "the release to provide status.dashboardValues", f"HelmChart and HelmRelease {NAME} are made"),
-        ),
-        (
-            seen(helm_chart=CHART, helm_release=LOCK, dashboards=Dashboards({"k": 1})),
-            "Deployed",
-            ("this ProjectHelmChart is deployed", f"HelmChart and HelmRelease {NAME} are made"),
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_the_message_says_what_upstreams_says(release: ObservedRelease, status: str, facts: tuple[str, ...]) -> None:
-    """Which release it is about and where, what is lacking, what is waited for and what follows: as upstream."""
-    given = told(report_release(release, (), config()))
-
-    assert given["status"] == status
-    assert [fact for fact in facts if fact not in given["statusMessage"]] == []
-
-
-def test_who_cannot_have_a_name_is_told_of_which_release() -> None:
-    """The release, its namespace and who asked for it too are in one message; of another project nothing is told (a-36)."""
-    other = contender(asked(namespace="cattle-project-p-b"), project="p-b")
-    writes = [write for write in report_release(seen(contender(), other), (), config()).writes() if isinstance(write, Apply)]
-    (told_other,) = [write.wanted for write in writes if write.wanted["metadata"]["namespace"] == "cattle-project-p-b"]
-    message = told_other["status"]["statusMessage"]
-
-    assert message.startswith(WHERE[0])
-    assert "belongs to another project" in message
-    assert HOME not in message
-    assert "cattle-project-p-b/demo cannot have it" in message

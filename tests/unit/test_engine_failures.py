@@ -1,0 +1,100 @@
+"""A failure keeps no other run back, and the answer tells of it: away, a bug, too many at once, too late, hung up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from engine_units import AWAY, Deaf, Still, failing, look, make, settle, sweep, until
+
+from tenantry.api.errors import KindNotServed, TransientError
+from tenantry.engine import Verdict
+from tenantry.engine.unit import EVERY
+from tenantry.model import limits
+from tenantry.model.event import Event
+
+
+@pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
+async def test_a_unit_that_cannot_look_keeps_no_other_back(error: Exception, status: int) -> None:
+    """The event's verdict is the worst, and the other units have looked, whether they come before or after."""
+    others = Still(name="before"), Still(name="after")
+    assert (await make(others[0], Deaf(error=error), others[1]).handle(look())).status == status
+    assert [unit.log for unit in others] == [["+o/1", "-o/1"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("unit", "event"),
+    [(Deaf(), look()), (Deaf(EVERY), look("all")), (Deaf(), sweep())],
+    ids=["owners of an event", "lists for everybody", "lists of a sweep"],
+)
+async def test_what_cannot_be_read_is_tried_again(unit: Deaf, event: Event) -> None:
+    """When the API server cannot say whom an event concerns, or a snapshot cannot be taken, that is a transient failure."""
+    assert await make(unit).handle(event) == Verdict(503, "TransientError")
+
+
+async def test_a_missing_kind_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A CRD that is not installed needs a person, and the log says so at that level; other failures warn."""
+    act = failing({"o/1": KindNotServed("no HelmChart here"), "o/2": AWAY})
+    with caplog.at_level(logging.WARNING, "tenantry"):
+        await make(Still(act=act)).handle(look())
+        await make(Still((("o/2",),), act)).handle(look())
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", "KindNotServed: no HelmChart here"),
+        ("WARNING", "TransientError: away"),
+    ]
+
+
+async def test_a_bug_is_500_and_the_owner_can_be_run_again(caplog: pytest.LogCaptureFixture) -> None:
+    """An unexpected exception is logged with its owner, answered as 500, and blocks nothing."""
+    errors: dict[str, Exception] = {"o/1": ZeroDivisionError(), "o/2": ZeroDivisionError()}
+    made = make(Still((("o/1", "o/2"),), failing(errors)))
+    assert (await made.handle(look())).status == 500
+    assert "a bug: the run for o/1 ended" in caplog.text
+    errors.clear()
+    assert (await made.handle(look())).status == 204
+
+
+async def test_too_many_events_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the limit an event is refused with a time to wait, and nobody else is hurt."""
+    monkeypatch.setattr(limits, "RUNS_PENDING", 2)
+    go = asyncio.Event()
+    made = make(Still(act=until(go)))
+    tasks = [asyncio.create_task(made.handle(look())) for _ in range(2)]
+    await settle()
+    assert await made.handle(look()) == Verdict(429, "too many events at once", retry_after=1.0)
+    assert (await made.handle(Event(id="1", source="/s", type="other"))).status == 204
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(*tasks)} == {204}
+    assert (await made.handle(look())).status == 204
+
+
+async def test_the_deadline_answers_and_the_run_goes_on() -> None:
+    """A sender is answered 503 in time; the run is not broken off, and draining waits for it."""
+    go = asyncio.Event()
+    unit = Still(act=until(go))
+    made = make(unit, deadline_s=0.01)
+    assert await made.handle(look()) == Verdict(503, "deadline exceeded")
+    assert unit.log == ["+o/1"]
+    draining = asyncio.create_task(made.drain())
+    await settle()
+    assert not draining.done()
+    go.set()
+    await draining
+    assert unit.log == ["+o/1", "-o/1"]
+
+
+async def test_a_sender_that_hangs_up_does_not_break_off_the_run() -> None:
+    """Cancelling the handler leaves the run and the count of pending events right."""
+    go = asyncio.Event()
+    unit = Still(act=until(go))
+    made = make(unit)
+    task = asyncio.create_task(made.handle(look()))
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert made._pending == 0
+    go.set()
+    await made.drain()
+    assert unit.log == ["+o/1", "-o/1"]

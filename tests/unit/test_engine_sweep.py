@@ -1,0 +1,216 @@
+"""A sweep, and an event that concerns everybody, plan from a snapshot and run whom it shows as due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+from engine_units import AWAY, MANY, Deaf, Sent, Still, Stub, failing, key, look, make, settle, sweep, until
+from owning import owner
+
+from tenantry.api.errors import TransientError
+from tenantry.engine import Verdict, engine
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Snapshot
+from tenantry.engine.unit import EVERY, Owner, Stages
+from tenantry.model.kinds import Key, Kind, Object
+
+
+async def test_a_sweep_runs_only_who_is_due() -> None:
+    """Owners that a snapshot shows to be as declared are not run; the others are, live."""
+    unit = Still((MANY, ("p/1",)), due=frozenset({"o/3", "p/1"}))
+    other = Still((("o/9",),), name="other")
+    assert await make(unit, other).handle(sweep()) == Verdict(204, "nothing to do")
+    assert sorted(unit.log) == ["+o/3", "+p/1", "-o/3", "-p/1"]
+    assert other.log == []
+    assert unit.known == [{}, {}]
+
+
+async def test_one_failure_stops_no_other_owner_of_a_sweep() -> None:
+    """Every due owner is run, a bounded number at a time, and the worst verdict is the sweep's."""
+    unit = Still((MANY,), failing({"o/0": AWAY, "o/1": ZeroDivisionError()}), due=frozenset(MANY))
+    assert (await make(unit).sweep()).status == 500
+    assert len(unit.log) == 2 * len(MANY)
+    assert unit.most == engine.PARALLEL
+
+
+async def test_a_bug_with_one_owner_does_not_end_the_sweep_of_all() -> None:
+    """Whatever looking at one owner raises, the others are run, and the answer tells of the bug."""
+
+    class Broken(Still):
+        async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
+            if str(of) == "o/1":
+                raise KeyError("a bug")
+            return await super().observe(of, reader)
+
+    unit = Broken((("o/1", "o/2"),), due=frozenset({"o/2"}))
+    assert (await make(unit).sweep()).status == 500
+    assert unit.log == ["+o/2", "-o/2"]
+
+
+@pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
+async def test_one_unit_that_cannot_be_swept_stops_no_other(error: Exception, status: int) -> None:
+    """The sweep is over when all units are, and not before: nothing of it goes on behind its answer."""
+    go = asyncio.Event()
+    other = Still(act=until(go), name="other", due=frozenset({"o/1"}))
+    task = asyncio.create_task(make(Deaf(error=error), other).handle(sweep()))
+    await settle()
+    assert other.log == ["+o/1"]
+    assert not task.done()
+    go.set()
+    assert (await task).status == status
+    assert other.log == ["+o/1", "-o/1"]
+
+
+async def test_a_sweep_looks_again_at_who_wrote() -> None:
+    """After writes lists are looked at once more, and whoever is due is run, as they may be what he waited for; not for ever."""
+
+    class Busy(Still):
+        """Two owners are due: one is right after its run, the other is never."""
+
+        async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
+            owner = str(of)
+            if isinstance(reader, Snapshot):
+                return owner, owner == "o/2" or (owner == "o/1" and "-o/1" not in self.log)
+            await super().observe(of, reader)
+            return owner, owner == "o/1" and self.log.count("+o/1") == 1
+
+    class Writing(Stub):
+        async def create(self, kind: Kind, body: Object) -> Object:
+            return body
+
+        async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:
+            return body
+
+    unit = Busy((("o/1", "o/2", "o/3"),))
+    verdict = await make(unit, api=Writing()).sweep()
+    assert (verdict.status, verdict.writes) == (204, 1)
+    assert sorted(unit.log) == ["+o/1", "+o/2", "+o/2", "-o/1", "-o/2", "-o/2"]
+
+
+async def test_a_sweep_lets_events_through() -> None:
+    """While thousands of owners are planned from a snapshot, other work gets its turn."""
+    turns = [0]
+
+    async def other() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await make(Still((tuple(f"o/{number}" for number in range(1000)),))).sweep()
+    task.cancel()
+    assert turns[0] >= 10
+
+
+async def test_a_sweep_ends_with_its_deadline() -> None:
+    """What is slower than the deadline is tried again; nothing of the sweep goes on then, and the next can begin."""
+    go = asyncio.Event()
+    ended: list[str] = []
+
+    class Slow(Still):
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
+            try:
+                await go.wait()
+            finally:
+                ended.append(self.name)
+            return []
+
+    made = make(Slow(), deadline_s=0.01)
+    assert await made.handle(sweep()) == Verdict(503, "deadline exceeded")
+    await made.drain()
+    assert ended == ["still"]
+    go.set()
+    assert (await made.handle(sweep())).status == 204
+
+
+async def test_a_sweep_that_joins_an_event_looks_at_everything() -> None:
+    """An owner that waits for its next run because of an event is looked at as a whole when a sweep wants it, too."""
+    go = asyncio.Event()
+    unit = Still(act=until(go), due=frozenset({"o/1"}))
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look("a1")))]
+    await settle()
+    tasks.append(asyncio.create_task(made.handle(look("a2"))))
+    await settle()
+    tasks.append(asyncio.create_task(made.handle(sweep())))
+    await settle()
+    go.set()
+    await asyncio.gather(*tasks)
+    assert unit.causes == [frozenset({key("a1")}), frozenset()]
+
+
+@dataclass
+class Wide(Still):
+    """A unit of which some key concerns every owner."""
+
+    sweeps: int = 0
+    all_owners: tuple[str, ...] = MANY
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """``all`` concerns everybody, else the owner of that name."""
+        return EVERY if key.name == "all" else ((Owner("o", key.name),),)
+
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
+        self.sweeps += 1
+        return [owner(text) for text in self.all_owners]
+
+
+async def test_sweeps_are_joined() -> None:
+    """Who asks for a sweep during one shares the next with everybody else who does."""
+    go = asyncio.Event()
+
+    class Slow(Wide):
+        async def sweep(self, reader: Reader) -> Sequence[Owner]:
+            found = await super().sweep(reader)
+            await go.wait()
+            return found
+
+    unit = Slow()
+    made = make(unit)
+    first = asyncio.create_task(made.handle(sweep()))
+    await settle()
+    rest = [asyncio.create_task(made.handle(sweep())) for _ in range(3)]
+    await settle()
+    assert unit.sweeps == 1
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(first, *rest)} == {204}
+    assert unit.sweeps == 2
+
+
+async def test_a_key_that_concerns_everybody_is_planned_from_a_snapshot() -> None:
+    """Only the owners that are due are run, in place even with a broker."""
+    sent = Sent()
+    unit = Wide(due=frozenset({"o/3", "o/5"}))
+    assert (await make(unit, emit=sent).handle(look("all"))).status == 204
+    assert sorted(unit.log) == ["+o/3", "+o/5", "-o/3", "-o/5"]
+    assert sent == []
+
+
+async def test_keys_that_concern_everybody_are_joined() -> None:
+    """What comes during such a run shares one further run."""
+    go = asyncio.Event()
+    unit = Wide(act=until(go), due=frozenset({"o/3"}))
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look("all"))) for _ in range(5)]
+    await settle()
+    assert unit.sweeps == 1
+    go.set()
+    assert {(await task).status for task in tasks} == {204}
+    assert unit.sweeps == 2
+
+
+async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:
+    """A run that is under way may write what it read before the snapshot: its owner counts as due."""
+    go = asyncio.Event()
+    unit = Wide(act=until(go))
+    made = make(unit)
+    running = asyncio.create_task(made.handle(look("7")))
+    await settle()
+    everybody = asyncio.create_task(made.handle(look("all")))
+    await settle()
+    go.set()
+    assert {(await running).status, (await everybody).status} == {204}
+    assert unit.log == ["+o/7", "-o/7", "+o/7", "-o/7"]
