@@ -17,6 +17,7 @@ from tenantry.model.kinds import (
     HELM_RELEASE,
     JOB,
     NAMESPACE,
+    NETWORK_POLICY,
     PROJECT_HELM_CHART,
     RESOURCE_QUOTA,
     ROLE,
@@ -28,7 +29,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
-from tenantry.model.names import PROJECT_CHART
+from tenantry.model.names import HARDENING_POLICY, PROJECT_CHART
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -169,8 +170,11 @@ async def test_a_project_without_namespaces_loses_its_release(owners: Owners, de
 
 @pytest.mark.check("hpo-47")
 async def test_a_deleted_chart_leaves_its_namespaces(owners: Owners, demo: Demo, releasing: Knative, calm: Calm) -> None:
-    """HelmChart and HelmRelease go with the ProjectHelmChart; its namespace is orphaned, and stays deleted if somebody does."""
+    """HelmChart and HelmRelease go with the ProjectHelmChart; its namespace is orphaned and stays hardened, and stays deleted if
+    somebody does."""
     project, name, release = demo
+    policy = (NETWORK_POLICY, HARDENING_POLICY, release)
+    hardened = (await owners.until(*policy, bool))["spec"]
     await owners.delete(PROJECT_HELM_CHART, name, registration(project))
 
     await owners.taken_away(release)
@@ -180,6 +184,8 @@ async def test_a_deleted_chart_leaves_its_namespaces(owners: Owners, demo: Demo,
 
     assert not is_terminating(namespace)
     assert ORPHANED not in labels_of(home)
+    await owners.edit(*policy, ("add", "/spec/ingress", [{}]))
+    await owners.until(*policy, lambda found: found["spec"] == hardened)
     await owners.delete(NAMESPACE, release)
     await owners.gone(release)
     await calm(releasing)

@@ -133,11 +133,12 @@ def test_finalizers_go_with_their_chart(ours: bool, left: tuple[str, ...]) -> No
     """Ours always; upstream's only on what is ours. What was made goes first."""
     leaving = asked(deletionTimestamp="x", finalizers=[FINALIZER, UPSTREAM, "other/one"])
     plan = plan_release(seen(contender(leaving, chart=ours), helm_chart=made("HelmChart")), CONTENTS, config())
-    first, second = (list(stage) for stage in plan.stages)
+    first, second, third = (list(stage) for stage in plan.stages)
 
     assert [type(write) for write in first] == [Delete]
     assert isinstance(second[0], RemoveFinalizers)
     assert second[0].finalizers == left
+    assert third == [], "there is no namespace to keep hardened"
 
 
 def test_the_finalizer_of_another_release_is_not_ours_to_take() -> None:
@@ -201,9 +202,22 @@ def test_what_a_release_left_says_whose_it_was(label: str) -> None:
     labels = {"helm.cattle.io/projectId": label, "kubernetes.io/metadata.name": NAME}
     left = house("p-a", made_for=f"{HOME}/demo", labels=labels)
     plan = plan_release(ObservedRelease(NAME, (), namespace=left, gone=frozenset({f"{HOME}/demo"})), CONTENTS, config())
-    (write,) = plan.writes()
+    write, *hardening = plan.writes()
     assert isinstance(write, Apply)
     assert write.wanted["metadata"]["labels"]["helm.cattle.io/projectId"] == "p-a"
+    assert [each.key.kind for each in hardening] == ["ServiceAccount", "NetworkPolicy"]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_the_namespace_of_a_release_stays_hardened(asks: bool) -> None:
+    """Also when nobody asks for the release any more, or it cannot be had; a namespace on its way out, or of somebody else, is
+    left alone."""
+    hardening = ["Apply ServiceAccount", "Apply NetworkPolicy"]
+    contenders = [contender(asked(version="other/v1"), chart=False)] if asks else []
+    ours, leaving = house("p-a"), house("p-a", deletionTimestamp="x")
+    theirs = {**ours, "metadata": {**ours["metadata"], "managedFields": []}}
+    for namespace, wanted in ((ours, hardening), (leaving, []), (theirs, [])):
+        assert verbs(plan_release(ObservedRelease(NAME, tuple(contenders), namespace=namespace), CONTENTS, config())) == wanted
 
 
 def test_the_word_that_hands_over_is_taken_off_when_it_is_done() -> None:

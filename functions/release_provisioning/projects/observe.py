@@ -61,7 +61,7 @@ async def observe_release(name: str, config: Config, reader: Reader, texts: Text
     seen = ObservedRelease(name, contenders, helm_chart, helm_release, namespace, gone=gone)
     holder = seen.holder
     if holder is None:
-        return seen
+        return replace(seen, hardening=await read_hardening(name, config, reader)) if seen.has_home(config) else seen
     where = name if dedicated else holder.key.namespace
     members, dashboards, installation, hardening = await asyncio.gather(
         _namespaces(holder, config, reader),

@@ -44,7 +44,7 @@ from tenantry.model.names import (
     RELEASE_MANAGED_BY,
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
-from tenantry.model.plan import NOTHING, Apply, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, RemoveLabel, Write, plan_of
+from tenantry.model.plan import Apply, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, RemoveLabel, Write, plan_of
 from tenantry.model.pointer import pointer
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release, project_annotation, project_of_registration_name
 from tenantry.model.releases import claimants, held_by, release_namespace
@@ -57,18 +57,19 @@ def plan_release(seen: ObservedRelease, contents: Mapping[str, str], config: Con
     """
     over, released = tuple(_over(seen, config)), tuple(_released(seen))
     if over or released:
-        return Plan((over, released))
+        return Plan((over, released, tuple(_hardened(seen, config))))
     holder = seen.holder
     if holder is None:
-        return NOTHING
+        return plan_of(*_hardened(seen, config))
     if CLEANUP in labels_of(holder.object):
         return _clean_up(holder, seen, config)
     targets, problem = checked(holder, seen, config)
     if problem is None:
         return _provision(holder, seen, targets, contents, config)
     if problem.reason == WITHOUT_TARGETS:
-        return plan_of(*_taken_away(seen, config, "its project has no namespace"), *_orphaned(seen, config))
-    return NOTHING
+        away = _taken_away(seen, config, "its project has no namespace")
+        return plan_of(*away, *_orphaned(seen, config), *_hardened(seen, config))
+    return plan_of(*_hardened(seen, config))
 
 
 def _over(seen: ObservedRelease, config: Config) -> Iterable[Write]:
@@ -107,10 +108,15 @@ def _taken_away(seen: ObservedRelease, config: Config, why: str) -> Iterable[Wri
             yield Delete(kind, live, event if kind is HELM_CHART else None)
 
 
+def _hardened(seen: ObservedRelease, config: Config) -> Iterable[Write]:
+    """A namespace that we made stays hardened, also when there is no release in it any more (section 3.5)."""
+    return harden(seen.name, seen.hardening, config) if seen.has_home(config) else ()
+
+
 def _orphaned(seen: ObservedRelease, config: Config) -> Iterable[Write]:
     """The orphan label on the release's namespace, everything else as it is (hpo-46, hpo-47)."""
     live = seen.namespace
-    if live is None or is_terminating(live) or not config.dedicated or not is_made_for_release(live):
+    if live is None or not seen.has_home(config):
         return
     made_for = held_by(live)
     # Its own mark says whose it was; the label is put back to that, where it says so.

@@ -130,6 +130,11 @@ class ObservedRelease:
         found = holder_of({key: each.claims(self.name) for key, each in by_key.items()}, self._marked)
         return by_key[found] if found is not None else None
 
+    def has_home(self, config: Config) -> bool:
+        """Whether there is a namespace that was made for the release, and is not on its way out."""
+        found = self.namespace
+        return config.dedicated and found is not None and not is_terminating(found) and is_made_for_release(found)
+
     @property
     def _marked(self) -> str:
         return made_for(self.helm_chart, self.helm_release, self.namespace)
