@@ -51,8 +51,9 @@ attacks: setup ## carry out the attacks; WITHOUT=POLICY, budgets or all switches
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
 	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
-	  tests/attacks/test_attack_letters.py tests/attacks/test_attack_records.py tests/attacks/test_attack_sizes_scopes.py \
-	  tests/attacks/test_attack_sizes_releases.py tests/attacks/test_attack_sizes_dashboards.py
+	  tests/attacks/test_attack_letters.py tests/attacks/test_attack_records.py tests/attacks/test_attack_job_tokens.py \
+	  tests/attacks/test_attack_sizes_scopes.py tests/attacks/test_attack_sizes_releases.py \
+	  tests/attacks/test_attack_sizes_dashboards.py
 
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build

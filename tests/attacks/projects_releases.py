@@ -40,6 +40,7 @@ from tenantry.testing import eventually
 from tenantry.testing.helm import packed, unpacked
 from tenantry.testing.objects import obj
 
+GUARD = "tenantry-guard-records"
 PLAIN, WIDE, NAMED = (DUMMY, "wide.example.com/v1", "named.example.com/v1")
 """Charts with the default role, with cluster-admin, and with a role of their own."""
 OWN_ROLE = "tests-named-installer"
@@ -215,6 +216,13 @@ async def refused(write: Awaitable[Any]) -> str:
     except (Forbidden, AdmissionDenied) as error:
         return error.message
     return ""
+
+
+def says_why(words: str) -> None:
+    """The refusal names the policy, the rule and the way out."""
+    assert GUARD in words
+    assert "records.tenantry.dev" in words
+    assert "ProjectHelmChart" in words
 
 
 async def may(read: Awaitable[Any]) -> bool:

@@ -7,98 +7,53 @@ names, nor any right when no Job runs.  Only a chart that an administrator gave 
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from attackers import Attackers, cluster_admin, forged, manifest
-from flawless import flawless
-from locking import Helm, Locks, config_map, end_hook
+from locking import Helm, config_map
 from people import registration
 from projects_releases import (
-    NAMED,
-    OWN_ROLE,
+    GUARD,
     PLAIN,
     WIDE,
     Scene,
-    chart,
-    configuration,
-    may,
-    own_role,
     records_of,
     refused,
     release,
     rewrite,
+    says_why,
     steps_to_rewrite,
     unharmed,
     victims,
 )
 from releases import SYSTEM, Owners
-from rights import cluster_role
-from times import HELM_S, POLICY_S
+from times import POLICY_S
 
 from tenantry.api import Api
-from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
-    HELM_CHART,
     HELM_RELEASE,
-    JOB,
     NAMESPACE,
-    POD,
-    RESOURCE_QUOTA,
-    ROLE_BINDING,
     SECRET,
-    SERVICE_ACCOUNT,
     Object,
     labels_of,
 )
 from tenantry.testing import eventually
-from tenantry.testing.forks import Forks
 from tenantry.testing.helm import unpacked
 from tenantry.testing.objects import obj
-from tenantry.testing.plugin import policies_left_out
 
-GUARD = "tenantry-guard-records"
-FUNCTIONS = ("namespace-registration", "release-provisioning", "lock-enforcement")
 ACTORS = [
     pytest.param("owner", id="owner"),
     pytest.param("editor", id="editor", marks=pytest.mark.check("a-5", without=GUARD)),
 ]
 """Whoever may write Secrets and ConfigMaps beside the release."""
-
-
-@pytest.fixture(scope="module", params=["dedicated", *(["registration"] if "TENANTRY_FULL_SIZE" in os.environ else [])])
-def dedicated(request: pytest.FixtureRequest) -> bool:
-    """Where releases are: in namespaces of their own, and at full size also beside their owners, where that is switched off."""
-    return str(request.param) == "dedicated"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(
-    control_plane: ControlPlane, admin: Api, forks: Forks, tmp_path_factory: pytest.TempPathFactory, *, dedicated: bool
-) -> AsyncIterator[Knative]:
-    """The functions, the local runner of Jobs with a real Helm, and charts with each kind of role; one system after the other."""
-    await admin.apply(CLUSTER_ROLE, own_role())
-    config = configuration(chart(tmp_path_factory.mktemp("chart") / "tiny"), dedicated=dedicated)
-    folder, without = tmp_path_factory.mktemp("running"), policies_left_out()
-    options: dict[str, Any] = {"functions": FUNCTIONS, "helm": ensure_helm(Lines()), "without": without, "spawn": forks.spawn}
-    async with Knative(control_plane.kubeconfig, folder, config=config, **options) as running, flawless(running):
-        await Locks(admin, running).lockable(RESOURCE_QUOTA)  # a source never settles that may not watch what is locked
-        yield running
-
-
-@pytest.fixture
-def owners(admin: Api, system: Knative) -> Owners:
-    del system
-    return Owners(admin, HELM_S)
 
 
 @pytest.fixture
@@ -112,8 +67,8 @@ def version() -> str:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def scene(owners: Owners, version: str, *, dedicated: bool) -> Scene:
-    made = await release(owners, version, dedicated=dedicated)
+async def scene(deployers: Owners, version: str, *, dedicated: bool) -> Scene:
+    made = await release(deployers, version, dedicated=dedicated)
     await made.greets("hello")
     await made.complete()
     return made
@@ -129,13 +84,6 @@ async def attacker(scene: Scene, attackers: Attackers, actor: str) -> Api:
 async def owner(scene: Scene, attackers: Attackers) -> Api:
     """The owner of the project: only he may change ProjectHelmCharts."""
     return await attackers.someone("owner", *{scene.home, registration(scene.project)})
-
-
-def says_why(words: str) -> None:
-    """The refusal names the policy, the rule and the way out."""
-    assert GUARD in words
-    assert "records.tenantry.dev" in words
-    assert "ProjectHelmChart" in words
 
 
 @pytest.mark.check("a-1", without=GUARD)
@@ -333,9 +281,9 @@ async def test_the_verb_on_records_is_what_counts(scene: Scene, attackers: Attac
     assert await scene.revisions() == [(1, "superseded"), (2, "deployed")]
 
 
-async def test_the_policy_is_sound(admin: Api, system: Knative) -> None:
+async def test_the_policy_is_sound(admin: Api, deploying: Knative) -> None:
     """The API server finds nothing to complain about in its expressions."""
-    del system
+    del deploying
 
     async def checked() -> Object:
         found = await admin.get(ADMISSION_POLICY, GUARD) or {}
@@ -343,119 +291,3 @@ async def test_the_policy_is_sound(admin: Api, system: Knative) -> None:
 
     found = await eventually(checked, within=POLICY_S, what=f"type check of {GUARD}")
     assert "expressionWarnings" not in found["status"]["typeChecking"]
-
-
-# -- the token of a Job --------------------------------------------------------------------------------------
-
-
-async def rights_in(thief: Api, namespace: str) -> list[Object]:
-    """What the API server says that somebody may do with objects in a namespace, with what he may do in all of them."""
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
-    answer = await thief.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", None, body)
-    rules: list[Object] = answer["status"]["resourceRules"]
-    return [each for each in rules if not {"authorization.k8s.io", "authentication.k8s.io"} >= set(each["apiGroups"])]
-
-
-async def installing(owners: Owners, attackers: Attackers, version: str, *, dedicated: bool, **values: Any) -> tuple[Scene, Api]:
-    """A release whose Job runs until `end_hook`, and who has the token of the account of that Job."""
-    scene = await release(owners, version, dedicated=dedicated, hooks=["pre-install"], **values)
-    await owners.until(POD, "hook-pre-install", scene.home, bool)
-    return scene, await attackers.thief(SYSTEM, f"helm-{scene.release}")
-
-
-async def confined(scene: Scene, thief: Api) -> None:
-    """Every read and write outside of the release's namespace is refused."""
-    for namespace in (SYSTEM, "kube-system", "default", "tenantry-system", scene.other, f"a1-{scene.project}"):
-        assert await rights_in(thief, namespace) == [], namespace
-    place, reference = ("stolen", scene.other), cluster_role("tenantry-helm-job")
-    for read in (
-        thief.list(SECRET),
-        thief.list(SECRET, SYSTEM),
-        thief.get(SECRET, f"chart-values-{scene.release}", SYSTEM),
-        thief.get(SECRET, "theirs", scene.other),
-        thief.list(NAMESPACE),
-        thief.get(NAMESPACE, scene.other),
-        thief.list(HELM_CHART, SYSTEM),
-        thief.list(POD, SYSTEM),
-        thief.list(CLUSTER_ROLE),
-        thief.create(SECRET, obj(SECRET, *place)),
-        thief.apply(CONFIG_MAP, obj(CONFIG_MAP, *place)),
-        thief.delete(SECRET, "theirs", scene.other),
-        thief.create(CLUSTER_ROLE_BINDING, cluster_admin(scene.eve)),
-        thief.create(ROLE_BINDING, obj(ROLE_BINDING, *place, roleRef=reference, subjects=[])),
-        thief.delete(JOB, f"helm-install-{scene.release}", SYSTEM),
-        thief.request("POST", SERVICE_ACCOUNT.path(SYSTEM, "helm-other") + "/token", None, {"spec": {}}),
-    ):
-        assert await refused(read)
-
-
-@pytest.mark.check("a-46")
-async def test_a_stolen_token_of_a_job_stays_in_its_release(owners: Owners, attackers: Attackers, *, dedicated: bool) -> None:
-    """While the Job runs it holds in the namespace of the release and nowhere else; when the Job has ended, nowhere."""
-    scene, thief = await installing(owners, attackers, PLAIN, dedicated=dedicated)
-    theirs = await victims(scene)
-    assert await scene.bindings() == [f"RoleBinding {scene.home} tenantry-helm-job"]
-    assert await may(thief.list(SECRET, scene.home))
-    quota = obj(RESOURCE_QUOTA, "q", scene.home, spec={})
-    assert await refused(thief.create(RESOURCE_QUOTA, quota)), "an admin of a namespace has no quotas"
-    await confined(scene, thief)
-
-    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
-    await scene.greets("hello")
-    await scene.complete()
-    assert await rights_in(thief, scene.home) == []
-    assert await refused(thief.list(SECRET, scene.home))
-    await unharmed(scene, theirs)
-
-
-@pytest.mark.check("a-46")
-async def test_a_named_role_widens_one_chart_in_its_namespace(owners: Owners, attackers: Attackers, *, dedicated: bool) -> None:
-    """A role that an administrator named for a chart gives its Job more there, nothing elsewhere, not even what the role has of
-    cluster-scoped kinds, and nothing after the Job."""
-    scene, thief = await installing(owners, attackers, NAMED, dedicated=dedicated, quota=True)
-    await victims(scene)
-    assert await scene.bindings() == [f"RoleBinding {scene.home} {OWN_ROLE}"]
-    assert await may(thief.list(RESOURCE_QUOTA, scene.home))
-    assert await refused(thief.request("GET", "/api/v1/nodes"))
-    await confined(scene, thief)
-
-    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
-    await owners.until(RESOURCE_QUOTA, scene.release, scene.home, bool)
-    await scene.complete()
-    assert await rights_in(thief, scene.home) == []
-
-
-@pytest.mark.check("a-46")
-async def test_every_right_only_where_somebody_wrote_it_and_only_while_a_job_runs(
-    owners: Owners, attackers: Attackers, *, dedicated: bool
-) -> None:
-    """cluster-admin for one chart is a ClusterRoleBinding while its Job runs, and then nothing."""
-    scene, thief = await installing(owners, attackers, WIDE, dedicated=dedicated)
-    assert await scene.bindings() == ["ClusterRoleBinding  cluster-admin"]
-    assert await may(thief.list(SECRET))
-
-    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
-    await scene.complete()
-    assert await refused(thief.list(SECRET))
-    for namespace in (scene.home, SYSTEM, scene.other):
-        assert await rights_in(thief, namespace) == []
-
-
-@pytest.mark.check("a-46", without=GUARD)
-async def test_a_stolen_token_forges_no_record_of_another_release(
-    owners: Owners, attackers: Attackers, *, dedicated: bool
-) -> None:
-    """Beside other releases in one namespace, the Job of one release writes the records of that release only."""
-    scene, thief = await installing(owners, attackers, PLAIN, dedicated=dedicated)
-    own = await scene.record()
-    other = forged(own, 1)
-    for name in (f"{scene.release}.v1.v1", "other"):
-        other["metadata"] = {"name": f"sh.helm.release.v1.{name}.v1", "namespace": scene.home, "labels": {"owner": "helm"}}
-        says_why(await refused(thief.create(SECRET, other)))
-    beside = forged(own, 2)
-    beside["metadata"] |= {"name": "harmless", "labels": {"owner": "helm", "name": "other"}}
-    says_why(await refused(thief.create(SECRET, beside)))
-
-    await end_hook(scene.admin, "pre-install", scene.home, "Succeeded")
-    await scene.greets("hello")
-    await scene.complete()

@@ -5,23 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import in_container
 import pytest
 import pytest_asyncio
 from flawless import Calm, calming
+from helm_people import HELM_CONFIG, HelmPeople
+from letters import SINK, Sender, empty, sinks
+from local_subscriber import Subscriber, subscriber
+from locking import DEPLOYMENT, JOB, SERVICE, Locks, locking
 from operators import Operators
 from people import C1, FUNCTION, People
-from releases import CONFIG, FUNCTIONS, Demo, Owners
+from releases import CONFIG, FUNCTIONS, PROVISIONING, Demo, Owners
 from scoping import Scoping
+from times import HELM_S
 
 from tenantry.api import Api
 from tenantry.local import jobs
-from tenantry.local.control_plane import ControlPlane
+from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import NAMESPACE_SCOPE
+from tenantry.local.sinks import Poster
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NAMESPACE_SCOPE
 from tenantry.testing.forks import Forks
+from tenantry.testing.objects import obj
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -108,3 +117,75 @@ async def own(scopes: Knative, admin: Api) -> AsyncIterator[Operators]:
     yield found
     for each in (await admin.list(NAMESPACE_SCOPE, found.home)).items:
         await admin.delete(NAMESPACE_SCOPE, each["metadata"]["name"], found.home)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def locker(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    """lock-enforcement, for which a failed upgrade has failed at once, until the module ends."""
+    return await flawlessly(locking(failedGraceSeconds=0), functions=["lock-enforcement"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def locks(admin: Api, locker: Knative) -> AsyncIterator[Locks]:
+    """The administrators of releases, whose HelmReleases go when the module ends."""
+    made = Locks(admin, locker)
+    await made.lockable(CONFIG_MAP, DEPLOYMENT, JOB, SERVICE)
+    yield made
+    await made.leave()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def helm_jobs(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
+    """The function and the local runner of its Jobs, with a real Helm, until the module ends."""
+    return await flawlessly(HELM_CONFIG, functions=[PROVISIONING], helm=ensure_helm(Lines()))
+
+
+@pytest.fixture
+def helm_people(people: People, helm_jobs: Knative) -> HelmPeople:
+    """An administrator who works with HelmCharts."""
+    del helm_jobs
+    return HelmPeople(People(people.admin, HELM_S))
+
+
+@pytest.fixture
+async def space(admin: Api) -> AsyncIterator[str]:
+    """A namespace of one test."""
+    name = f"source-{uuid4().hex[:8]}"
+    await admin.create(NAMESPACE, obj(NAMESPACE, name))
+    yield name
+    await admin.delete(NAMESPACE, name)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def sink_identity(identity: Callable[..., Awaitable[Path]]) -> Path:
+    """The own identity of the sink of dead letters, with the rights that it has in a cluster."""
+    return await identity(SINK)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def url(sink_identity: Path, tmp_path: Path, admin: Api) -> AsyncIterator[str]:
+    """A sink of dead letters that begins without a store."""
+    await empty(admin)
+    async with sinks(1, sink_identity, tmp_path) as ((_, address),):
+        yield address
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def sender() -> AsyncIterator[Sender]:
+    """Who sends dead letters."""
+    async with Sender() as made:
+        yield made
+
+
+@pytest.fixture
+async def poster() -> AsyncIterator[Poster]:
+    """What the local broker sends with."""
+    async with Poster() as client:
+        yield client
+
+
+@pytest.fixture
+async def function() -> AsyncIterator[Subscriber]:
+    """A subscriber in the place of a function."""
+    async with subscriber() as running:
+        yield running

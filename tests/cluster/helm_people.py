@@ -22,6 +22,17 @@ from tenantry.testing.objects import obj
 FUNCTION = "release-provisioning"
 SYSTEM = "helm-jobs-system"
 CORE_EVENT = Kind("v1", "Event", "events")
+HELM_CONFIG: dict[str, Any] = {
+    "helmProjectOperator": {
+        "systemNamespace": SYSTEM,
+        "charts": [
+            {"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"},
+            {"helmApiVersion": "narrow.cattle.io/v1alpha1", "releaseName": "narrow", "jobClusterRole": "admin"},
+            {"helmApiVersion": "least.cattle.io/v1alpha1", "releaseName": "least", "jobClusterRole": "tenantry-helm-job"},
+        ],
+    },
+}
+"""Charts without a role of their own, with ``admin``, and with the role that we ship."""
 
 NEEDY = """\
 apiVersion: v1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -11,14 +12,14 @@ from typing import Any
 
 import yaml
 from people import People, token
-from times import CONTROLLER_S, PROJECTS_S, until
+from times import CONTROLLER_S, LOCAL_S, PROJECTS_S, until
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ensure_helm
 from tenantry.local.followed import HANDOVER_S
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET, Kind, Object
-from tenantry.model.names import LOCKED_SOURCE
+from tenantry.model.kinds import API_SERVER_SOURCE, CLUSTER_ROLE, CONFIG_MAP, EVENT, HELM_RELEASE, NAMESPACE, SECRET, Kind, Object
+from tenantry.model.names import LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import lockable, packed, unpacked
@@ -253,3 +254,13 @@ def marked_for(release: str, namespace: str, obj: Object) -> Object:
     marks = {"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace}
     labels = {**obj["metadata"].get("labels", {}), "app.kubernetes.io/managed-by": "Helm"}
     return {**obj, "metadata": {**obj["metadata"], "namespace": namespace, "labels": labels, "annotations": marks}}
+
+
+async def watched(admin: Api, namespace: str, wanted: bool) -> None:
+    """Wait until the source that lock-enforcement makes looks at a namespace, or does not."""
+
+    async def is_so() -> bool:
+        source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
+        return (source is not None and namespace in json.dumps(source["spec"]["namespaceSelector"])) is wanted
+
+    await eventually(is_so, within=LOCAL_S, what=f"{namespace} watched: {wanted}")

@@ -1,17 +1,11 @@
-"""Locks on releases that real Helm makes: drift is put back, Helm's own changes pass, and people are told."""
+"""Locks on releases that real Helm makes: drift is put back, and Helm's own changes pass."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import gzip
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-import pytest_asyncio
-import yaml
-from click.testing import CliRunner, Result
 from locking import (
     DEPLOYMENT,
     FUNCTION,
@@ -25,22 +19,19 @@ from locking import (
     config_map,
     copy_of,
     end_hook,
-    locking,
     pod_hook,
     token,
     true,
+    watched,
     written,
 )
-from people import pointer
-from times import LOCAL_S
 
 from lock_enforcement.started import is_ready
 from tenantry.api import Api
-from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm4
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import API_SERVER_SOURCE, CONFIG_MAP, HELM_RELEASE, RESOURCE_QUOTA, SECRET, SERVICE_ACCOUNT, Object
-from tenantry.model.names import LOCKED_SOURCE, RELEASE_MANAGED_BY, SYSTEM_NAMESPACE
+from tenantry.model.names import LOCKED_SOURCE, SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.helm import lockable, unpacked
@@ -51,19 +42,6 @@ from tenantry.testing.objects import obj
 def helm4(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """The real helm, version 4."""
     return Helm(control_plane.kubeconfig, tmp_path_factory.mktemp("helm4"), ensure_helm4(Lines()))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def knative_(flawlessly: Callable[..., Awaitable[Knative]]) -> Knative:
-    return await flawlessly(locking(failedGraceSeconds=0), functions=[FUNCTION])
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def locks(admin: Api, knative_: Knative) -> AsyncIterator[Locks]:
-    made = Locks(admin, knative_)
-    await made.lockable(CONFIG_MAP, DEPLOYMENT, JOB, SERVICE)
-    yield made
-    await made.leave()
 
 
 @pytest.mark.check("hpo-69")
@@ -119,7 +97,7 @@ async def test_the_finalizer_of_helm_locker_holds_nothing(helm: Helm, locks: Loc
     await locks.away(HELM_RELEASE, name, SYSTEM)
 
 
-async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, admin: Api, locker: Knative) -> None:
     """What is deleted after a lock began and before its source watches comes back once it does, without a sweep.
 
     The source has no right to watch the kind yet, so it begins as late as the test wants.
@@ -135,13 +113,13 @@ async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, 
     await watched(admin, name, True)
 
     async def started() -> bool:
-        source = (knative_.followed and knative_.followed.sources.get(LOCKED_SOURCE)) or None
+        source = (locker.followed and locker.followed.sources.get(LOCKED_SOURCE)) or None
         return source is not None and name in str(source.spec.namespace_selector)
 
     async def quiet() -> None:
         for _ in range(2):  # what comes of an event may be an event
-            await asyncio.gather(*(source.drain() for source in knative_.sources))
-            await knative_.broker.drain()
+            await asyncio.gather(*(source.drain() for source in locker.sources))
+            await locker.broker.drain()
 
     await eventually(started, within=30, what="the source of locked objects plays")
     await quiet()
@@ -153,16 +131,6 @@ async def test_what_changed_before_its_source_watched(helm: Helm, locks: Locks, 
 
     await locks.until(RESOURCE_QUOTA, "q1", name, lambda found: found["spec"] == quota["spec"], within=10)
     assert is_ready(await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE))
-
-
-async def watched(admin: Api, namespace: str, wanted: bool) -> None:
-    """Wait until the source that lock-enforcement makes looks at a namespace, or does not."""
-
-    async def is_so() -> bool:
-        source = await admin.get(API_SERVER_SOURCE, LOCKED_SOURCE, SYSTEM_NAMESPACE)
-        return (source is not None and namespace in json.dumps(source["spec"]["namespaceSelector"])) is wanted
-
-    await eventually(is_so, within=LOCAL_S, what=f"{namespace} watched: {wanted}")
 
 
 @pytest.mark.check("hpo-71")
@@ -202,71 +170,6 @@ async def test_helm_at_work_is_left_alone(helm: Helm, locks: Locks, admin: Api) 
     await locks.data("c1", name, {"rev": "2"})
 
 
-@pytest.mark.check("hpo-74")
-@pytest.mark.check("hpo-75")
-async def test_what_cannot_be_locked_is_told_or_ignored(helm: Helm, locks: Locks, admin: Api) -> None:
-    """Without a release SecretNotFound; names missing are told; another namespace or another's mark is ignored."""
-    name = f"none-{token()}"
-    await locks.namespace(name)
-    await locks.lock(name, "nothing", name)
-    await locks.lock(f"{name}-empty", "", "")
-    await locks.lock(f"{name}-bad", "no such, name", name)
-    await locks.lock(name, name, name, system=name)
-    theirs = await locks.lock(f"{name}-theirs", name, name)
-    await admin.delete(HELM_RELEASE, f"{name}-theirs", SYSTEM)
-    await locks.away(HELM_RELEASE, f"{name}-theirs", SYSTEM)
-    marked = obj(HELM_RELEASE, f"{name}-theirs", SYSTEM, annotations={RELEASE_MANAGED_BY: "somebody-else"}, spec=theirs["spec"])
-    await admin.create(HELM_RELEASE, marked)
-    await helm.install(name, name, config_map("c1", {"a": "1"}))
-
-    status = await locks.status(name, lambda status: status.get("state") == "SecretNotFound")
-    assert (status["version"], condition(status, "Locked")["reason"]) == (0, "ReleaseNotFound")
-    for unnamed in (f"{name}-empty", f"{name}-bad"):
-        status = await locks.status(unnamed, lambda status: bool(status.get("conditions")))
-        assert condition(status, "Locked")["reason"] == "NamesNoRelease"
-    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "2"))
-    await locks.swept()
-    for place, namespace in ((name, name), (f"{name}-theirs", SYSTEM)):
-        found = await admin.get(HELM_RELEASE, place, namespace)
-        assert found is not None
-        assert "status" not in found
-        assert not found["metadata"].get("finalizers")
-    assert (await admin.get(CONFIG_MAP, "c1", name) or {})["data"] == {"a": "2"}
-
-
-@pytest.mark.check("hpo-76")
-async def test_records_are_read_in_every_form(helm: Helm, locks: Locks, admin: Api) -> None:
-    """Plain JSON is read, and ConfigMap storage where the HelmRelease says so; a corrupt revision among good ones is skipped;
-    corrupt alone it is told."""
-    name = f"form-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1"}))
-    record = await locks.until(SECRET, f"sh.helm.release.v1.{name}.v1", name, bool)
-    packed = base64.b64decode(base64.b64decode(record["data"]["release"]))
-    plain = base64.b64encode(base64.b64encode(gzip.decompress(packed))).decode()
-    await locks.edit(SECRET, record["metadata"]["name"], name, ("replace", "/data/release", plain))
-    data = {"release": base64.b64encode(b"not a release").decode()}
-    second = f"sh.helm.release.v1.{name}.v2"
-    await admin.create(SECRET, obj(SECRET, second, name, record["metadata"]["labels"], type=record["type"], data=data))
-    await helm.install(f"{name}-cm", name, config_map("c2", {"b": "1"}), driver="configmap")
-    await locks.lock(name, name, name)
-    await locks.lock(f"{name}-cm", f"{name}-cm", name)
-    await locks.locked(name)
-    status = await locks.status(f"{name}-cm", lambda status: condition(status, "Locked").get("reason") == "ReleaseNotFound")
-    assert "write ConfigMap into spec.storage" in condition(status, "Locked")["message"]
-    await locks.edit(HELM_RELEASE, f"{name}-cm", SYSTEM, ("add", "/spec/storage", "ConfigMap"))
-    await locks.locked(f"{name}-cm")
-    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "x"))
-    await locks.edit(CONFIG_MAP, "c2", name, ("replace", "/data/b", "x"))
-    await locks.data("c1", name, {"a": "1"})
-    await locks.data("c2", name, {"b": "1"})
-
-    await admin.delete(SECRET, record["metadata"]["name"], name)
-    status = await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "RecordsUnreadable")
-    assert status["state"] == "Deployed"  # unchanged: nothing says otherwise
-    assert "revision 2" in condition(status, "Locked")["message"]
-
-
 def web(name: str) -> Object:
     """A Deployment, in a manner of writing that the API server changes."""
     labels = {"app": name}
@@ -296,9 +199,7 @@ async def test_no_stray_copies(helm: Helm, locks: Locks, admin: Api) -> None:
 
 
 @pytest.mark.check("hpo-78")
-async def test_status_changes_cause_no_write(
-    helm: Helm, locks: Locks, admin: Api, knative_: Knative, audit_log: AuditLog
-) -> None:
+async def test_status_changes_cause_no_write(helm: Helm, locks: Locks, admin: Api, locker: Knative, audit_log: AuditLog) -> None:
     """A hundred changes to the status of a locked Deployment: not a single write request to it, no Event, no new status."""
     name = f"busy-{token()}"
     await locks.namespace(name)
@@ -306,13 +207,11 @@ async def test_status_changes_cause_no_write(
     await locks.lock(name, name, name)
     await locks.locked(name)
     await locks.until(DEPLOYMENT, name, name, lambda found: found.get("status"))
-    await knative_.drain()
+    await locker.drain()
     said = [await locks.events(name, place) for place in (SYSTEM, name)]
     before, requests = await admin.get(HELM_RELEASE, name, SYSTEM), written(audit_log, name)
     heard: list[str] = []
-    knative_.on_delivery.append(
-        lambda trigger, event, *_: heard.append(trigger) if event.extensions.get("name") == name else None
-    )
+    locker.on_delivery.append(lambda trigger, event, *_: heard.append(trigger) if event.extensions.get("name") == name else None)
 
     versions = set()
     for number in range(100):
@@ -331,136 +230,6 @@ async def test_status_changes_cause_no_write(
     found = await admin.get(DEPLOYMENT, name, name)
     assert found is not None
     assert [each["reason"] for each in found["status"]["conditions"] if each["type"] == "Busy"] == ["R99"]
-
-
-@pytest.mark.check("hpo-80")
-@pytest.mark.parametrize("pause", ["field", "annotation", "annotation of the object"])
-async def test_a_pause_lets_edits_stay(helm: Helm, locks: Locks, admin: Api, pause: str) -> None:
-    """While a release or an object is paused an edit and a deletion stay, whatever is looked at; then both are undone."""
-    name = await locks.release(helm, "pause", config_map("c1", {"a": "1"}), config_map("c2", {"a": "1"}))
-    release, annotation = (HELM_RELEASE, name, SYSTEM), "/metadata/annotations/tenantry.dev~1lock"
-    where, on, off = {
-        "field": (release, ("add", "/spec/suspend", True), ("replace", "/spec/suspend", False)),
-        "annotation": (release, ("add", annotation, "paused"), ("remove", annotation, None)),
-        "annotation of the object": ((CONFIG_MAP, "c1", name), ("add", annotation, "paused"), ("remove", annotation, None)),
-    }[pause]
-
-    await locks.edit(*where, on)
-    if where == release:
-        await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
-        await admin.delete(CONFIG_MAP, "c2", name)
-    edited = await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "x"))
-    await locks.swept()
-    assert await admin.get(CONFIG_MAP, "c1", name) == edited
-    assert (await admin.get(CONFIG_MAP, "c2", name) is None) is (where == release)
-
-    await locks.edit(*where, off)
-    await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"}, within=10)
-    await locks.until(CONFIG_MAP, "c2", name, lambda found: found["data"] == {"a": "1"}, within=10)
-    await locks.locked(name)
-
-
-async def test_pauses_and_ignored_fields(helm: Helm, locks: Locks) -> None:
-    """One pause may follow another, of a release or one object; ignored fields stay as they are, and bad rules are told."""
-    name = f"pause-{token()}"
-    await locks.namespace(name)
-    await helm.install(name, name, config_map("c1", {"a": "1", "free": "1"}), config_map("c2", {"a": "1", "free": "1"}))
-    await locks.lock(name, name, name, suspend=True, ignore=[{"kind": "ConfigMap", "name": "c1", "paths": ["/data/free", "bad"]}])
-    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
-    for each in ("c1", "c2"):
-        await locks.edit(CONFIG_MAP, each, name, ("replace", "/data/a", "x"), ("replace", "/data/free", "x"))
-    annotations = {"tenantry.dev/lock": "paused", "tenantry.dev/lock-ignore": "/data/free"}
-    await locks.edit(CONFIG_MAP, "c2", name, *[("add", f"/metadata/annotations/{pointer(k)}", v) for k, v in annotations.items()])
-    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/metadata/annotations/tenantry.dev~1lock", "paused"))
-    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/suspend", None))
-    await locks.status(name, lambda status: status.get("observedGeneration") == 2)
-    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/metadata/annotations/tenantry.dev~1lock", None))
-
-    await locks.data("c1", name, {"a": "1", "free": "x"})
-    status = await locks.status(name, lambda status: status.get("lockedVersion") == 1)
-    assert condition(status, "Complete")["reason"] == "BadIgnoreRule"
-    assert "'bad'" in condition(status, "Complete")["message"]
-    await locks.data("c2", name, {"a": "x", "free": "x"})  # still paused
-    await locks.edit(CONFIG_MAP, "c2", name, ("remove", "/metadata/annotations/tenantry.dev~1lock", None))
-    await locks.data("c2", name, {"a": "1", "free": "x"})
-    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/ignore", None))
-    await locks.data("c1", name, {"a": "1", "free": "1"})
-    await locks.locked(name)
-
-
-@pytest.mark.check("hpo-81")
-async def test_one_object_has_one_lock(helm: Helm, locks: Locks, admin: Api) -> None:
-    """Of two HelmReleases that claim an object the older keeps it and the other tells; Helm's marks say whose it is."""
-    name = f"both-{token()}"
-    await locks.namespace(name)
-    await helm.install(f"{name}-a", name, config_map("shared", {"of": "a"}), config_map("a", {"of": "a"}))
-    marks = [("remove", f"/metadata/annotations/meta.helm.sh~1release-{part}", None) for part in ("name", "namespace")]
-    await locks.lock(f"{name}-1", f"{name}-a", name)
-    await locks.locked(f"{name}-1")
-    await locks.lock(f"{name}-2", f"{name}-a", name)
-    status = await locks.status(f"{name}-2", lambda status: condition(status, "Locked").get("reason") == "Conflict")
-    assert f"{name}-1 is older" in condition(status, "Locked")["message"]
-
-    chart = helm.chart(f"{name}-b", config_map("shared", {"of": "b"}), config_map("b", {"of": "b"}))
-    await locks.edit(HELM_RELEASE, f"{name}-1", SYSTEM, ("add", "/spec/suspend", True))
-    await helm.run("install", f"{name}-b", chart, "-n", name, "--take-ownership")
-    await locks.lock(f"{name}-3", f"{name}-b", name)
-    await locks.locked(f"{name}-3")
-    await locks.edit(HELM_RELEASE, f"{name}-1", SYSTEM, ("remove", "/spec/suspend", None))
-    status = await locks.status(f"{name}-1", lambda status: condition(status, "Complete").get("reason") == "ForeignObject")
-    assert "ConfigMap" in condition(status, "Complete")["message"]
-    assert "/shared belongs to" in condition(status, "Complete")["message"]
-    await locks.edit(CONFIG_MAP, "shared", name, *marks)
-    for each in (f"{name}-1", f"{name}-3"):  # nobody's by its marks
-        status = await locks.status(each, lambda status: "lacks Helm's marks" in condition(status, "Complete").get("message", ""))
-        assert condition(status, "Complete")["reason"] == "ForeignObject"
-    await admin.delete(CONFIG_MAP, "shared", name)
-    await locks.data("shared", name, {"of": "a"})  # what is missing the oldest HelmRelease makes
-    status = await locks.status(
-        f"{name}-3", lambda status: "/shared belongs to" in condition(status, "Complete").get("message", "")
-    )
-    assert condition(status, "Complete")["reason"] == "ForeignObject"
-    await locks.edit(CONFIG_MAP, "b", name, ("replace", "/data/of", "x"))
-    await locks.data("b", name, {"of": "b"})
-
-    await admin.delete(HELM_RELEASE, f"{name}-1", SYSTEM)
-    await locks.locked(f"{name}-2")
-    await admin.delete(HELM_RELEASE, f"{name}-2", SYSTEM)
-    await locks.away(HELM_RELEASE, f"{name}-2", SYSTEM)
-    await admin.delete(CONFIG_MAP, "shared", name)
-    await locks.locked(f"{name}-3")
-    await locks.data("shared", name, {"of": "b"})
-
-
-@pytest.mark.check("a-7")
-async def test_what_the_helm_release_allows_is_kept_elsewhere(helm: Helm, locks: Locks, admin: Api) -> None:
-    """A chart's object in another namespace is told and left alone until the HelmRelease names the namespace, and again when it
-    does not any more; meanwhile it is watched and kept."""
-    name = f"wide-{token()}"
-    other = f"{name}-rules"
-    await locks.namespace(name)
-    await locks.namespace(other)
-    await helm.install(name, name, config_map("c1", {"a": "1"}), config_map("c2", {"a": "1"}, namespace=other))
-    await locks.lock(name, name, name)
-
-    async def left_alone() -> None:
-        status = await locks.status(name, lambda status: condition(status, "Complete").get("reason") == "OutsideRelease")
-        for part in (f"ConfigMap {other}/c2", "spec.allow.namespaces", name):
-            assert part in condition(status, "Complete")["message"]
-        await watched(admin, f'"{other}"', False)
-        edited = await locks.edit(CONFIG_MAP, "c2", other, ("replace", "/data/a", "drift"))
-        await locks.swept()
-        assert await admin.get(CONFIG_MAP, "c2", other) == edited
-
-    await left_alone()
-    await locks.edit(HELM_RELEASE, name, SYSTEM, ("add", "/spec/allow", {"namespaces": [other]}))
-    await locks.data("c2", other, {"a": "1"})
-    await locks.locked(name)
-    await watched(admin, other, True)
-    await locks.edit(CONFIG_MAP, "c2", other, ("replace", "/data/a", "drift"))
-    await locks.data("c2", other, {"a": "1"})
-    await locks.edit(HELM_RELEASE, name, SYSTEM, ("remove", "/spec/allow", None))
-    await left_alone()
 
 
 @pytest.mark.check("hpo-82")
@@ -539,7 +308,7 @@ async def test_what_cannot_be_changed_back_is_made_anew(helm: Helm, locks: Locks
         assert len(told) == 1
 
 
-async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api, knative_: Knative) -> None:
+async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api, locker: Knative) -> None:
     """One that Kubernetes takes drifts and is put back like any other; one that it refuses is told, and the rest is kept."""
     name, huge = f"huge-{token()}", "1e1000000"
     await locks.namespace(name)
@@ -565,7 +334,7 @@ async def test_a_quantity_beyond_all_bounds(helm: Helm, locks: Locks, admin: Api
     assert "quantity" in told["message"]
     assert "correct the chart" in told["message"]
     await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "2"))
-    await knative_.sweep(FUNCTION)  # what is watched changes with the kinds of the manifest
+    await locker.sweep(FUNCTION)  # what is watched changes with the kinds of the manifest
     await locks.until(CONFIG_MAP, "c1", name, lambda found: found["data"] == {"a": "1"})
 
 
@@ -577,44 +346,3 @@ def right(found: Object) -> bool:
         if found["kind"] == "Service"
         else spec["template"]["spec"]["containers"][0]["image"] == "work"
     )
-
-
-async def command(control_plane: ControlPlane, *arguments: str) -> tuple[int, str]:
-    """Run ``tenantry lock`` as an administrator."""
-
-    def run() -> Result:
-        return CliRunner().invoke(main, ["lock", *arguments, "--kubeconfig", str(control_plane.kubeconfig)])
-
-    result = await asyncio.to_thread(run)
-    return result.exit_code, result.output
-
-
-async def test_the_command_shows_and_pauses(helm: Helm, locks: Locks, control_plane: ControlPlane) -> None:
-    """List and show tell the state; pause lets edits stay, diff shows them with exit code 1, resume puts them back."""
-    name = await locks.release(helm, "cli", config_map("c1", {"a": "1", "b": "1"}), config_map("c2", {"a": "1"}))
-
-    code, listed = await command(control_plane, "list")
-    assert code == 0
-    assert [name, f"{name}/{name}", "Deployed", "1", "True", "Enforced"] in [line.split() for line in listed.splitlines()]
-    code, shown = await command(control_plane, "show", name, "-o", "json")
-    assert (code, json.loads(shown)["lockedVersion"]) == (0, 1)
-    assert (await command(control_plane, "diff", name))[0] == 0
-
-    assert (await command(control_plane, "pause", name)) == (0, f"{name} is paused\n")
-    await locks.status(name, lambda status: condition(status, "Locked").get("reason") == "Paused")
-    await locks.edit(CONFIG_MAP, "c1", name, ("replace", "/data/a", "x"))
-    await locks.admin.delete(CONFIG_MAP, "c2", name)
-    code, told = await command(control_plane, "diff", name)
-    assert code == 1
-    assert f'ConfigMap {name}/c1: drifted\n  data[a]: live "x", locked "1"\nConfigMap {name}/c2: missing\n' == told
-    code, told = await command(control_plane, "diff", name, "-o", "yaml")
-    assert (code, [row["state"] for row in yaml.safe_load(told)["drift"]]) == (1, ["drifted", "missing"])
-
-    assert (await command(control_plane, "resume", name)) == (0, f"{name} is locked again\n")
-    await locks.data("c1", name, {"a": "1", "b": "1"})
-    await locks.data("c2", name, {"a": "1"})
-    await locks.lock(f"{name}-none", "nothing", name)
-    code, told = await command(control_plane, "diff", f"{name}-none")
-    assert (code, told.partition(" in Secrets; ")[0]) == (3, f"nothing was compared: there is no Helm release {name}/nothing")
-    code, told = await command(control_plane, "show", "nobody")
-    assert (code, "there is no HelmRelease nobody" in told) == (1, True)

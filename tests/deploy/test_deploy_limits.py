@@ -1,156 +1,40 @@
-"""What a real API server makes of our namespaces: which pods they take, how many objects, who goes first, who waits for whom.
-
-Check a-61.  Quotas, limits and budgets are tried in a namespace of the test's own with the labels of ours; namespaces, flow
-control and the guard of the priority class are tried as `install` makes them.
-"""
+"""A real API server holds pods to our quotas, limits, priority and budget, and the pages say the same (a-61)."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import secrets
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import manifests
 import pytest
 import pytest_asyncio
-import yaml
+from knative_pods import HELM, SYSTEM
 from manifests import Body, Document, kind_of, within
+from plain_pods import CONTROLLER_S, PLAIN, pod
 from test_deploy_services import RESTRICTED
 
-from release_provisioning.jobs import manifest
 from tenantry.api import Api
-from tenantry.api.errors import AdmissionDenied, ApiError, Forbidden
-from tenantry.local.control_plane import ControlPlane
-from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.model.config import Config
-from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, HELM_CHART, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, Kind, Object
+from tenantry.api.errors import ApiError
+from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT, Kind, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-SYSTEM, HELM = "tenantry-system", "cattle-helm-system"
 GUARD = "tenantry-guard-priority"
-CONTROLLER_S = 20.0  # controllers of the control plane see new objects by watches, and share the cores with everything else
-FLOW_SCHEMA = Kind("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flowschemas", namespaced=False)
 BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
-PLAIN: Object = {
-    "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-    "containers": [
-        {
-            "name": "c",
-            "image": "image.invalid/x",
-            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        }
-    ],
-}
 QUEUE_PROXY = {"name": "queue-proxy", "image": "image.invalid/x", "securityContext": RESTRICTED}
 """The container that Knative Serving 1.22 puts beside a function's (``pkg/reconciler/revision/resources/queue.go``)."""
 NOT_HERE = {"serviceAccountName", "priorityClassName", "containerConcurrency", "timeoutSeconds"}
 """Of a template what only Knative knows, and what is only in our own namespace."""
 
 
-def pod(namespace: str, spec: Object, name: str = "", labels: dict[str, str] | None = None) -> Object:
-    return obj(POD, name or f"pod-{secrets.token_hex(4)}", namespace, labels=labels or {}, spec=spec)
-
-
-def with_container(**more: Any) -> Object:
-    (container,) = PLAIN["containers"]
-    return {**PLAIN, "containers": [{**container, **more}]}
-
-
 def shipped(kind: str, namespace: str = "", name: str = "") -> Body:
     found = manifests.resolve(manifests.ROOT / "knative")
     (body,) = [d.body for d in found if d.kind == kind and namespace in ("", d.namespace) and name in ("", d.name)]
     return body
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def said(control_plane: ControlPlane) -> list[str]:
-    """What `install` says of an installation whose system namespace somebody else has made; ours are there afterwards."""
-    lines: list[str] = []
-    async with await Api.connect(field_manager="somebody", kubeconfig=control_plane.kubeconfig) as other:
-        await other.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "their-system"}})
-    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
-        await install(api, ["release-provisioning"], Config(), lambda _: None)
-        theirs = Config.model_validate({"helmProjectOperator": {"systemNamespace": "their-system"}})
-        await install(api, [], theirs, lines.append)
-        await install(api, [], Config(), lambda _: None)  # its rights and flows are for the default again
-    return lines
-
-
-# -- pod security ------------------------------------------------------------------------------------------
-
-
-async def refused(admin: Api, body: Object) -> str:
-    """The API server's words about a pod that not even an administrator may create."""
-    with pytest.raises((Forbidden, AdmissionDenied)) as told:
-        await admin.create(POD, body, dry_run=True)
-    return str(told.value)
-
-
-def test_every_namespace_that_we_ship_enforces_restricted(documents: list[Document]) -> None:
-    """Each Namespace of the manifests enforces, audits and warns by the profile restricted."""
-    ours = [d for d in documents if d.kind == "Namespace"]
-
-    assert {d.name for d in ours} == {SYSTEM, HELM}
-    for namespace in ours:
-        labels = namespace.body["metadata"]["labels"]
-        assert {labels[f"pod-security.kubernetes.io/{mode}"] for mode in ("enforce", "audit", "warn")} == {"restricted"}
-
-
-@pytest.mark.check("a-61")
-@pytest.mark.parametrize("namespace", [SYSTEM, HELM])
-async def test_our_namespaces_take_restricted_pods_only(admin: Api, said: list[str], namespace: str) -> None:
-    """In the namespaces as they are installed privilege, root, the host's files and network are refused; plain pods are not."""
-    del said
-    await eventually(lambda: admin.get(SERVICE_ACCOUNT, "default", namespace), within=CONTROLLER_S)
-    attacks = {
-        "privileged": with_container(securityContext={"privileged": True}),
-        "runAsNonRoot": {**PLAIN, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}},
-        "hostPath": {**PLAIN, "volumes": [{"name": "v", "hostPath": {"path": "/"}}]},
-        "host namespaces": {**PLAIN, "hostNetwork": True},
-        "seccompProfile": {**PLAIN, "securityContext": {"runAsNonRoot": True}},
-        "unrestricted capabilities": with_container(securityContext={"allowPrivilegeEscalation": False}),
-    }
-
-    for word, spec in attacks.items():
-        told = await refused(admin, pod(namespace, spec))
-        assert 'violates PodSecurity "restricted' in told, word
-        assert word in told
-    assert await admin.create(POD, pod(namespace, PLAIN), dry_run=True)
-
-
-@pytest.mark.check("a-61")
-async def test_helm_jobs_fit_their_namespace(admin: Api, said: list[str]) -> None:
-    """The pods that install and uninstall releases are admitted in the system namespace; one with the host's network is not."""
-    del said
-    spec = {"chart": "shop", "authSecret": {"name": "a"}, "repoCAConfigMap": {"name": "b"}}
-    chart = obj(HELM_CHART, "shop", HELM, spec=spec, metadata={"uid": "1"})
-    account = manifest.account(chart)
-    await admin.create(SERVICE_ACCOUNT, account)
-    jobs = [manifest.install_job(chart, None, {}, Config()), manifest.delete_job(chart, Config())]
-
-    for job in jobs:
-        assert await admin.create(POD, pod(HELM, job["spec"]["template"]["spec"]), dry_run=True)
-    chart["spec"]["bootstrap"] = True
-    job = manifest.install_job(chart, None, {}, Config())
-    assert "hostNetwork=true" in await refused(admin, pod(HELM, job["spec"]["template"]["spec"]))
-    await admin.delete(SERVICE_ACCOUNT, account["metadata"]["name"], HELM)
-
-
-async def test_a_namespace_of_somebody_else_is_left_as_it_is_and_told(admin: Api, said: list[str]) -> None:
-    """A system namespace that others made gets no label of ours; who installs is told which one it lacks."""
-    theirs = await admin.get(NAMESPACE, "their-system")
-
-    assert theirs is not None
-    assert theirs["metadata"]["labels"] == {"kubernetes.io/metadata.name": "their-system"}
-    lacks = "pod-security.kubernetes.io/enforce=restricted"
-    assert f"kept Namespace their-system: somebody else made it; give it the label {lacks}" in said
 
 
 # -- how much ----------------------------------------------------------------------------------------------
@@ -347,64 +231,8 @@ async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> 
     assert await evict(second) == ""
 
 
-# -- whose requests wait -----------------------------------------------------------------------------------
-
-
-async def flow_of(control_plane: ControlPlane, token: str) -> tuple[str, str]:
-    """The uids of the FlowSchema and of the priority level that a request with this token is put into."""
-    cluster = yaml.safe_load(control_plane.kubeconfig.read_text())["clusters"][0]["cluster"]
-    trust = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
-    headers = {"Authorization": f"Bearer {token}"}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"{cluster['server']}/api/v1/namespaces", ssl=trust, headers=headers) as answer,
-    ):
-        return answer.headers["X-Kubernetes-PF-FlowSchema-UID"], answer.headers["X-Kubernetes-PF-PriorityLevel-UID"]
-
-
-async def token_of(admin: Api, namespace: str, name: str) -> str:
-    """A token of a ServiceAccount, which is made where it is missing."""
-    if await admin.get(SERVICE_ACCOUNT, name, namespace) is None:
-        await admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, namespace))
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = await admin.request("POST", SERVICE_ACCOUNT.path(namespace, name) + "/token", None, body)
-    return str(answer["status"]["token"])
-
-
-@pytest.mark.check("a-61")
-async def test_requests_of_our_identities_have_a_share_of_their_own(
-    admin: Api, control_plane: ControlPlane, said: list[str], system: str
-) -> None:
-    """Functions and sources are matched by our FlowSchema, Helm Jobs by a smaller one of theirs, everybody else by neither."""
-    del said
-    schemas = {name: await admin.get(FLOW_SCHEMA, name) for name in ("tenantry", "tenantry-helm", "service-accounts")}
-    uids = {name: schema["metadata"]["uid"] for name, schema in schemas.items() if schema}
-    who = {
-        (SYSTEM, "release-provisioning"): "tenantry",
-        (SYSTEM, "tenantry-source-release-provisioning"): "tenantry",
-        (HELM, "helm-shop"): "tenantry-helm",
-        (system, "default"): "service-accounts",
-    }
-
-    async def schema_of(token: str) -> str:
-        return (await flow_of(control_plane, token))[0]
-
-    levels = {}
-    for (namespace, name), schema in who.items():
-        token = await token_of(admin, namespace, name)
-
-        async def matched(token: str = token, schema: str = schema) -> bool:
-            return await schema_of(token) == uids[schema]
-
-        await eventually(matched, within=CONTROLLER_S, what=f"{namespace}/{name} by {schema}")
-        levels[schema] = (await flow_of(control_plane, token))[1]
-    assert len(set(levels.values())) == 3
-    for schema in schemas.values():
-        assert schema is not None
-        assert {each["type"]: each["status"] for each in schema["status"]["conditions"]}["Dangling"] == "False"
-
-
 # -- what the pages say ------------------------------------------------------------------------------------
+
 
 Figures = dict[str, tuple[str, str, str, float]]
 
