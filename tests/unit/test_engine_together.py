@@ -56,6 +56,12 @@ class Server:
         return tasks
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few under way are enough to see who waits."""
+    monkeypatch.setattr(limits, "READS_APART", 4)
+
+
 async def settle() -> None:
     for _ in range(30):
         await asyncio.sleep(0)

@@ -229,10 +229,12 @@ class Engine:
         if not causes or len(causes) > CAUSES_LOOKED_AT or not self._last.may_know(name, causes):
             return False
         kinds = self._kinds[unit.name]
-        each = [(kinds[key.gvk], key.name, key.namespace) for key in causes]
         if not all(key in reader.known or kinds[key.gvk] in unit.readable for key in causes):
             return False
-        await asyncio.gather(*(reader.get(*one) for one in each))
+        first, *others = (reader.get(kinds[key.gvk], key.name, key.namespace) for key in causes)
+        await first
+        if others:
+            await asyncio.gather(*others)
         return self._last.knew(name, reader.states_read)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:

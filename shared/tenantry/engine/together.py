@@ -68,12 +68,24 @@ class Together:
             if len(self._sorts) >= limits.REMEMBERED:
                 self._sorts = {key: each for key, each in self._sorts.items() if not each.is_idle}
             found = self._sorts[sort] = _Sort()
+        if not found.waiting and found.alone < limits.READS_APART:
+            return await self._apart(found, one, many)
         if name not in found.waiting:
             found.waiting[name] = one, asyncio.get_running_loop().create_future()
         answer = found.waiting[name][1]
         if found.alone < limits.READS_APART:
             self._next(found, many)
         return await asyncio.shield(answer)
+
+    async def _apart(self, sort: _Sort, one: One, many: Many) -> Any:
+        """A read that nobody else waits for; when it ends, those go on who have come meanwhile."""
+        sort.alone += 1
+        try:
+            return await sort.timed(one(), "one_s")
+        finally:
+            sort.alone -= 1
+            if sort.waiting:
+                self._next(sort, many)
 
     def _next(self, sort: _Sort, many: Many) -> None:
         """Those who wait go on, as many as may."""
@@ -85,18 +97,16 @@ class Together:
         while sort.waiting and sort.alone < limits.READS_APART:
             name = next(iter(sort.waiting))
             one, future = sort.waiting.pop(name)
-            sort.alone += 1
+            sort.alone += 1  # before the task runs: no more may begin than there is room for
             started(self._one(sort, one, many, future))
 
     async def _one(self, sort: _Sort, one: One, many: Many, future: asyncio.Future[Any]) -> None:
+        sort.alone -= 1
         try:
-            _hand(future, await sort.timed(one(), "one_s"))
+            _hand(future, await self._apart(sort, one, many))
         except BaseException as error:
             _fail(future, error)
             raise
-        finally:
-            sort.alone -= 1
-            self._next(sort, many)
 
     async def _all(self, sort: _Sort, many: Many) -> None:
         names = list(sort.waiting)[: limits.READ_TOGETHER]

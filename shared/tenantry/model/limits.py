@@ -153,7 +153,7 @@ RULES_COMPARED: Final = 2_000_000
 
 REMEMBERED: Final = 20_000
 """Entries of a memory that only saves work: what is forgotten is read again."""
-READS_APART: Final = 4
+READS_APART: Final = 12
 """Reads of one sort, each of one object or of one label's value, that are under way at a time before others wait for them."""
 READ_TOGETHER: Final = 50
 """Names or values that one read asks for: a selector is a part of the request's URL."""
