@@ -28,7 +28,7 @@ def left(seen: ReadStates, *written: Key) -> LastRuns:
 
 def knew(runs: LastRuns, now: Mapping[Key, Object | None], owner: str = "o", states: States | None = None) -> bool:
     """Whether the last run knew these objects as they are now."""
-    seen = ReadStates(states)
+    seen = ReadStates(states or {})
     for key, obj in now.items():
         seen.add(key, obj)
     return runs.knew(owner, seen)
@@ -104,7 +104,7 @@ def test_a_run_that_reads_a_part_leaves_what_is_known_of_the_rest() -> None:
 def test_a_state_that_can_come_back_is_known_only_from_the_last_run(before: Object | None) -> None:
     """A namespace was in the project, the last run did not find it there, and it is back: another run has to follow."""
     states: States = {("v1", "Namespace"): lambda obj: tuple(obj["metadata"].get("labels", ()))}
-    seen = ReadStates(states)
+    seen = ReadStates(states or {})
     seen.add(KEY, before)
     runs = left(seen)
     runs.ended_well("o", [NAMESPACE.gvk], ReadStates(states), ())
@@ -133,7 +133,7 @@ def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_no_decision_rests_on_is_no_news() -> None:
     """A unit says what of a kind it looks at; what others change beside that needs no run."""
     states: States = {("v1", "Namespace"): lambda obj: obj["metadata"].get("labels", {}).get("ours")}
-    seen = ReadStates(states)
+    seen = ReadStates(states or {})
     seen.add(KEY, namespace("1", labels={"ours": "1"}))
     runs = left(seen)
     assert knew(runs, {KEY: namespace("2", labels={"ours": "1", "theirs": "2"})}, states=states)

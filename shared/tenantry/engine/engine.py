@@ -23,7 +23,7 @@ from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
-from tenantry.engine.last_runs import LastRuns
+from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, request_of, requested
 from tenantry.engine.shared import Shared
@@ -205,8 +205,9 @@ class Engine:
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
             try:
-                reader = Reader(self._api, ask.causes, known, self._shared, self._states[unit.name])
-                if await self._is_known(unit, owner, reader):
+                noted = ReadStates(self._states[unit.name]) if unit.handlers[owner.type].rests_on_reads else None
+                reader = Reader(self._api, ask.causes, known, self._shared, noted)
+                if noted is not None and await self._is_known(unit, owner, reader, noted):
                     return NOTHING_NEW
                 verdict = await self._converge(unit, owner, ask, reader)
             except ApiError as error:
@@ -223,7 +224,7 @@ class Engine:
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _is_known(self, unit: Unit, owner: Owner, reader: Reader) -> bool:
+    async def _is_known(self, unit: Unit, owner: Owner, reader: Reader, noted: ReadStates) -> bool:
         """Whether the last run for the owner knew all that the events tell of."""
         name, causes = _name(unit, owner), reader.causes
         if not causes or len(causes) > CAUSES_LOOKED_AT or not self._last.may_know(name, causes):
@@ -235,7 +236,7 @@ class Engine:
         await first
         if others:
             await asyncio.gather(*others)
-        return self._last.knew(name, reader.states_read)
+        return self._last.knew(name, noted)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
         writes, handler = 0, unit.handlers[owner.type]
@@ -266,9 +267,9 @@ class Engine:
                     return Verdict(503, missing_right(refusal.message), writes=writes)
             complete = not outcome.refusals and not told.refusals
             if not writes or not ask.verify or await reader.unchanged():
-                if complete and handler.rests_on_reads:
+                if complete and reader.noted is not None:
                     kinds = self._kinds[unit.name]
-                    self._last.ended_well(_name(unit, owner), kinds, reader.states_read, outcome.written | told.written)
+                    self._last.ended_well(_name(unit, owner), kinds, reader.noted, outcome.written | told.written)
                 if not writes and complete:
                     return NOTHING_TO_DO
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)

@@ -15,6 +15,7 @@ All of it saves work and decides nothing: a process that remembers nothing runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from tenantry.model import limits
 from tenantry.model.kinds import Key, Kind, Object, key_in
@@ -40,9 +41,9 @@ def state_in(states: States, key: Key, obj: Object | None) -> Hashable:
 class ReadStates(dict[Key, Hashable]):
     """The states of objects as one run read them."""
 
-    def __init__(self, states: States | None = None) -> None:
+    def __init__(self, states: States = MappingProxyType({})) -> None:
         super().__init__()
-        self.states = states or {}
+        self.states = states
 
     def listed(self, kind: Kind, items: Sequence[Object]) -> None:
         """Objects were read in a list; of a long one nothing is noted."""

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from dataclasses import replace
 
 from tenantry.api import Api, Keep, Listing
-from tenantry.engine.last_runs import ReadStates, States
+from tenantry.engine.last_runs import ReadStates
 from tenantry.engine.shared import Shared
 from tenantry.model.comparison import Schema
 from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, key_in, labels_of
@@ -72,14 +72,14 @@ class Reader:
         causes: Iterable[Key] = (),
         known: Mapping[Key, Object | None] | None = None,
         shared: Shared | None = None,
-        states: States | None = None,
+        noted: ReadStates | None = None,
     ) -> None:
         self.causes = frozenset(causes)
         self._api = api
         self._shared = shared or Shared()
         self.known = Known(known)
-        self.states_read = ReadStates(states)
-        """The states of what was read."""
+        self.noted = noted
+        """The states of what was read, for a run whose next one may not be needed."""
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
     async def get(
@@ -260,12 +260,12 @@ class Reader:
         return self._noted(kind, listing.items)
 
     def _got(self, key: Key, found: Object | None) -> None:
-        if self.live:
-            self.states_read.add(key, found)
+        if self.noted is not None:
+            self.noted.add(key, found)
 
     def _noted(self, kind: Kind, items: builtins.list[Object]) -> builtins.list[Object]:
-        if self.live:
-            self.states_read.listed(kind, items)
+        if self.noted is not None:
+            self.noted.listed(kind, items)
         return items
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
@@ -319,7 +319,8 @@ class Reader:
 
     def anew(self) -> Reader:
         """A reader for the same run that knows nothing yet."""
-        return Reader(self._api, self.causes, shared=self._shared, states=self.states_read.states)
+        noted = ReadStates(self.noted.states) if self.noted is not None else None
+        return Reader(self._api, self.causes, shared=self._shared, noted=noted)
 
     async def unchanged(self) -> bool:
         """Read the optimistic inputs again; False when one of them is not what it was."""
