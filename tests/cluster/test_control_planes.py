@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.control_plane.flags import ETCD_SOCKET
 from tenantry.local.install import install
 from tenantry.model.config import Config
@@ -35,11 +37,16 @@ def planes() -> Iterator[ControlPlanes]:
         yield made
 
 
+def held(plane: ControlPlane) -> dict[str, tuple[str, str]]:
+    """What its etcd holds."""
+    with closing(Etcd(plane.data_dir / ETCD_SOCKET)) as etcd:
+        return etcd.values()
+
+
 async def test_a_control_plane_is_put_back(planes: ControlPlanes) -> None:
     """What was made is gone, what was changed or deleted is as before; the API server and the controllers say the same."""
     plane = await asyncio.to_thread(planes.take)
-    etcd = Etcd(plane.data_dir / ETCD_SOCKET)
-    before = await asyncio.to_thread(etcd.values)
+    before = await asyncio.to_thread(held, plane)
     async with await Api.connect(field_manager="people", kubeconfig=plane.kubeconfig) as admin:
         await install(admin, ["namespace-registration", "release-provisioning"], Config(), lambda _: None)
         await admin.apply(NAMESPACE, obj(NAMESPACE, "used"))
@@ -50,7 +57,7 @@ async def test_a_control_plane_is_put_back(planes: ControlPlanes) -> None:
 
     await asyncio.to_thread(planes.give_back, plane)
     assert policies >= {"tenantry-fence", "tenantry-guard-records"}
-    after = await asyncio.to_thread(etcd.values)
+    after = await asyncio.to_thread(held, plane)
     assert {key: value for key, (_, value) in after.items() if key in before} == {
         key: value for key, (_, value) in before.items()
     }

@@ -13,6 +13,7 @@ import yaml
 from connect_proxy import ConnectProxy
 from people import C1, CHART_CONFIG_MAP, FUNCTION, People, registration, token, user_of
 from slow_proxy import Gate
+from times import CONTROLLER_S
 from upping import tenantry
 
 from tenantry.api import Api
@@ -112,6 +113,7 @@ async def test_answers_come_uncompressed_when_asked_for(
     name = f"large-{token_hex(4)}"
     await admin.create(NAMESPACE, {"metadata": {"name": name}})
     await admin.create(CONFIG_MAP, obj(CONFIG_MAP, "large", name, data={"a": "x" * 500_000}))
+    await eventually(lambda: admin.get(CONFIG_MAP, "kube-root-ca.crt", name), within=CONTROLLER_S)
     received: dict[bool, int] = {}
     for disabled in (False, True):
         async with ConnectProxy(control_plane.server_url) as proxy:
