@@ -232,10 +232,11 @@ class Engine:
         kinds = self._kinds[unit.name]
         if not all(key in reader.known or kinds[key.gvk] in unit.readable for key in causes):
             return False
-        first, *others = (reader.get(kinds[key.gvk], key.name, key.namespace) for key in causes)
-        await first
-        if others:
-            await asyncio.gather(*others)
+        each = [(kinds[key.gvk], key.name, key.namespace) for key in causes]
+        if len(each) == 1:  # as almost always, and then no task is needed
+            await reader.get(*each[0])
+        else:
+            await asyncio.gather(*(reader.get(*one) for one in each))
         return self._last.knew(name, noted)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
