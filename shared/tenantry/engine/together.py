@@ -69,6 +69,7 @@ class Together:
                 self._sorts = {key: each for key, each in self._sorts.items() if not each.is_idle}
             found = self._sorts[sort] = _Sort()
         if not found.waiting and found.alone < limits.READS_APART:
+            found.alone += 1
             return await self._apart(found, one, many)
         if name not in found.waiting:
             found.waiting[name] = one, asyncio.get_running_loop().create_future()
@@ -78,8 +79,7 @@ class Together:
         return await asyncio.shield(answer)
 
     async def _apart(self, sort: _Sort, one: One, many: Many) -> Any:
-        """A read that nobody else waits for; when it ends, those go on who have come meanwhile."""
-        sort.alone += 1
+        """A read that is counted among those under way; when it ends, those go on who have come meanwhile."""
         try:
             return await sort.timed(one(), "one_s")
         finally:
@@ -101,7 +101,6 @@ class Together:
             started(self._one(sort, one, many, future))
 
     async def _one(self, sort: _Sort, one: One, many: Many, future: asyncio.Future[Any]) -> None:
-        sort.alone -= 1
         try:
             _hand(future, await self._apart(sort, one, many))
         except BaseException as error:
