@@ -1,8 +1,8 @@
 """What the etcd of a test's control plane holds, and the way back to what it held before.
 
 A used control plane costs 16 s of CPU to replace: three programs start, and everything that is installed is compiled and
-published again.  Putting its etcd back costs less than 0.1 s; the API server and the controllers follow by their watches, as
-they follow everything else.
+published again.  Putting its etcd back costs a fraction of a second; the API server and the controllers follow by their
+watches, as they follow everything else.
 """
 
 from __future__ import annotations

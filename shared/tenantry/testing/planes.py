@@ -46,11 +46,10 @@ class ControlPlanes:
 
     def take(self, *, policies: bool = True) -> ControlPlane:
         """A control plane that holds what a new one holds and, with ``policies``, some that have no effect."""
-        if self._free:
+        while self._free:
             plane = self._free.pop()
-            if not policies:
-                self._baselines[plane].restore()
-            return plane
+            if policies or self._put_back(plane, policies=False):
+                return plane
         plane = ControlPlane(ephemeral=True, api_server_args=self._args)
         plane.start()
         self._baselines[plane] = Baseline(Etcd(plane.data_dir / ETCD_SOCKET))
@@ -58,12 +57,17 @@ class ControlPlanes:
 
     def give_back(self, plane: ControlPlane) -> None:
         """Put it back to what it held before, or end it where that cannot be done."""
+        if self._put_back(plane, policies=True):
+            self._free.append(plane)
+
+    def _put_back(self, plane: ControlPlane, *, policies: bool) -> bool:
+        """Whether it holds again what it held before, and policies if they are kept; else it is ended."""
         try:
-            self._baselines[plane].restore(list(_kept_policies(plane)))
+            self._baselines[plane].restore(list(_kept_policies(plane)) if policies else ())
         except (OSError, http.client.HTTPException, NotQuiet):
             self._end(plane)  # a test has stopped its API server, for one
-        else:
-            self._free.append(plane)
+            return False
+        return True
 
     def _end(self, plane: ControlPlane) -> None:
         del self._baselines[plane]
