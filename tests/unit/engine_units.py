@@ -11,6 +11,7 @@ from owning import owner
 
 from tenantry.api import Api
 from tenantry.api.errors import TransientError
+from tenantry.api.turns import Turns
 from tenantry.engine import Engine
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
@@ -32,6 +33,7 @@ class Stub:
     """All that the engine itself asks of an API client."""
 
     field_manager = "tenantry-test"
+    turns = Turns(16)
 
 
 @dataclass

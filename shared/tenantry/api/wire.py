@@ -24,6 +24,7 @@ from tenantry.api.depth import decoded
 from tenantry.api.errors import TooManyRequests, TransientError, Unauthorized, error_from
 from tenantry.api.official import RESTClientObject
 from tenantry.api.tokens import Token
+from tenantry.api.turns import Turns, party
 from tenantry.model.kinds import Object
 
 TIMEOUT_S = 30.0
@@ -48,7 +49,7 @@ class Wire:
         self._rest = RESTClientObject(configuration)
         route = {"proxy": configuration.proxy, "server_hostname": configuration.tls_server_name}
         self._route: dict[str, Any] = {key: value for key, value in route.items() if value}
-        self._slots = asyncio.Semaphore(concurrency)
+        self.turns = Turns(concurrency)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         self._headers = {"Accept": JSON, "User-Agent": f"tenantry/{__version__} ({user_agent})"}
 
@@ -94,7 +95,7 @@ class Wire:
         give_up_at = time.monotonic() + PATIENCE_S
         asked_again = False
         while True:
-            async with self._slots:
+            async with self.turns.turn(party.get()):
                 response = await self._send(method, path, query, data, headers, self._timeout)
                 try:
                     raw = await (_at_most(response, most) if most else response.read())

@@ -19,13 +19,14 @@ from typing import TypeVar
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
+from tenantry.api.turns import party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.reader import Reader
-from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, request_of, requested
+from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested, whose
 from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Lists, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
@@ -107,6 +108,7 @@ class Engine:
         if self._pending >= limits.RUNS_PENDING:
             return Verdict(429, "too many events at once", retry_after=1.0)
         self._pending += 1
+        party.set(party_of(request))
         try:
             async with asyncio.timeout(self._deadline_s):
                 match request:
@@ -201,6 +203,8 @@ class Engine:
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(str(owner))
+        if ask.causes:
+            party.set(self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT]))
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
@@ -363,10 +367,8 @@ class Engine:
             return True
 
     async def _failed(self, error: ApiError) -> Verdict:
-        if isinstance(error, KindNotServed | Unauthorized):
-            log.error("%s: %s", type(error).__name__, error.message)
-        else:
-            log.warning("%s: %s", type(error).__name__, error.message)
+        level = logging.ERROR if isinstance(error, KindNotServed | Unauthorized) else logging.WARNING
+        log.log(level, "%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
             await self._tell(f"{verdict.reason}: apply {self._service.rights_file} again")

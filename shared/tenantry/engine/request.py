@@ -49,6 +49,21 @@ class MalformedRequest(ValueError):
 Request = Look | RunOwner | Sweep | Ignore
 
 
+def whose(key: Key) -> str:
+    """Whom an object belongs to: its namespace, or itself where it is in none."""
+    return key.namespace or key.name
+
+
+def party_of(request: Request) -> str:
+    """For whom the requests to the API server are that it takes (`tenantry.api.turns`)."""
+    match request:
+        case Look():
+            return whose(request.key)
+        case RunOwner():
+            return request.owner
+    return "*"
+
+
 def request_of(event: Event, function: str) -> Request:
     """Interpret an event for a function.
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
+from tenantry.api.turns import SHARED, party
 from tenantry.engine.tasks import started
 from tenantry.engine.together import Together
 from tenantry.model.kinds import Kind
@@ -59,6 +60,7 @@ class Shared:
         return await self._run(name, fetch, read)
 
     async def _run(self, name: Hashable, fetch: Callable[[], Awaitable[Any]], read: _Read) -> Any:
+        party.set(SHARED)
         begun = time.monotonic()
         try:
             return await fetch()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any
+from contextvars import Context, copy_context
+from typing import Any, NamedTuple
 
+from tenantry.api.turns import SHARED, party
 from tenantry.engine.tasks import started
 from tenantry.model import limits
 
@@ -24,13 +26,21 @@ _WEIGHT = 0.2
 """Of the last read in the mean of all."""
 
 
+class _Waiting(NamedTuple):
+    """A read that waits, and for whom."""
+
+    one: One
+    answer: asyncio.Future[Any]
+    context: Context
+
+
 class _Sort:
     """Reads of one sort: those under way, and those who wait."""
 
     def __init__(self) -> None:
         self.alone = 0
         self.together = False
-        self.waiting: dict[str, tuple[One, asyncio.Future[Any]]] = {}
+        self.waiting: dict[str, _Waiting] = {}
         self.one_s = 0.0
         self.many_s = 0.0
 
@@ -72,8 +82,8 @@ class Together:
             found.alone += 1
             return await self._apart(found, one, many)
         if name not in found.waiting:
-            found.waiting[name] = one, asyncio.get_running_loop().create_future()
-        answer = found.waiting[name][1]
+            found.waiting[name] = _Waiting(one, asyncio.get_running_loop().create_future(), copy_context())
+        answer = found.waiting[name].answer
         if found.alone < limits.READS_APART:
             self._next(found, many)
         return await asyncio.shield(answer)
@@ -96,20 +106,21 @@ class Together:
             return
         while sort.waiting and sort.alone < limits.READS_APART:
             name = next(iter(sort.waiting))
-            one, future = sort.waiting.pop(name)
+            waiting = sort.waiting.pop(name)
             sort.alone += 1  # before the task runs: no more may begin than there is room for
-            started(self._one(sort, one, many, future))
+            started(self._one(sort, waiting, many), waiting.context)
 
-    async def _one(self, sort: _Sort, one: One, many: Many, future: asyncio.Future[Any]) -> None:
+    async def _one(self, sort: _Sort, waiting: _Waiting, many: Many) -> None:
         try:
-            _hand(future, await self._apart(sort, one, many))
+            _hand(waiting.answer, await self._apart(sort, waiting.one, many))
         except BaseException as error:
-            _fail(future, error)
+            _fail(waiting.answer, error)
             raise
 
     async def _all(self, sort: _Sort, many: Many) -> None:
+        party.set(SHARED)
         names = list(sort.waiting)[: limits.READ_TOGETHER]
-        waiting = {name: sort.waiting.pop(name)[1] for name in names}
+        waiting = {name: sort.waiting.pop(name).answer for name in names}
         try:
             found = await sort.timed(many(names), "many_s")
             for name, future in waiting.items():

@@ -1,8 +1,8 @@
 """One Trigger at work: tries, delays, replies and dead letters of the events that match it.
 
-At most ``concurrency`` requests run at once and at most ``backlog`` events are in hand; who has more waits.  An event
-that is between two tries keeps its place in hand but not its request slot, so events that wait out a delay do not stop
-those that would succeed.
+At most ``concurrency`` requests run at once and at most ``backlog`` events are in hand; who has more waits.  Whose event
+goes next says `tenantry.api.turns`: many events of one namespace hold up no other's.  An event that is between two tries
+keeps its place in hand but not its request slot, so events that wait out a delay do not stop those that would succeed.
 
 Invariant: every event that is given ends in exactly one of delivered, dead-lettered and lost, and each is counted.
 """
@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from tenantry.api.turns import Turns
 from tenantry.local.dead_letters import DeadLetters, dead_letter
 from tenantry.local.delivery import BROKEN_REPLY, ERROR_BODY_LIMIT, NO_ANSWER, NOT_AN_EVENT, delay, is_retried, is_success
 from tenantry.local.sinks import Answer, NoAnswer, Poster
@@ -25,6 +26,11 @@ OnDelivery = Callable[[str, Event, int, int, float], None]
 """Called after each try with the Trigger's name, event, status (0: no answer), number of the try from 1, and seconds."""
 
 TTL = "knativebrokerttl"
+
+
+def _whose(event: Event) -> str:
+    """For whom an event is delivered: the namespace of its object, or the object where it is in none."""
+    return event.extensions.get("namespace") or event.extensions.get("name") or event.subject or ""
 
 
 @dataclass(slots=True)
@@ -91,7 +97,7 @@ class Subscription:
         self._counters = counters
         self._on_delivery = on_delivery
         self._say_line = say
-        self._slots = asyncio.Semaphore(concurrency)
+        self._turns = Turns(concurrency)
         self._headers = {"Prefer": "reply", "Kn-Namespace": trigger.namespace}
         self._said: set[str] = set()
 
@@ -101,7 +107,7 @@ class Subscription:
         headers, body = encoded.request(spec, self._headers)
         for attempt in range(1, spec.retry + 2):
             started = time.perf_counter()
-            async with self._slots:
+            async with self._turns.turn(_whose(event)):
                 try:
                     answer = await self._poster.post(self.url, headers, body, spec.timeout)
                 except NoAnswer as error:

@@ -153,6 +153,8 @@ RULES_COMPARED: Final = 2_000_000
 
 REMEMBERED: Final = 20_000
 """Entries of a memory that only saves work: what is forgotten is read again."""
+PARTIES: Final = 5_000
+"""Namespaces of which is known how much of the client they had lately."""
 READS_APART: Final = 12
 """Reads of one sort, each of one object or of one label's value, that are under way at a time before others wait for them."""
 READ_TOGETHER: Final = 50

@@ -1,0 +1,133 @@
+"""Whose request goes next, while more are wanted than may be under way: that of the party that had the least lately.
+
+A party is whom a request is made for, mostly a namespace.  A tenant who changes five thousand objects is one party among many,
+and what a person does elsewhere does not wait behind him (a-19).  Parties that had about as much lately go in the order in which
+they asked.  Every fourth place goes to who has waited longest, so that everybody goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from tenantry.model import limits
+
+SHARED = ""
+"""The party of what is read for several at once, which all of them wait for: it always goes first."""
+LITTLE_S = 0.1
+"""Seconds of places up to which a party counts as one that had nothing; above that, up to twice as much counts as the same."""
+HALF_LIFE_S = 2.0
+"""Seconds after which half of what a party had is forgotten."""
+OLDEST_EACH = 4
+"""Each so many places goes to who has waited longest."""
+
+party: ContextVar[str] = ContextVar("party", default=SHARED)
+"""For whom the requests of this task are made."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """The seconds of places that a party had until a moment, less what is forgotten."""
+
+    seconds: float = 0.0
+    at: float = 0.0
+
+    def by(self, now: float) -> float:
+        return self.seconds * 0.5 ** ((now - self.at) / HALF_LIFE_S)
+
+    def add(self, seconds: float, now: float) -> None:
+        self.seconds, self.at = self.by(now) + seconds, now
+
+
+@dataclass(order=True, slots=True)
+class _Waiting:
+    level: int
+    number: int
+    given: asyncio.Future[None] = field(compare=False)
+
+
+class Turns:
+    """Places for requests that are under way at the same time."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._numbers = itertools.count()
+        self._by_level: list[_Waiting] = []
+        self._by_age: deque[_Waiting] = deque()
+        self._given = 0
+        self._uses: dict[str, _Use] = {}
+
+    @asynccontextmanager
+    async def turn(self, who: str) -> AsyncIterator[None]:
+        """Hold a place for a party; waits until there is one."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(self._level(who))
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._had(who, begun, time.monotonic())
+            self._leave()
+
+    def least(self, parties: Iterable[str]) -> str:
+        """Which of these parties had the least lately; `SHARED` of none."""
+        return min(parties, key=self._level, default=SHARED)
+
+    def _level(self, who: str) -> int:
+        use = self._uses.get(who)
+        return max(0, math.frexp(use.by(time.monotonic()) / LITTLE_S)[1]) if use is not None else 0
+
+    def _had(self, who: str, begun: float, ended: float) -> None:
+        if who == SHARED:
+            return
+        use = self._uses.get(who)
+        if use is None:
+            if len(self._uses) >= limits.PARTIES:
+                self._forget(ended)
+            use = self._uses[who] = _Use()
+        use.add(ended - begun, ended)
+
+    def _forget(self, now: float) -> None:
+        """Forget the parties that count as if they had nothing; all, where that is no more than half of them."""
+        left = {who: use for who, use in self._uses.items() if use.by(now) > LITTLE_S}
+        self._uses = left if 2 * len(left) < limits.PARTIES else {}
+
+    async def _wait(self, level: int) -> None:
+        waiting = _Waiting(level, next(self._numbers), asyncio.get_running_loop().create_future())
+        heappush(self._by_level, waiting)
+        self._by_age.append(waiting)
+        try:
+            await waiting.given
+        except asyncio.CancelledError:
+            if not waiting.given.cancelled():
+                self._leave()  # the place was given in the same moment
+            raise
+
+    def _leave(self) -> None:
+        """Give the place on, or have it free."""
+        found = self._next()
+        if found is None:
+            self._free += 1
+        else:
+            found.given.set_result(None)
+
+    def _next(self) -> _Waiting | None:
+        """Who is next, of those who have no place yet and still want one."""
+        while self._by_age and self._by_age[0].given.done():
+            self._by_age.popleft()
+        while self._by_level and self._by_level[0].given.done():
+            heappop(self._by_level)
+        if not self._by_age:
+            return None
+        self._given += 1
+        return self._by_age[0] if self._given % OLDEST_EACH == 0 else self._by_level[0]
