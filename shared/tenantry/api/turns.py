@@ -41,7 +41,7 @@ class _Use:
     at: float = 0.0
 
     def by(self, now: float) -> float:
-        return self.seconds * 0.5 ** ((now - self.at) / HALF_LIFE_S)
+        return self.seconds * math.exp2((self.at - now) / HALF_LIFE_S)
 
     def add(self, seconds: float, now: float) -> None:
         self.seconds, self.at = self.by(now) + seconds, now
