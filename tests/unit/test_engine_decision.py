@@ -28,6 +28,11 @@ def deleting(*names: str) -> Plan:
     return Plan((tuple(Delete(CONFIG_MAP, obj(name)) for name in names),))
 
 
+def making(*names: str, then: Plan = NOTHING) -> Plan:
+    """A plan that makes objects, and then does what another one says."""
+    return Plan((tuple(Apply(CONFIG_MAP, obj(name), None) for name in names), (then,)))
+
+
 class Seeing:
     """Sees another plan each time; the last stays."""
 
@@ -60,11 +65,14 @@ def reader() -> Reader:
         ([deleting("a"), deleting("a", "b")], 3),
         ([deleting("a"), deleting("b"), NOTHING], 3),
         ([Plan(((Plan(((), (Delete(CONFIG_MAP, obj("a")),))),),))], 2),
+        ([making("x", then=deleting("a")), deleting("a"), making("x", then=deleting("a"))], 3),
+        ([making("x", then=deleting("a")), making("x", "y", then=deleting("a"))], 2),
+        ([making("x", then=deleting("a")), NOTHING], 2),
         ([Plan(((RemoveLabel(CONFIG_MAP, obj("a"), "x"), RemoveFinalizers(CONFIG_MAP, obj("a"), ("x",))),))], 1),
     ],
 )
 async def test_two_looks_agree_on_what_goes(plans: list[Plan], looks: int) -> None:
-    """A look that wants more gone than the one before is not believed; what gives, or changes nothing, needs one."""
+    """A look that wants more gone or less made than the one before is not believed; what gives, or changes nothing, needs one."""
     handler, last = Seeing(*plans), plans[-1]
     decided = await decide(handler.handler, OWNER, reader())
     assert (decided.plan, decided.observed, decided.reader) == (last, last, handler.readers[-1])

@@ -24,7 +24,8 @@ class Decision(NamedTuple):
 async def decide(handler: Handler[Any], owner: Owner, reader: Reader) -> Decision:
     """Observe and plan, until two looks one after the other agree on what is doubtful in the plan.
 
-    A look that follows reads everything anew.  Who changes a declaration without end is waited for some looks, not for ever.
+    A look that follows reads everything anew.  One that leaves out what the look before wanted to make is not believed either:
+    maybe that has to stand before anything goes.  Who changes a declaration without end is waited for some looks, not for ever.
 
     Raises:
         OutdatedError: what was read belongs to two moments.
@@ -36,10 +37,10 @@ async def decide(handler: Handler[Any], owner: Owner, reader: Reader) -> Decisio
         if not doubtful:
             break
         await asyncio.sleep(handler.second_look_after_s(observed))
-        reader, before = reader.anew(), doubtful
+        reader, before, made = reader.anew(), doubtful, plan.made()
         observed = await handler.observe(owner, reader)
         plan = handler.plan(observed)
         doubtful = handler.doubtful(observed, plan)
-        if doubtful <= before:
+        if doubtful <= before and made <= plan.made():
             break
     return Decision(plan, observed, reader)

@@ -243,6 +243,10 @@ class Plan:
         takes = (write for write in self.writes() if isinstance(write, Delete | RemoveLabel | RemoveFinalizers))
         return frozenset((type(write).__name__, write.key) for write in takes if write.change("") is not None)
 
+    def made(self) -> frozenset[Key]:
+        """The objects that it makes or changes, whether they are so already or not."""
+        return frozenset(write.key for write in self.writes() if isinstance(write, Apply | PutBack | Edit))
+
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""
         return [change for write in self.writes() if (change := write.change(manager)) is not None]
