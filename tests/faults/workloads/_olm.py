@@ -28,8 +28,9 @@ def leaves_the_rest_alone(moment: Moment) -> str:
     if before is None or after is None:
         return "made or deleted"
     if moment.change.key.kind == VALIDATING_WEBHOOKS.kind:
-        rest = [[{**hook, "namespaceSelector": 0} for hook in each["webhooks"]] for each in (before, after)]
-        changed = [hook["namespaceSelector"] for hook in after["webhooks"]] != [{}, {}]
+        hooks = [each.get("webhooks") or [] for each in (before, after)]  # a hand may have taken them away
+        rest = [[{**hook, "namespaceSelector": 0} for hook in each] for each in hooks]
+        changed = [hook["namespaceSelector"] for hook in hooks[1]] != [{}] * len(hooks[1])
     else:
         pods = [
             each["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"]
