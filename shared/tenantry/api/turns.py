@@ -98,7 +98,7 @@ class Turns:
         use.add(ended - begun, ended)
 
     def _forget(self, now: float) -> None:
-        """Forget the parties that count as if they had nothing; all, where that is no more than half of them."""
+        """Forget the parties that count as if they had nothing; all of them, where half or more had something."""
         left = {who: use for who, use in self._uses.items() if use.by(now) > LITTLE_S}
         self._uses = left if 2 * len(left) < limits.PARTIES else {}
 

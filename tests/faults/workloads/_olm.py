@@ -30,7 +30,7 @@ def leaves_the_rest_alone(moment: Moment) -> str:
     if moment.change.key.kind == VALIDATING_WEBHOOKS.kind:
         hooks = [each.get("webhooks") or [] for each in (before, after)]  # a hand may have taken them away
         rest = [[{**hook, "namespaceSelector": 0} for hook in each] for each in hooks]
-        changed = [hook["namespaceSelector"] for hook in hooks[1]] != [{}] * len(hooks[1])
+        changed = [hook["namespaceSelector"] for hook in hooks[1]] != [{}, {}]
     else:
         pods = [
             each["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"]
