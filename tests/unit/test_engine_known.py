@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from engine_units import FUNCTION, OBJECT, Still, Stub, look, make
 
 from tenantry.api.client import Listing
-from tenantry.engine import engine
+from tenantry.engine import engine as engine_module, shared
 from tenantry.engine.reader import Reader
 from tenantry.engine.unit import Stages
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object
@@ -62,6 +63,21 @@ async def test_a_kind_of_many_objects_is_asked_for_one_by_one() -> None:
     api = Few(complete=False)
     assert (await make(WholeKind(act=ask), api=api).handle(look())).status == 204
     assert api.asked == ["list ConfigMap  3", "list ConfigMap n since 1", "get ConfigMap n/c"]
+
+
+async def test_that_a_kind_has_many_objects_is_known_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Few(complete=False)
+    made = make(WholeKind(act=ask), api=api)
+    await made.handle(look())
+    api.asked.clear()
+    await made.handle(look())
+    assert api.asked == ["list ConfigMap n", "get ConfigMap n/c"]
+    monkeypatch.setattr(shared, "MANY_S", 0.0)
+    for kinds in made._shared._many:
+        made._shared.found_many(*kinds)
+    api.asked.clear()
+    await made.handle(look())
+    assert api.asked[0] == "list ConfigMap  3"
 
 
 async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:

@@ -293,14 +293,18 @@ class Reader:
         """All objects of a kind when there are no more than ``most`` in a page, else None; read together with the other runs.
 
         What is known whole answers every later `list` of the kind, in the run that is woken too: one request in place of
-        several, and an API server lets consistent lists of an idle kind wait, all but the first, for up to 100 ms.
+        several, and an API server lets consistent lists of an idle kind wait, all but the first, for up to 100 ms.  Where there
+        were more, None is the answer for a while without a request: it only means that objects are asked for one by one.
         """
         if kind not in self.known.whole:
+            if self._shared.has_many(kind, most):
+                return None
             found: Listing = await self._shared.read(
                 (kind, most, keep), lambda: self._api.list(kind, limit=most, keep=keep, one_page=True)
             )
             items = self._dated(kind, found)
             if not found.complete:
+                self._shared.found_many(kind, most)
                 return None
             self.known.whole[kind] = items
         return self.known.whole[kind]

@@ -15,6 +15,8 @@ from tenantry.model.kinds import Kind
 REST = 5
 """So many times as long as a read took nobody reads the same again: who asks meanwhile shares the next one."""
 LONGEST_REST_S = 0.1
+MANY_S = 10.0
+"""Seconds for which a kind that has many objects is taken to have them still."""
 
 
 class _Read:
@@ -39,6 +41,15 @@ class Shared:
         self.together = Together()
         self._under_way: dict[Hashable, _Read] = {}
         self._next: dict[Hashable, _Read] = {}
+        self._many: dict[tuple[Kind, int], float] = {}
+
+    def found_many(self, kind: Kind, more_than: int) -> None:
+        """There were more objects of a kind than that."""
+        self._many[kind, more_than] = time.monotonic() + MANY_S
+
+    def has_many(self, kind: Kind, more_than: int) -> bool:
+        """Whether there were more lately."""
+        return time.monotonic() < self._many.get((kind, more_than), 0.0)
 
     async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a ``fetch`` that begins after this call."""
