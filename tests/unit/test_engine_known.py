@@ -8,7 +8,7 @@ import pytest
 from engine_units import FUNCTION, OBJECT, Still, Stub, look, make
 
 from tenantry.api.client import Listing
-from tenantry.engine import engine as engine_module, shared
+from tenantry.engine import engine, shared
 from tenantry.engine.reader import Reader
 from tenantry.engine.unit import Stages
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object
