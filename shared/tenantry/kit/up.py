@@ -150,6 +150,8 @@ async def _run(
 
 
 async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config, own: bool) -> None:
+    from tenantry.serving.garbage import settle
+
     entering = asyncio.create_task(knative.__aenter__())
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({entering, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -158,6 +160,7 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
         await asyncio.gather(entering, return_exceptions=True)
         return
     entering.result()
+    settle()
     try:
         story = _story(config) if config.project_label else ""
         click.echo(

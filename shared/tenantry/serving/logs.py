@@ -43,6 +43,7 @@ class JsonFormatter(logging.Formatter):
 
 def set_up_logs(function: str) -> None:
     """Send the logs of this process to standard error; ``TENANTRY_LOG_LEVEL`` sets the level (info)."""
+    logging._srcfile = None  # no line says which line of code wrote it: do not walk the stack for it
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(function))
     root = logging.getLogger()

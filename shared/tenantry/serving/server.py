@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tenantry.serving.garbage import settle
 from tenantry.serving.installed import descriptor_of
 
 KEEP_ALIVE_S = 620
 GRACE_S = 25
+_EXECUTION_ID = b"function-execution-id"
 
 
 def make_app(name: str) -> tuple[Any, Any]:
@@ -39,9 +41,21 @@ def make_app(name: str) -> tuple[Any, Any]:
         app = functions_framework.aio.create_asgi_app("handle", str(Path(str(module.__file__)).with_name("main.py")))
     finally:
         gc.enable()
-    gc.collect()
-    gc.freeze()
-    return app, module.function
+    settle()
+    return _identified(app), module.function
+
+
+def _identified(app: Any) -> Any:
+    """The application, with the event's id as that of its execution: functions-framework draws twelve random numbers for one."""
+
+    async def entry(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            names = dict(scope["headers"])
+            if _EXECUTION_ID not in names:
+                scope = {**scope, "headers": [*scope["headers"], (_EXECUTION_ID, names.get(b"ce-id", b"-")[:100])]}
+        await app(scope, receive, send)
+
+    return entry
 
 
 def make_server(app: Any, host: str, port: int, http: Any = "httptools") -> Any:
