@@ -134,6 +134,8 @@ class Engine:
     async def _look(self, request: Look) -> Verdict:
         """Let every unit that the key concerns look; one that fails keeps none of the others back."""
         concerned = [unit for unit in self._units.values() if self._concerns(request.key, unit)]
+        if len(concerned) == 1:  # as almost always, and then no task is needed
+            return await self._look_of(concerned[0], request)
         return worst(await asyncio.gather(*(self._look_of(unit, request) for unit in concerned)))
 
     def _concerns(self, key: Key, unit: Unit) -> bool:

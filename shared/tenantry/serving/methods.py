@@ -19,7 +19,7 @@ async def respond(
     start: Callable[[], Awaitable[object]] | None = None,
 ) -> Response:
     """Answer one request; ``take`` handles events, and the process is ready when ``start`` has returned once."""
-    match request.method, request.url.path:
+    match request.method, request.scope["path"]:
         case "POST", _:
             return await take(request)
         case "GET" | "HEAD", "/health/liveness" | "/health/readiness" as path:
