@@ -15,7 +15,6 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
@@ -29,6 +28,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested, whose
 from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Lists, Snapshot
+from tenantry.engine.tasks import PARALLEL, in_parallel
 from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_NEW, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
 from tenantry.engine.write import OnWrite, Writer
@@ -43,7 +43,6 @@ log = logging.getLogger("tenantry")
 
 ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
-PARALLEL = 50
 EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
 CAUSES_LOOKED_AT = 8
@@ -53,7 +52,6 @@ BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
-Result = TypeVar("Result")
 Emit = Callable[[Event], Awaitable[None]]
 
 
@@ -181,12 +179,12 @@ class Engine:
 
     async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, cause: Key) -> list[Verdict]:
         ask, fresh = Ask(frozenset({cause})), known if len(owners) <= PARALLEL else {}
-        return await _in_parallel(owners, lambda owner: self._run(unit, owner, ask, fresh))
+        return await in_parallel(owners, lambda owner: self._run(unit, owner, ask, fresh))
 
     async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
         assert self._emit is not None
         emit = self._emit
-        await _in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause))))
+        await in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause))))
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
@@ -334,7 +332,7 @@ class Engine:
             lists = None
             if not due:
                 break
-            done = await _in_parallel(due, lambda owner: self._run(unit, owner, Ask(verify=False), {}))
+            done = await in_parallel(due, lambda owner: self._run(unit, owner, Ask(verify=False), {}))
             verdicts += done
             stuck |= {owner for owner, verdict in zip(due, done, strict=True) if verdict.status != 204 or not verdict.complete}
             if not any(verdict.writes for verdict in done):
@@ -388,14 +386,3 @@ class Engine:
 def _name(unit: Unit, owner: Owner) -> str:
     """An owner's among those of all units."""
     return f"{unit.name}:{owner}"
-
-
-async def _in_parallel(owners: Sequence[Owner], do: Callable[[Owner], Awaitable[Result]]) -> list[Result]:
-    """What ``do`` gives for each, at most `PARALLEL` at a time."""
-    gate = asyncio.Semaphore(PARALLEL)
-
-    async def one(owner: Owner) -> Result:
-        async with gate:
-            return await do(owner)
-
-    return list(await asyncio.gather(*map(one, owners)))

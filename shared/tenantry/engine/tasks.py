@@ -1,11 +1,16 @@
-"""Tasks that several wait for."""
+"""Tasks that several wait for, and many at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
-from typing import Any
+from typing import Any, TypeVar
+
+PARALLEL = 50
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def started(run: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task[Any]:
@@ -13,3 +18,14 @@ def started(run: Coroutine[Any, Any, Any], context: Context | None = None) -> as
     task = asyncio.create_task(run, context=context)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
+
+
+async def in_parallel(items: Sequence[Item], do: Callable[[Item], Awaitable[Result]]) -> list[Result]:
+    """What ``do`` gives for each, at most `PARALLEL` at a time."""
+    gate = asyncio.Semaphore(PARALLEL)
+
+    async def one(item: Item) -> Result:
+        async with gate:
+            return await do(item)
+
+    return list(await asyncio.gather(*map(one, items)))
