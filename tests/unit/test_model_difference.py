@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenantry.model.difference import Difference, as_apply_entries, difference, entries_of, is_sole_owner, owns
+from tenantry.model.difference import Difference, as_apply_entries, difference, entries_of, is_shared, is_sole_owner, owns
 from tenantry.model.kinds import Object
 
 US = "tenantry-test"
@@ -227,3 +227,14 @@ def test_sole_ownership() -> None:
     assert not is_sole_owner(thing(entry(label), entry(label, "Update", OTHER)), US, *path)
     assert not is_sole_owner(thing(entry(label, "Update", OTHER)), US, *path)
     assert not is_sole_owner({"metadata": {}}, US, *path)
+
+
+def test_shared_ownership() -> None:
+    """Somebody else's entry at the field or below it makes it shared; ours, and those of subresources, do not."""
+    spec: Object = {"f:spec": {"f:a": {}}}
+    assert is_shared(thing(entry(spec), entry(spec, "Update", OTHER)), US, "spec")
+    assert is_shared(thing(entry(spec, "Update", OTHER)), US, "spec", "a")
+    assert not is_shared(thing(entry(spec), entry(spec, "Update")), US, "spec")
+    assert not is_shared(thing(entry(spec, "Update", OTHER, subresource="scale")), US, "spec")
+    assert not is_shared(thing(entry(spec, "Update", OTHER)), US, "spec", "b")
+    assert not is_shared({"metadata": {}}, US, "spec")

@@ -92,6 +92,13 @@ def taken_back(seen: CsvSeen) -> list[str]:
     return sorted(write.kind.kind for write in writes)
 
 
+def test_of_a_pair_that_goes_the_instance_goes_first() -> None:
+    """An instance without its template would be run once more, and take bindings away that go by themselves with it."""
+    seen = replace(made(version("op", ns=["one"], cluster=[])), csv=None)
+    stages = [[write.kind.kind for write in stage] for stage in plan_csv(seen).stages if stage]
+    assert stages == [["ScopeInstance"], ["ScopeTemplate"]]
+
+
 ALL_OF_IT = ["ScopeInstance", "ScopeInstance", "ScopeTemplate", "ScopeTemplate"]
 
 
@@ -184,7 +191,7 @@ async def test_switched_off_everything_is_taken_back() -> None:
     assert taken_back(seen) == ALL_OF_IT
     assert reasons(seen) == []
     plan = owning.handler(unit, "csv/x/y").plan(seen)
-    assert [write.kind for write in plan.writes()] == [SCOPE_INSTANCE, SCOPE_TEMPLATE] * 2
+    assert [write.kind for write in plan.writes()] == [SCOPE_INSTANCE] * 2 + [SCOPE_TEMPLATE] * 2
 
 
 def left(seen: CsvSeen) -> list[Object]:

@@ -6,14 +6,18 @@ import owning
 from scope_objects import declared
 from served import Served
 
-from scope_binding.scopes.unit import Scopes
-from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key
+from scope_binding.scopes.names import MANAGER, family_of
+from scope_binding.scopes.seen import InstanceSeen
+from scope_binding.scopes.unit import EDITED_S, GENERATED_S, Scopes
+from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object
+from tenantry.model.names import SCOPE_GENERATED
 
 GROUP = SCOPE_TEMPLATE.group
 WELL = [{"type": each, "status": "True", "observedGeneration": 1} for each in ("Templated", "Scoped")]
 TEMPLATE = {**declared(SCOPE_TEMPLATE, "st", clusterRoles=[]), "status": {"conditions": WELL}}
 INSTANCE = {**declared(SCOPE_INSTANCE, "si", scopeTemplateName="st"), "status": {"conditions": WELL}}
 SERVER = Served(TEMPLATE, INSTANCE)
+FAMILY = family_of(SCOPE_INSTANCE.api_version)
 
 
 async def test_an_event_that_comes_again_goes_to_the_instances_again() -> None:
@@ -38,3 +42,22 @@ async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
         assert stages == [[f"ScopeTemplate.{GROUP}/st"], [f"ScopeInstance.{GROUP}/si"]]
         await owning.observe(unit, f"ScopeInstance.{GROUP}/si", SERVER.reader())
         owning.ended(unit, f"ScopeInstance.{GROUP}/si", True)
+
+
+def test_what_a_generated_instance_loses_waits_for_its_mending() -> None:
+    """Nobody is waited for where people declare; a moment where ``olm`` does, and longer where somebody wrote over it."""
+    unit = Scopes()
+
+    def waited_s(labels: Object, *managers: str) -> float:
+        owned = [
+            {"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {"f:scopeTemplateName": {}}}} for each in managers
+        ]
+        metadata = {**INSTANCE["metadata"], "labels": labels, "managedFields": owned}
+        seen = InstanceSeen(FAMILY, {**INSTANCE, "metadata": metadata})
+        return owning.handler(unit, f"ScopeInstance.{GROUP}/si").second_look_after_s(seen)
+
+    generated = {SCOPE_GENERATED: "true"}
+    assert waited_s({}, MANAGER, "kubectl") == 0
+    assert waited_s(generated, MANAGER) == GENERATED_S
+    assert waited_s(generated, MANAGER, "kubectl") == waited_s(generated, "kubectl") == EDITED_S > GENERATED_S
+    assert owning.handler(unit, f"ScopeInstance.{GROUP}/si").second_look_after_s(InstanceSeen(FAMILY, None)) == 0

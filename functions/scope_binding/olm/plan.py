@@ -19,6 +19,7 @@ from tenantry.model.kinds import (
     SCOPE_INSTANCE,
     SCOPE_TEMPLATE,
     Key,
+    Kind,
     Object,
     is_terminating,
     labels_of,
@@ -189,20 +190,23 @@ def is_generated(obj: Object | None) -> bool:
 
 
 def plan_csv(observed: CsvSeen) -> Plan:
-    """The pairs of a ClusterServiceVersion; none when it takes no part or cannot be served (C-2)."""
+    """The pairs of a ClusterServiceVersion; none when it takes no part or cannot be served (C-2).
+
+    Of a pair that goes the instance goes first: without its template it would be run once more, for nothing.
+    """
     wanted = wanted_pairs(observed) if takes_part(observed) and complaint_of(observed) is None else {}
     made: list[Write] = []
-    deleted: list[Write] = []
+    deleted: dict[Kind, list[Write]] = {SCOPE_INSTANCE: [], SCOPE_TEMPLATE: []}
     for part in PARTS:
         template, instance = observed.templates.get(part), observed.instances.get(part)
         if part not in wanted:
             for kind, live in ((SCOPE_INSTANCE, instance), (SCOPE_TEMPLATE, template)):
                 if live is not None and is_generated(live) and not is_terminating(live):
-                    deleted.append(Delete(kind, live))
+                    deleted[kind].append(Delete(kind, live))
         elif not _is_taken(observed, part):
             made.append(Apply(SCOPE_TEMPLATE, wanted[part][0], template, create_only=True))
             made.append(Apply(SCOPE_INSTANCE, wanted[part][1], instance, create_only=True))
-    return Plan((tuple(made), tuple(deleted)))
+    return Plan((tuple(made), *map(tuple, deleted.values())))
 
 
 def _is_taken(seen: CsvSeen, part: Part) -> bool:

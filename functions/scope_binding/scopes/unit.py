@@ -39,7 +39,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model import limits
-from tenantry.model.difference import difference
+from tenantry.model.difference import difference, is_shared
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -59,8 +59,9 @@ from tenantry.serving import Settings
 
 INSTANCE_PAUSE_S = 0.25
 """An instance's own writes come back as an event each."""
-GENERATED_S = 0.5
-"""Ten times what the unit ``olm`` needs to put a generated instance right."""
+GENERATED_S, EDITED_S = 0.5, 3.0
+"""Ten times what the unit ``olm`` needs to put a generated instance right; and where somebody else owns a field of it, what it
+needs when it is slow."""
 MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
 
 PART = "ScopeInNamespace"
@@ -105,7 +106,9 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
 
     def second_look_after_s(seen: InstanceSeen) -> float:
         """A moment where ``olm`` generates the instance: it undoes what somebody narrowed, and no right is taken away."""
-        return GENERATED_S if SCOPE_GENERATED in labels_of(seen.instance) else 0.0
+        if seen.instance is None or SCOPE_GENERATED not in labels_of(seen.instance):
+            return 0.0
+        return EDITED_S if is_shared(seen.instance, MANAGER, "spec") else GENERATED_S
 
     part = Handler[InstanceSeen](
         observe=observe_part,

@@ -114,6 +114,12 @@ def is_sole_owner(live: Object, manager: str, *path: str) -> bool:
     return {found for found in managers if owns(live, found, *path)} == {manager}
 
 
+def is_shared(live: Object, manager: str, *path: str) -> bool:
+    """True when another manager than this one owns something at or below ``path``; who writes a subresource does not count."""
+    entries = [entry for entry in live["metadata"].get("managedFields") or () if not entry.get("subresource")]
+    return any(entry.get("manager") != manager and has_field(entry, *path) for entry in entries)
+
+
 def as_apply_entries(live: Object, manager: str) -> list[Object]:
     """``managedFields`` in which our plain updates are folded into our apply entry (no subresources)."""
     ours = entries_of(live, manager)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, ClassVar
 
 from tenantry.api.errors import ApiError
+from tenantry.model.difference import is_shared
 from tenantry.model.kinds import Key, Object
 from tenantry.model.pointer import pointer
 from tenantry.testing import faults, player
@@ -154,7 +155,10 @@ class Drift(Perturbation):
 
 
 def owned_paths(obj: Object, manager: str) -> list[tuple[str, ...]]:
-    """The leaves (through maps only) that a manager owns in an object and its metadata, conditions aside."""
+    """The leaves (through maps only) that a manager owns in an object and its metadata, conditions aside.
+
+    No list in which others have items of their own: who takes it away takes theirs, and they do not put them back here.
+    """
     found: list[tuple[str, ...]] = []
 
     def walk(fields: dict[str, Any], path: tuple[str, ...]) -> None:
@@ -164,7 +168,7 @@ def owned_paths(obj: Object, manager: str) -> list[tuple[str, ...]]:
             here = (*path, step[2:])
             if any(name.startswith("f:") for name in below):
                 walk(below, here)
-            else:
+            elif not below.keys() - {"."} or not is_shared(obj, manager, *here):
                 found.append(here)
 
     for entry in obj["metadata"].get("managedFields") or ():
