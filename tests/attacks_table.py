@@ -8,6 +8,7 @@ It comes from the markers: ``@pytest.mark.check("a-33", without="tenantry-guard-
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from attacks_titles import ATTACKS, PARTS
 from checks_table import ROOT, cell, collected, order, write
 
 BUDGETS = "budgets"
-"""The limits of functions: `tenantry.testing.unbounded` runs these without."""
+"""The limits of functions, one of the `protections`."""
+PROTECTIONS = (ROOT / "shared/tenantry/testing/unprotected.py", ROOT / "tests/deploy/conftest.py")
 PAGE = ROOT / "docs" / "attacks.md"
 COMMAND = "python tests/attacks_table.py"
 
@@ -31,10 +33,9 @@ Each row is an attack that a test carries out: with the attacker's own identity 
 theirs. Who the attackers are, and what they have, is in [SECURITY.md](../SECURITY.md). A check holds when the attack is refused,
 or has no effect on anybody else, and what the victim had still works, and whoever can mend it is told.
 
-*Fails without* names admission policies, [fences](fences.md), or `budgets`, the limits of [limits.md](limits.md#sizes): with
-any one of them left out the test fails (`make attacks WITHOUT=NAME`). Where none stands there, rights or the functions
-themselves stop the attack. *Not
-held* says what of the attack is not stopped yet.
+*Fails without* names admission policies, [fences](fences.md) among them, and [protections](#protections) that are code of
+functions: with any one of them left out a test of that row fails (`make attacks WITHOUT=NAME`). *Not held* says what of the
+attack is not stopped yet.
 Write the page anew with `{COMMAND}`; `--verify` says whether it is current.
 """
 
@@ -49,13 +50,19 @@ class Shown:
 
 
 def policies() -> set[str]:
-    """The names of all policies that we ship, and the budgets.
-
-    Read here, since pytest wants to be the first who imports what a plugin brings.
-    """
+    """The names of all policies that we ship."""
     files = sorted(set((ROOT / "knative").rglob("*.yaml")) - {ROOT / "knative" / "fences" / "policy.yaml"})  # made of others
     found = [each for file in files for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if isinstance(each, dict)]
-    return {each["metadata"]["name"] for each in found if each.get("kind") == "ValidatingAdmissionPolicy"} | {BUDGETS}
+    return {each["metadata"]["name"] for each in found if each.get("kind") == "ValidatingAdmissionPolicy"}
+
+
+def protections() -> dict[str, str]:
+    """What can be taken away of functions and files, by name, with how they are then.
+
+    Read as text, since pytest wants to be the first who imports what a plugin brings.
+    """
+    text = "\n".join(file.read_text(encoding="utf-8") for file in PROTECTIONS).replace("(BUDGETS)", f'("{BUDGETS}")')
+    return dict(re.findall(r'^@protection\("([\w-]+)"[^)]*\)\ndef \w+\(\) -> None:\n    """(.*)"""$', text, re.MULTILINE))
 
 
 def without(mark: pytest.Mark) -> tuple[str, ...]:
@@ -107,6 +114,15 @@ def policy_table(found: Mapping[str, Shown], known: Iterable[str]) -> list[str]:
     return lines
 
 
+def protection_table(found: Mapping[str, Shown]) -> list[str]:
+    lines = ["", "## Protections", "", "Which checks need which part of the functions, and what is so without it.", ""]
+    lines += ["| protection | without it | checks that fail then |", "|---|---|---|"]
+    for name, then in sorted(protections().items()):
+        checks = sorted((number for number, each in found.items() if name in each.without), key=order)
+        lines.append(f"| `{name}` | {then} | {', '.join(checks) or 'none shown yet'} |")
+    return lines
+
+
 def page(found: Mapping[str, Shown], known: Iterable[str]) -> str:
     lines = [HEAD.rstrip()]
     for part in PARTS:
@@ -114,7 +130,7 @@ def page(found: Mapping[str, Shown], known: Iterable[str]) -> str:
         lines += ["", f"## {part.heading}", "", part.about, ""]
         lines += ["| check | attack | what stops it | test | fails without | not held |", "|---|---|---|---|---|---|"]
         lines += [row(number, found) for number in numbers]
-    return "\n".join([*lines, *policy_table(found, known)]) + "\n"
+    return "\n".join([*lines, *policy_table(found, known), *protection_table(found)]) + "\n"
 
 
 def unknown(found: Mapping[str, Shown], known: Iterable[str]) -> list[str]:
@@ -130,8 +146,9 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     found, known = shown(collected()), policies()
-    if findings := unknown(found, known):
-        print("\n".join([*findings, f"policies are: {', '.join(sorted(known))}"]), file=sys.stderr)
+    names = {*known, *protections()}
+    if findings := unknown(found, names):
+        print("\n".join([*findings, f"there are: {', '.join(sorted(names))}"]), file=sys.stderr)
         return 1
     return write(page(found, known), PAGE, COMMAND, verify=bool(arguments))
 

@@ -1,8 +1,9 @@
 """Runs the tests that name an admission policy with that policy switched off: each must fail, or it shows nothing.
 
-    python tests/attacks_without.py NAME [arguments of pytest]   NAME: a policy, or all
+    python tests/attacks_without.py NAME [arguments of pytest]   NAME: a policy, a protection of functions, all or each
 
-A test names the policies that it fails without: ``@pytest.mark.check("a-33", without="tenantry-guard-projects")``.  Only a test
+``all`` switches off all policies and budgets together, ``each`` the protections of functions, one after the other.  A test names
+what it fails without: ``@pytest.mark.check("a-33", without="tenantry-guard-projects")``.  Only a test
 that fails itself counts; one whose fixtures fail, or that is expected to fail anyhow, shows nothing either.  Tests that are
 skipped, as those of full size are without ``TENANTRY_FULL_SIZE=1``, are counted and not judged.
 """
@@ -10,15 +11,16 @@ skipped, as those of full size are without ``TENANTRY_FULL_SIZE=1``, are counted
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Collection
 
 import pytest
 
-from attacks_table import policies, without
+from attacks_table import BUDGETS, policies, protections, without
 from checks_table import ROOT
 
-ALL = "all"
+ALL, EACH = "all", "each"
 FAILED, PASSED, SKIPPED, EXPECTED = "failed", "passed", "skipped", "is expected to fail anyhow"
 
 
@@ -40,7 +42,7 @@ class Judge:
     def concerns(self, item: pytest.Item) -> bool:
         """Whether a test says that it fails without the policy."""
         named = {name for mark in item.iter_markers("check") for name in without(mark)}
-        return bool(named) if self.policy == ALL else self.policy in named
+        return bool(named - apart()) if self.policy == ALL else self.policy in named
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.note(report.nodeid, report.when or "", report.outcome)
@@ -61,20 +63,27 @@ class Judge:
         return [f"{test}: {how}, though it must fail" for test, how in sorted(self.ended.items()) if how != FAILED]
 
 
+def apart() -> set[str]:
+    """What is taken away one by one."""
+    return protections().keys() - {BUDGETS}
+
+
 def usage(arguments: Collection[str], known: Collection[str]) -> str:
     """What is wrong with the arguments; else empty."""
     name = next(iter(arguments), "")
-    if name and name in {ALL, *known}:
+    if name and name in {ALL, EACH, *known}:
         return ""
-    return f"no policy {name or 'is named'}; there are {', '.join(sorted(known))}, and {ALL}"
+    return f"no policy {name or 'is named'}; there are {', '.join(sorted(known))}, {ALL} and {EACH}"
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests and judge; 0 when each failed."""
-    if wrong := usage(arguments, policies()):
+    if wrong := usage(arguments, policies() | protections().keys()):
         print(wrong, file=sys.stderr)
         return 2
     policy, *more = arguments
+    if policy == EACH:  # a process each: what is taken away stays away
+        return max(subprocess.run([sys.executable, __file__, name, *more], check=False).returncode for name in sorted(apart()))
     os.environ["TENANTRY_WITHOUT"] = policy
     os.chdir(ROOT)
     judge = Judge(policy)

@@ -83,7 +83,7 @@ def authorize(control_plane: ControlPlane) -> Callable[..., Awaitable[None]]:
     return run
 
 
-@pytest.mark.check("a-37")
+@pytest.mark.check("a-37", without="consent-by-uid")
 async def test_what_was_given_is_taken_back_from_who_took_the_name(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path, projection: str
 ) -> None:
@@ -110,7 +110,7 @@ async def _may_not(own: Operators, verb: str, resource: str, account: str = "my-
     await eventually(refused, what=f"{account} may not {verb} {resource}")
 
 
-@pytest.mark.check("a-37")
+@pytest.mark.check("a-37", without="consent-by-uid")
 @pytest.mark.parametrize("given", ["by-command", "by-manifest"])
 async def test_consent_does_not_pass_on_with_the_name(
     own: Operators,
@@ -176,7 +176,7 @@ async def test_consent_does_not_pass_on_with_the_name(
             await admin.delete(NAMESPACE_SCOPE, found["metadata"]["name"], each.home)
 
 
-@pytest.mark.check("a-37")
+@pytest.mark.check("a-37", without="consent-by-uid")
 async def test_a_consent_that_names_another_namespace_counts_for_none(own: Operators, scopes: Knative) -> None:
     """The uid decides, not the age: a consent made anew from an old copy is still the one to the old namespace."""
     await own.begin(1)

@@ -34,7 +34,7 @@ ENOUGH = 100
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.check("a-24")
+@pytest.mark.check("a-24", without="live-reads")
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_forged_events_change_nothing(name: str, fault_arena: Callable[..., Awaitable[Arena]]) -> None:
     """Events about objects of the run and others, true, false and malformed, end as if nobody had sent them."""

@@ -120,7 +120,7 @@ async def served(system: Knative, people: People) -> AsyncIterator[list[float]]:
         yield served.seconds
 
 
-@pytest.mark.check("a-20")
+@pytest.mark.check("a-20", without="budgets")
 async def test_malformed_events_fill_nothing(
     system: Knative, wire: Sender, people: People, admin: Api, audit_log: AuditLog, control_plane: ControlPlane
 ) -> None:
@@ -163,7 +163,7 @@ async def test_malformed_events_fill_nothing(
     assert ("unreadable", "no CloudEvents attributes in the headers") in reasons
 
 
-@pytest.mark.check("a-20")
+@pytest.mark.check("a-20", without="budgets")
 async def test_a_flood_of_the_sink_stays_under_its_limit(
     identity: Callable[..., Awaitable[Path]], tmp_path: Path, admin: Api, audit_log: AuditLog
 ) -> None:
@@ -227,7 +227,7 @@ def large(name: str, data_bytes: int) -> Event:
     )  # fmt: skip
 
 
-@pytest.mark.check("a-21")
+@pytest.mark.check("a-21", without="letters-without-data")
 @pytest.mark.parametrize("megabytes", [1.1, 3.9])
 async def test_a_large_event_that_fails_is_accounted(
     system: Knative, wire: Sender, people: People, admin: Api, control_plane: ControlPlane, megabytes: float

@@ -118,7 +118,7 @@ def workload(name: str, namespace: str) -> Object:
 
 
 @pytest.mark.check("a-4")
-@pytest.mark.check("a-6")
+@pytest.mark.check("a-6", without="one-storage")
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_record_where_helm_keeps_none_is_not_read(scene: Scene, admin: Api, attackers: Attackers) -> None:
     """A forged newer record in a ConfigMap, beside Helm's in Secrets: nothing of it is done, nor does it end the lock."""
@@ -133,7 +133,7 @@ async def test_a_record_where_helm_keeps_none_is_not_read(scene: Scene, admin: A
     await scene.still_kept()
 
 
-@pytest.mark.check("a-7")
+@pytest.mark.check("a-7", without="reach-of-locks")
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_record_does_not_reach_beyond_its_namespace(
     scene: Scene, admin: Api, attackers: Attackers, audit_log: AuditLog
@@ -176,7 +176,7 @@ async def test_a_record_does_not_reach_beyond_its_namespace(
     await scene.still_kept("2")
 
 
-@pytest.mark.check("a-8")
+@pytest.mark.check("a-8", without="marks-of-helm")
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_record_does_not_reach_what_is_not_its_releases(scene: Scene, admin: Api, attackers: Attackers) -> None:
     """Objects of the namespace without Helm's marks, with half of them, or with another release's stay as they are and are told;

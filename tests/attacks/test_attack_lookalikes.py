@@ -42,7 +42,7 @@ def chart(name: str, namespace: str, **metadata: object) -> Object:
     return obj(PROJECT_HELM_CHART, name, namespace, metadata=metadata, spec={"helmApiVersion": DUMMY})
 
 
-@pytest.mark.check("a-35")
+@pytest.mark.check("a-35", without="registration-namespaces-only")
 async def test_objects_named_like_ours_are_not_trusted(owners: Owners, attackers: Attackers, system: Knative) -> None:
     """A chart's ConfigMap and policy of the owner's, ProjectHelmCharts with our marks or elsewhere, Roles and RoleBindings of our
     names in his namespaces: put back, served as what they are, or nothing; nobody gains a right, and the release is not his."""
@@ -95,7 +95,7 @@ async def test_objects_named_like_ours_are_not_trusted(owners: Owners, attackers
     await owners.away(PROJECT_HELM_CHART, f"demo-{project}", home)
 
 
-@pytest.mark.check("a-36")
+@pytest.mark.check("a-36", without="first-come")
 async def test_who_has_a_release_name_keeps_it(owners: Owners, attackers: Attackers) -> None:
     """A neighbour who asks for the name is told on his own object; the release stays its owner's, who changes and deletes it."""
     project, home, first = await somebody(owners, attackers)

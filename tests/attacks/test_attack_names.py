@@ -48,7 +48,7 @@ def stalls(reason: str) -> Callable[[Object], bool]:
     return lambda found: conditions_of(found)["Stalled"] == ("True", reason)
 
 
-@pytest.mark.check("a-32")
+@pytest.mark.check("a-32", without="leftovers-kept")
 async def test_what_a_release_left_is_not_handed_on(owners: Owners, attackers: Attackers, system: Knative) -> None:
     """Another project that asks for the name is refused and told while the namespace is there, and served when it is gone."""
     first, its_owner, second, neighbour = await two_owners(owners, attackers)
@@ -79,7 +79,7 @@ async def test_what_a_release_left_is_not_handed_on(owners: Owners, attackers: A
     assert await owners.admin.get(SECRET, "database", release) is None
 
 
-@pytest.mark.check("a-32")
+@pytest.mark.check("a-32", without="leftovers-kept")
 async def test_an_administrator_hands_over_what_was_left_and_only_once(owners: Owners, attackers: Attackers) -> None:
     """The annotation gives the namespace to who asks now, and is taken off: the next project needs a word of its own."""
     first, its_owner, second, neighbour = await two_owners(owners, attackers)
@@ -121,7 +121,7 @@ async def test_a_project_gets_its_own_namespace_back(owners: Owners, attackers: 
     assert back["metadata"]["uid"] == left["metadata"]["uid"]
 
 
-@pytest.mark.check("a-36")
+@pytest.mark.check("a-36", without="first-come")
 async def test_a_squatted_name_is_told_without_the_neighbours_objects(owners: Owners, attackers: Attackers) -> None:
     """Who comes second learns that another project has the name, and neither which nor what it is called."""
     first, its_owner, second, neighbour = await two_owners(owners, attackers)

@@ -58,7 +58,7 @@ class Quicker:
         return None
 
 
-@pytest.mark.check("a-38")
+@pytest.mark.check("a-38", without="roles-that-others-bind")
 @pytest.mark.parametrize("name", ["quick", MANAGED], ids=["beside-ours", "in-place-of-ours"])
 async def test_who_is_quicker_than_the_filling_does_not_keep_it(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path, name: str
@@ -106,8 +106,8 @@ def rules_written(changes: list[tuple[str, Object]], name: str) -> list[Object]:
     return [rule for _, each in changes if each["metadata"]["name"] == name for rule in each.get("rules") or ()]
 
 
-@pytest.mark.check("a-38")
-@pytest.mark.check("a-35")
+@pytest.mark.check("a-38", without="roles-that-others-bind")
+@pytest.mark.check("a-35", without="roles-that-others-bind")
 @pytest.mark.parametrize("way", ["role", "summary", "dangling"])
 async def test_a_role_made_in_advance_is_not_filled(
     own: Operators, scopes: Knative, attackers: Attackers, projection: str, way: str

@@ -99,7 +99,7 @@ def is_refused(chart: Object) -> bool:
     return any(" is forbidden: " in each["message"] for each in (chart.get("status") or {}).get("conditions") or ())
 
 
-@pytest.mark.check("a-50")
+@pytest.mark.check("a-50", without="rights-of-jobs")
 async def test_templates_in_values_reach_nothing_outside(owners: Owners, attackers: Attackers) -> None:
     """A Secret that values look up is not shown, and objects that values bring for other namespaces and the cluster are not made;
     it is told on the ProjectHelmChart, and the release works again with values that stay inside."""
@@ -162,7 +162,7 @@ FORGED = {
 """Values that forge what the layers above them say."""
 
 
-@pytest.mark.check("a-51")
+@pytest.mark.check("a-51", without="layers-of-values")
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 async def test_values_do_not_forge_the_layers_above(owners: Owners, attackers: Attackers, forged: dict[str, Any]) -> None:
     """Project, namespaces, selector and what the configuration overrides are theirs, whatever the values say and of what type."""
@@ -187,7 +187,7 @@ async def test_values_do_not_forge_the_layers_above(owners: Owners, attackers: A
     assert "evil" not in str((await owners.get(NAMESPACE, release))["metadata"])
 
 
-@pytest.mark.check("a-52")
+@pytest.mark.check("a-52", without="dashboards-of-one-namespace")
 async def test_nobody_reads_another_projects_values(owners: Owners, attackers: Attackers, system: Knative) -> None:
     """An owner reads his own values, status and dashboard; a neighbour's ProjectHelmCharts, HelmCharts, HelmReleases, records and
     dashboards are refused by name and in lists, and his own status tells nothing of them."""

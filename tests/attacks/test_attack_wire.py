@@ -84,7 +84,7 @@ async def still_served(system: Knative, people: People, victim: str) -> None:
     await people.until(NAMESPACE, f"more-{victim}", "", lambda found: "helm.cattle.io/projectId" in found["metadata"]["labels"])
 
 
-@pytest.mark.check("a-22")
+@pytest.mark.check("a-22", without="shared-sweeps")
 async def test_forged_sweeps_share_one(
     system: Knative, people: People, victim: str, proxy: FaultProxy, sweeps: list[str]
 ) -> None:

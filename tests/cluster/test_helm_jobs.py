@@ -164,7 +164,7 @@ async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: H
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
 
 
-@pytest.mark.check("a-62")
+@pytest.mark.check("a-62", without="one-helm-at-a-time")
 async def test_the_next_helm_comes_when_the_last_one_has_ended(helm: HelmPeople) -> None:
     """A pod that is evicted while Helm works, as at a node drain, is followed by the next only after Helm has ended in it."""
     name = f"drained-{token()}"

@@ -4,17 +4,50 @@ folder."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import manifests
 import pytest
 import pytest_asyncio
 
+import locked
 from tenantry.model.kinds import NAMESPACE
+from tenantry.testing.plugin import policies_left_out
+from tenantry.testing.unprotected import protection
 
 if TYPE_CHECKING:
     from tenantry.api.client import Api
+
+FILES: dict[str, Callable[[], None]] = {}
+"""By name, what takes a protection out of the files, as the tests read them."""
+
+
+@protection("network-policies", FILES)
+def _every_way_open() -> None:
+    """No NetworkPolicy is installed."""
+    load = manifests.load
+    manifests.load = lambda path: [each for each in load(path) if each.kind != "NetworkPolicy"]
+
+
+@protection("images-by-digest", FILES)
+def _images_of_anybody() -> None:
+    """Containers name images by a tag that somebody else could publish."""
+    read = manifests.pod_templates
+    container = {"image": "docker.io/tenantry/function:latest"}
+    manifests.pod_templates = lambda found: [(name, {"spec": {"containers": [container]}}) for name, _ in read(found)]
+
+
+@protection("hashes-of-packages", FILES)
+def _packages_by_version() -> None:
+    """Packages are locked without their hashes."""
+    read = locked.packages
+    locked.packages = lambda lock=locked.LOCK: [replace(each, hashes=()) for each in read(lock)]
+
+
+for name in FILES.keys() & policies_left_out():
+    FILES[name]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

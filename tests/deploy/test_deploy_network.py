@@ -87,7 +87,7 @@ def test_nothing_goes_in_or_out_that_no_policy_names(installation: list[Document
     assert not connects(policies, unknown, Pod(namespace, {"app": "neighbour"}), FUNCTION)
 
 
-@pytest.mark.check("a-25", open=NODES)
+@pytest.mark.check("a-25", open=NODES, without="network-policies")
 @pytest.mark.check("a-61")
 def test_only_the_activator_calls_a_function(installed: list[Document], policies: list[Body]) -> None:
     """Events come by the activator, figures go to the autoscaler; others of Knative, and pods with their labels, are refused."""

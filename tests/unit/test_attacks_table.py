@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from attacks_table import BUDGETS, page, policies, shown, unknown
+from attacks_table import BUDGETS, page, policies, protections, shown, unknown
 from attacks_titles import ATTACKS, PARTS
 from attacks_without import Judge, usage
 from checks_titles import TITLES
+from tenantry.testing.unprotected import AROUND, PROTECTIONS
 
 
 def item(test: str, *marks: pytest.Mark) -> pytest.Item:
@@ -68,18 +69,22 @@ def test_markers_name_policies_and_attacks_that_there_are() -> None:
 
 
 def test_policies_are_read_from_what_is_deployed() -> None:
-    """All policies are known by the names of their objects; the limits of functions have one name together."""
-    assert BUDGETS in policies()
-    assert all(name.startswith("tenantry-") for name in policies() - {BUDGETS})
+    """All policies are known by the names of their objects, protections by how they are registered."""
+    assert len(policies()) > 10
+    assert all(name.startswith("tenantry-") for name in policies())
+    assert protections().keys() == {*PROTECTIONS, *AROUND, "network-policies", "images-by-digest", "hashes-of-packages"}
+    assert BUDGETS in protections()
+    assert all(then.endswith(".") for then in protections().values())
 
 
 def test_only_tests_that_name_the_policy_run_without_it() -> None:
     """The others show nothing about it; with all switched off all that name any run."""
     named, other = item("one", check("a-33", without=("guard-a", "guard-b"))), item("two", check("a-34", without="guard-c"))
-    plain = item("three", check("a-35"))
+    plain, apart = item("three", check("a-35")), item("four", check("a-36", without="first-come"))
 
-    assert [Judge("guard-b").concerns(each) for each in (named, other, plain)] == [True, False, False]
-    assert [Judge("all").concerns(each) for each in (named, other, plain)] == [True, True, False]
+    assert [Judge("guard-b").concerns(each) for each in (named, other, plain, apart)] == [True, False, False, False]
+    assert [Judge("first-come").concerns(each) for each in (named, other, plain, apart)] == [False, False, False, True]
+    assert [Judge("all").concerns(each) for each in (named, other, plain, apart)] == [True, True, False, False]
 
 
 def test_each_test_must_fail_itself() -> None:
@@ -104,6 +109,6 @@ def test_each_test_must_fail_itself() -> None:
 
 def test_a_policy_must_be_named_that_there_is() -> None:
     """Who misspells a name is told the names."""
-    assert usage(["guard-a"], ["guard-a"]) == usage(["all", "-x"], ["guard-a"]) == ""
-    assert usage(["guard-b"], ["guard-a"]) == "no policy guard-b; there are guard-a, and all"
-    assert usage([], ["guard-a"]) == "no policy is named; there are guard-a, and all"
+    assert [usage([name], ["guard-a"]) for name in ("guard-a", "all", "each")] == ["", "", ""]
+    assert usage(["guard-b"], ["guard-a"]) == "no policy guard-b; there are guard-a, all and each"
+    assert usage([], ["guard-a"]) == "no policy is named; there are guard-a, all and each"

@@ -44,20 +44,21 @@ async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
         owning.ended(unit, f"ScopeInstance.{GROUP}/si", True)
 
 
-def test_what_a_generated_instance_loses_waits_for_its_mending() -> None:
-    """Nobody is waited for where people declare; a moment where ``olm`` does, and longer where somebody wrote over it."""
-    unit = Scopes()
+def test_what_a_generated_scope_loses_waits_for_its_mending() -> None:
+    """Nobody is waited for where people declare; a moment where ``olm`` does, and longer where somebody edited what it made."""
+    wait = owning.handler(Scopes(), f"ScopeInstance.{GROUP}/si").second_look_after_s
 
-    def waited_s(labels: Object, *managers: str) -> float:
-        owned = [
-            {"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {"f:scopeTemplateName": {}}}} for each in managers
-        ]
-        metadata = {**INSTANCE["metadata"], "labels": labels, "managedFields": owned}
-        seen = InstanceSeen(FAMILY, {**INSTANCE, "metadata": metadata})
-        return owning.handler(unit, f"ScopeInstance.{GROUP}/si").second_look_after_s(seen)
+    def made(declaration: Object, field: str, *managers: str) -> Object:
+        owned = [{"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {f"f:{field}": {}}}} for each in managers]
+        metadata = {**declaration["metadata"], "labels": {SCOPE_GENERATED: "true"}, "managedFields": owned}
+        return {**declaration, "metadata": metadata}
 
-    generated = {SCOPE_GENERATED: "true"}
-    assert waited_s({}, MANAGER, "kubectl") == 0
-    assert waited_s(generated, MANAGER) == GENERATED_S
-    assert waited_s(generated, MANAGER, "kubectl") == waited_s(generated, "kubectl") == EDITED_S > GENERATED_S
-    assert owning.handler(unit, f"ScopeInstance.{GROUP}/si").second_look_after_s(InstanceSeen(FAMILY, None)) == 0
+    def waited_s(instance: tuple[str, ...], template: tuple[str, ...] | None) -> float:
+        found = made(TEMPLATE, "clusterRoles", *template) if template is not None else None
+        return wait(InstanceSeen(FAMILY, made(INSTANCE, "scopeTemplateName", *instance), found))
+
+    assert wait(InstanceSeen(FAMILY, None)) == wait(InstanceSeen(FAMILY, INSTANCE, TEMPLATE)) == 0
+    assert waited_s((MANAGER,), (MANAGER,)) == GENERATED_S
+    for instance in ((MANAGER, "kubectl"), ("kubectl",), ()):  # a hand's beside ours, in place of ours, and none: removed
+        assert waited_s(instance, (MANAGER,)) == waited_s((MANAGER,), instance) == EDITED_S > GENERATED_S
+    assert waited_s((MANAGER,), None) == EDITED_S

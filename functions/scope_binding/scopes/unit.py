@@ -39,7 +39,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model import limits
-from tenantry.model.difference import difference, is_shared
+from tenantry.model.difference import difference, is_shared, owns
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -60,7 +60,7 @@ from tenantry.serving import Settings
 INSTANCE_PAUSE_S = 0.25
 """An instance's own writes come back as an event each."""
 GENERATED_S, EDITED_S = 0.5, 3.0
-"""Ten times what the unit ``olm`` needs to put a generated instance right; and where somebody else owns a field of it, what it
+"""Ten times what the unit ``olm`` needs to put a generated scope right; and where one can see that somebody edited it, what it
 needs when it is slow."""
 MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
 
@@ -106,9 +106,10 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
 
     def second_look_after_s(seen: InstanceSeen) -> float:
         """A moment where ``olm`` generates the instance: it undoes what somebody narrowed, and no right is taken away."""
-        if seen.instance is None or SCOPE_GENERATED not in labels_of(seen.instance):
+        if SCOPE_GENERATED not in labels_of(seen.instance):
             return 0.0
-        return EDITED_S if is_shared(seen.instance, MANAGER, "spec") else GENERATED_S
+        whole = _as_made(seen.instance, "scopeTemplateName") and _as_made(seen.template, "clusterRoles")
+        return GENERATED_S if whole else EDITED_S
 
     part = Handler[InstanceSeen](
         observe=observe_part,
@@ -128,6 +129,11 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
         ),
         _part(family, "", "").type: part,
     }
+
+
+def _as_made(generated: Object | None, field: str) -> bool:
+    """Whether nobody has taken this field, or any other of the spec, from us: what somebody only removed does not show."""
+    return generated is not None and owns(generated, MANAGER, "spec", field) and not is_shared(generated, MANAGER, "spec")
 
 
 class Scopes(Unit):

@@ -215,10 +215,10 @@ def _prepare(function: str, program: Sequence[str]) -> None:
             from tenantry.testing.seeded import plant
 
             plant(bug)
-        case ["tenantry.testing.unbounded"]:
-            from tenantry.testing.unbounded import lift
+        case ["tenantry.testing.unprotected"]:
+            from tenantry.testing.unprotected import take_away
 
-            lift()
+            take_away()
         case ["tenantry.cli"]:
             pass
         case _:

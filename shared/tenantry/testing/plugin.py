@@ -2,8 +2,8 @@
 ``fault_matrix``.
 
 ``TENANTRY_WITHOUT`` names admission policies, with commas between them, or says ``all``: `identity`, `knative` and `fault_arena`
-leave these out, so that it shows which tests fail without them.  ``budgets`` stands for the limits of functions, which ``all``
-includes.
+leave these out, so that it shows which tests fail without them.  It may name protections of functions, too
+(`tenantry.testing.unprotected`).
 Modules follow each other on one control plane, which is put back between them; their tests keep apart by the names of their
 projects and namespaces.
 Everything heavy is imported when a fixture is first used, so that the plugin costs nothing where it is only
@@ -40,15 +40,15 @@ WITHOUT = "TENANTRY_WITHOUT"
 
 
 def pytest_configure() -> None:
-    """Where budgets are left out, every function process runs without them."""
+    """Where protections of functions are left out, every function process runs without them."""
     if not os.environ.get(WITHOUT):
         return
-    from tenantry.local.policies import is_left_out
     from tenantry.local.processes import FunctionProcess
-    from tenantry.testing.unbounded import BUDGETS
+    from tenantry.testing import unprotected
 
-    if is_left_out(BUDGETS, policies_left_out()):
-        FunctionProcess.program = "tenantry.testing.unbounded"
+    if unprotected.concerned(policies_left_out()):
+        FunctionProcess.program = unprotected.__name__
+    unprotected.take_away_around(policies_left_out())
 
 
 @pytest.fixture(scope="session")

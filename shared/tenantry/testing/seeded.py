@@ -55,11 +55,21 @@ def plant(name: str) -> None:
 
 
 def in_all(attribute: str, replacement: Any) -> None:
-    """Replace a name in every module of ours that has it, however it was imported."""
-    for name, module in list(sys.modules.items()):
-        ours = name.partition(".")[0] in ("tenantry", *_packages())
-        if ours and not name.startswith("tenantry.testing") and attribute in vars(module):
-            setattr(module, attribute, replacement)
+    """Replace a name in every module of ours that has it, however it was imported.
+
+    Raises:
+        LookupError: no module has it.
+    """
+    ours = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in ("tenantry", *_packages()) and not name.startswith("tenantry.testing")
+    ]
+    having = [module for module in ours if attribute in vars(module)]
+    if not having:
+        raise LookupError(f"no module has {attribute}")
+    for module in having:
+        setattr(module, attribute, replacement)
 
 
 def import_all() -> None:
