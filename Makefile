@@ -44,7 +44,7 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 	@$(BIN)/tenantry cluster build helm4
 	@GOGC=400 $(BIN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile --no-loadscope-reorder)
 
-attacks: setup ## carry out the attacks; WITHOUT=POLICY, budgets or all switches it off and succeeds when each test that names it fails
+attacks: setup ## carry out the attacks; WITHOUT=NAME, all or each switches protections off and succeeds when each test that names it fails
 	@$(BIN)/tenantry cluster build
 	@GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
 

@@ -83,7 +83,7 @@ def authorize(control_plane: ControlPlane) -> Callable[..., Awaitable[None]]:
     return run
 
 
-@pytest.mark.check("a-37", without="consent-by-uid")
+@pytest.mark.check("a-37")
 async def test_what_was_given_is_taken_back_from_who_took_the_name(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path, projection: str
 ) -> None:

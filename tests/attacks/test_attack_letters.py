@@ -120,7 +120,7 @@ async def served(system: Knative, people: People) -> AsyncIterator[list[float]]:
         yield served.seconds
 
 
-@pytest.mark.check("a-20", without="budgets")
+@pytest.mark.check("a-20", without="bounded-letters")
 async def test_malformed_events_fill_nothing(
     system: Knative, wire: Sender, people: People, admin: Api, audit_log: AuditLog, control_plane: ControlPlane
 ) -> None:
@@ -163,7 +163,7 @@ async def test_malformed_events_fill_nothing(
     assert ("unreadable", "no CloudEvents attributes in the headers") in reasons
 
 
-@pytest.mark.check("a-20", without="budgets")
+@pytest.mark.check("a-20")
 async def test_a_flood_of_the_sink_stays_under_its_limit(
     identity: Callable[..., Awaitable[Path]], tmp_path: Path, admin: Api, audit_log: AuditLog
 ) -> None:

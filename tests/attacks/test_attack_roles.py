@@ -58,7 +58,7 @@ class Quicker:
         return None
 
 
-@pytest.mark.check("a-38", without="roles-that-others-bind")
+@pytest.mark.check("a-38")
 @pytest.mark.parametrize("name", ["quick", MANAGED], ids=["beside-ours", "in-place-of-ours"])
 async def test_who_is_quicker_than_the_filling_does_not_keep_it(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path, name: str

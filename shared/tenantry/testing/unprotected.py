@@ -11,6 +11,7 @@ import os
 import runpy
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from tenantry.local.policies import is_left_out, left_out
@@ -60,6 +61,11 @@ def main() -> None:
     runpy.run_module("tenantry.cli", run_name="__main__", alter_sys=True)
 
 
+def _put(owner: Any, **members: Any) -> None:
+    for name, member in members.items():
+        setattr(owner, name, member)
+
+
 # -- sizes and events --------------------------------------------------------------------------------------
 
 
@@ -74,17 +80,32 @@ def _without_budgets() -> None:
             in_all(name, BOUNDLESS)
 
 
-@protection("letters-without-data")
+@protection("bounded-letters", AROUND)
+def _every_letter_kept() -> None:
+    """Dead letters are kept however many they are."""
+    from tenantry.model import limits
+
+    _put(limits, DEAD_LETTERS=BOUNDLESS, DEAD_LETTERS_BYTES=BOUNDLESS)
+
+
+@protection("letters-without-data", AROUND)
 def _letters_with_data() -> None:
     """A dead letter tells what the event had."""
-    from tenantry.serving.dead_letters import letter
+    from tenantry.serving.dead_letters.entry import Entry
+    from tenantry.serving.dead_letters.letter import letter_of
 
-    made = letter.letter_of
+    body: ContextVar[bytes] = ContextVar("body", default=b"")
+    take = Entry._take
 
-    def telling(event: Any, *rest: Any) -> Any:
-        plain = made(event, *rest)
-        return letter.replace(plain, reason=f"{plain.reason}: {event.data}")
+    async def reading(self: Any, request: Any) -> Any:
+        body.set(await request.body())
+        return await take(self, request)
 
+    def telling(*about: Any) -> Any:
+        letter = letter_of(*about)
+        return replace(letter, reason=f"{letter.reason}: {body.get()[:400].decode('utf-8', 'replace')}")
+
+    _put(Entry, _take=reading)
     in_all("letter_of", telling)
 
 
@@ -96,7 +117,7 @@ def _sweeps_apart() -> None:
     async def apart(self: Any) -> Any:
         return await self._sweep_all()
 
-    engine.Engine.sweep = apart  # type: ignore[method-assign]
+    _put(engine.Engine, sweep=apart)
 
 
 @protection("owners-by-name")
@@ -109,32 +130,34 @@ def _any_owner() -> None:
         namespace, _, name = rest.rpartition("/")
         return unit.Owner(type_, name, namespace)
 
-    unit.Owner.parse = staticmethod(any_text)  # type: ignore[assignment,method-assign]
-    unit.Unit.accepts = lambda self, owner: owner.type in self.handlers  # type: ignore[method-assign]
+    _put(unit.Owner, parse=staticmethod(any_text))
+    _put(unit.Unit, accepts=lambda self, owner: owner.type in self.handlers)
 
 
 @protection("live-reads")
 def _payloads_believed() -> None:
     """What an event says of its object counts as read."""
-    from tenantry.engine import engine
     from tenantry.engine.reader import Reader
+    from tenantry.engine.request import request_of
     from tenantry.model.kinds import key_of
 
     told: ContextVar[Any] = ContextVar("told", default=None)
-    handle, begin = engine.Engine.handle, Reader.__init__
+    begin = Reader.__init__
 
-    async def believing(self: Any, event: Any) -> Any:
-        whole = isinstance(event.data, dict) and {"apiVersion", "kind", "metadata"} <= event.data.keys()
-        told.set(event.data if whole and "uid" in (event.data["metadata"] or {}) else None)
-        return await handle(self, event)
+    def believing(event: Any, function: str) -> Any:
+        said = event.data if isinstance(event.data, dict) else {}
+        metadata = said.get("metadata")
+        whole = {"apiVersion", "kind", "metadata"} <= said.keys() and isinstance(metadata, dict) and "uid" in metadata
+        told.set(said if whole else None)
+        return request_of(event, function)
 
     def knowing(self: Any, *rest: Any, **options: Any) -> None:
         begin(self, *rest, **options)
         if (said := told.get()) is not None:
             self.known[key_of(said)] = said
 
-    engine.Engine.handle = believing  # type: ignore[method-assign]
-    Reader.__init__ = knowing  # type: ignore[method-assign]
+    in_all("request_of", believing)
+    _put(Reader, __init__=knowing)
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -145,24 +168,32 @@ def _leftovers_handed_on() -> None:
     """What a release left in its namespace is the next one's."""
     from release_provisioning.projects import seen
 
-    seen._is_left_by_another_project = lambda *_: False
+    _put(seen, _is_left_by_another_project=lambda *_: False)
 
 
 @protection("registration-namespaces-only")
 def _charts_anywhere() -> None:
     """A ProjectHelmChart counts for its project wherever it is."""
-    from tenantry.model import projects, releases
+    from tenantry.model.projects import project_of_registration_name
+    from tenantry.model.releases import chart_key
 
-    home = projects.project_of_registration_name
+    def anywhere(asked: Any, *_: Any) -> str:
+        place = chart_key(asked).namespace
+        return project_of_registration_name(place) or place.partition("-")[2]
+
     in_all("may_be_home", lambda *_: True)
-    in_all("project_of_registration_name", lambda name: home(name) or name.partition("-")[2])
-    in_all("project_of", lambda asked, *_: releases.chart_key(asked).namespace.partition("-")[2])
+    in_all("project_of", anywhere)
 
 
 @protection("first-come")
-def _last_come() -> None:
-    """Of two who ask for a name the later has it."""
-    in_all("holder_of", lambda asking, _: next((key for key in reversed(asking) if asking[key]), None))
+def _next_come() -> None:
+    """Of two who ask for a name the one who does not have it gets it."""
+    from tenantry.model.releases import holder_of
+
+    def other(asking: Any, marked: str) -> Any:
+        return next((key for key in asking if asking[key] and str(key) != marked), holder_of(asking, marked))
+
+    in_all("holder_of", other)
 
 
 @protection("consent-by-uid")
@@ -193,7 +224,7 @@ def _any_storage() -> None:
         found = await asyncio.gather(*(history(self, release, kind, reader) for kind in (SECRET, CONFIG_MAP)))
         return max(found, key=lambda each: each.newest.record.revision if each.newest else 0)
 
-    Records.history = newest  # type: ignore[method-assign]
+    _put(Records, history=newest)
 
 
 @protection("reach-of-locks")
@@ -201,7 +232,7 @@ def _locks_everywhere() -> None:
     """A lock goes wherever the manifest names something."""
     from lock_enforcement.locks import Reach
 
-    Reach.outside = lambda *_: ""  # type: ignore[method-assign]
+    _put(Reach, outside=lambda *_: "")
 
 
 @protection("marks-of-helm")
@@ -217,11 +248,12 @@ def _unmarked_locked() -> None:
 def _values_on_top() -> None:
     """The values of a ProjectHelmChart win against the layers above them."""
     from release_provisioning.projects import values
+    from tenantry.model.values import merged
 
     composed = values.composed_values
 
     def forged(asked: Any, *rest: Any) -> Any:
-        return values.merged(composed(asked, *rest), (asked.get("spec") or {}).get("values") or {})
+        return merged(composed(asked, *rest), (asked.get("spec") or {}).get("values") or {})
 
     in_all("composed_values", forged)
 
@@ -230,13 +262,14 @@ def _values_on_top() -> None:
 def _everybodys_dashboards() -> None:
     """Dashboards are read by label alone."""
     from release_provisioning.projects import observe
+    from tenantry.model.names import DASHBOARD_VALUES
 
     read = observe._read_dashboards
 
     async def everywhere(_: str, __: Any, reader: Any) -> Any:
-        return await read("", {observe.DASHBOARD_VALUES: ""}, reader)
+        return await read("", {DASHBOARD_VALUES: ""}, reader)
 
-    observe._read_dashboards = everywhere
+    _put(observe, _read_dashboards=everywhere)
 
 
 @protection("one-helm-at-a-time")
@@ -244,7 +277,7 @@ def _jobs_at_once() -> None:
     """The next pod of a Job comes as soon as the last one is asked to end."""
     from release_provisioning.jobs import manifest
 
-    manifest.REPLACEMENT = "TerminatingOrFailed"
+    _put(manifest, REPLACEMENT="TerminatingOrFailed")
 
 
 @protection("rights-of-jobs", AROUND)
@@ -263,7 +296,7 @@ def _jobs_of_administrators() -> None:
         answer = await self._api.request("POST", SERVICE_ACCOUNT.path(home, name) + "/token", None, {"spec": {}})
         return str(answer["status"]["token"]).encode()
 
-    JobRunner._token = administrator  # type: ignore[method-assign]
+    _put(JobRunner, _token=administrator)
 
 
 if __name__ == "__main__":
