@@ -7,9 +7,13 @@ from typing import Any
 import owning
 import pytest
 from project_objects import CHARTS, LABEL, SINGLE, UNIT, Fixed, key, namespace, projects, registered
+from served import Served
 
 from namespace_registration.projects.plan import Project, SystemNamespace
+from tenantry.engine.last_runs import ReadStates
+from tenantry.engine.reader import Reader
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Key, Object
+from tenantry.model.names import ADOPT
 from tenantry.model.plan import NOTHING
 
 
@@ -144,3 +148,24 @@ async def test_a_member_of_before_is_only_a_hint(there: list[Object]) -> None:
     seen = await owning.observe(unit, "project/p-a", Fixed(*there, reg, causes=[key(NAMESPACE, "cattle-project-p-a")]))
     assert isinstance(seen, Project)
     assert (seen.alive, [member["metadata"]["name"] for member in seen.members]) == (True, ["a2"])
+
+
+async def test_a_run_that_does_not_ask_who_is_in_a_project_does_not_know_its_namespace() -> None:
+    """Its members' conditions go with the event of the registration namespace, which then begins a run of its own."""
+    cause, server = key(CONFIG_MAP, "c", "cattle-project-p-a"), Served(a("a1"), registered("p-a"))
+    home = key(NAMESPACE, "cattle-project-p-a")
+    for causes, knows in (((cause,), False), ((home,), True), ((cause, home), True)):
+        noted = ReadStates()
+        await owning.observe(UNIT, "project/p-a", Reader(server.api, causes, noted=noted))
+        assert (home in noted) is knows
+
+
+async def test_who_hands_a_namespace_over_lets_all_members_be_read() -> None:
+    """Each of them may say that the project is not served; a process that was not there before has nothing else to go by."""
+    home = key(NAMESPACE, "cattle-project-p-a")
+    adopted = registered("p-a")
+    adopted = {**adopted, "metadata": {**adopted["metadata"], "annotations": {ADOPT: "true"}}}
+    causes = [home, key(NAMESPACE, "a2")]
+    seen = await owning.observe(UNIT, "project/p-a", Fixed(a("a1"), a("a2"), adopted, causes=causes))
+    assert isinstance(seen, Project)
+    assert [member["metadata"]["name"] for member in seen.members] == ["a1", "a2"]

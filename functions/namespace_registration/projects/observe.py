@@ -15,7 +15,8 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name
 from tenantry.model.config import Config
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, annotations_of, is_terminating
+from tenantry.model.names import ADOPT
 from tenantry.model.projects import REGISTRATION_MANAGER, ChartFiles, is_member, is_registration, registration_name
 
 
@@ -34,6 +35,8 @@ async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness:
     registration = await reader.get(NAMESPACE, name)
     ours = registration is not None and is_registration(registration, config)
     alive, members = await _members(project, registration, witness, config, reader)
+    if alive is None:
+        reader.knows_only_part(NAMESPACE, name)  # its own event asks for the members, too
     if registration is None or not ours or is_terminating(registration):
         return Project(project, registration, ours, alive, members)
     inside = await asyncio.gather(_config_maps(name, charts, reader), read_hardening(name, config, reader))
@@ -54,11 +57,12 @@ async def _members(
     if registration is not None and reader.causes and len(inside) == len(reader.causes):
         return None, ()
     blocked = registration is not None and not is_registration(registration, config)
-    # While a project is not served its members carry a condition: then all of them are read, not one.
+    # While a project is not served its members carry a condition: then, and when somebody hands it over, all of them are read.
+    adopted = ADOPT in annotations_of(registration) and registration_name(project) in woken_by
     settled = registration is not None and not blocked and bool(entries_of(registration, REGISTRATION_MANAGER))
     hint = [witness] if witness and reader.causes and settled else []
     witnesses: tuple[Object, ...] = ()
-    for name in dict.fromkeys([*woken_by, *hint]):
+    for name in dict.fromkeys([*woken_by, *hint] if not adopted else ()):
         found = await reader.get(NAMESPACE, name)
         if found is not None and is_member(found, project, config):
             witnesses = (*witnesses, found)

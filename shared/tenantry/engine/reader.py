@@ -317,6 +317,11 @@ class Reader:
         answer = await self._api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
         return bool(answer["status"].get("allowed"))
 
+    def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:
+        """Not all was looked at that an event of this object may ask for: it needs a run of its own."""
+        if self.noted is not None:
+            self.noted.pop(key_in(kind, name, namespace), None)
+
     def depends_on(self, compute: Compute, value: Hashable) -> None:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
