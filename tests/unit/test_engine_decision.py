@@ -120,3 +120,16 @@ async def test_a_handler_may_doubt_more_and_wait(monkeypatch: pytest.MonkeyPatch
     )
     await decide(doubting, OWNER, reader())
     assert (len(handler.readers), waits) == (2, [7.0])
+
+
+async def test_what_somebody_is_about_to_change_is_looked_at_again() -> None:
+    """Two looks that agree are not enough while the handler says so, for some looks; what needs no second look gets none."""
+    handler = Seeing(deleting("a"))
+    await decide(replace(handler.handler, unsettled=lambda _: True), OWNER, reader())
+    assert len(handler.readers) == 1 + LOOKS
+    mended = Seeing(deleting("a"), deleting("a"), NOTHING)
+    decided = await decide(replace(mended.handler, unsettled=lambda _: True), OWNER, reader())
+    assert (decided.plan, len(mended.readers)) == (NOTHING, 3)
+    quiet = Seeing(NOTHING)
+    await decide(replace(quiet.handler, unsettled=lambda _: True), OWNER, reader())
+    assert len(quiet.readers) == 1

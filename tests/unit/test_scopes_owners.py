@@ -8,7 +8,7 @@ from served import Served
 
 from scope_binding.scopes.names import MANAGER, family_of
 from scope_binding.scopes.seen import InstanceSeen
-from scope_binding.scopes.unit import EDITED_S, GENERATED_S, Scopes
+from scope_binding.scopes.unit import GENERATED_S, Scopes
 from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object
 from tenantry.model.names import SCOPE_GENERATED
 
@@ -45,20 +45,24 @@ async def test_an_instance_whose_event_comes_again_is_looked_at_again() -> None:
 
 
 def test_what_a_generated_scope_loses_waits_for_its_mending() -> None:
-    """Nobody is waited for where people declare; a moment where ``olm`` does, and longer where somebody edited what it made."""
-    wait = owning.handler(Scopes(), f"ScopeInstance.{GROUP}/si").second_look_after_s
+    """Nobody is waited for where people declare; a moment where ``olm`` does, and again while one sees that it was edited."""
+    handler = owning.handler(Scopes(), f"ScopeInstance.{GROUP}/si")
 
     def made(declaration: Object, field: str, *managers: str) -> Object:
         owned = [{"manager": each, "operation": "Update", "fieldsV1": {"f:spec": {f"f:{field}": {}}}} for each in managers]
         metadata = {**declaration["metadata"], "labels": {SCOPE_GENERATED: "true"}, "managedFields": owned}
         return {**declaration, "metadata": metadata}
 
-    def waited_s(instance: tuple[str, ...], template: tuple[str, ...] | None) -> float:
+    def waits(instance: tuple[str, ...], template: tuple[str, ...] | None) -> bool:
         found = made(TEMPLATE, "clusterRoles", *template) if template is not None else None
-        return wait(InstanceSeen(FAMILY, made(INSTANCE, "scopeTemplateName", *instance), found))
+        seen = InstanceSeen(FAMILY, made(INSTANCE, "scopeTemplateName", *instance), found)
+        assert handler.second_look_after_s(seen) == GENERATED_S
+        return handler.unsettled(seen)
 
-    assert wait(InstanceSeen(FAMILY, None)) == wait(InstanceSeen(FAMILY, INSTANCE, TEMPLATE)) == 0
-    assert waited_s((MANAGER,), (MANAGER,)) == GENERATED_S
+    for seen in (InstanceSeen(FAMILY, None), InstanceSeen(FAMILY, INSTANCE, TEMPLATE)):
+        assert (handler.second_look_after_s(seen), handler.unsettled(seen)) == (0, False)
+    assert not waits((MANAGER,), (MANAGER,))
     for instance in ((MANAGER, "kubectl"), ("kubectl",), ()):  # a hand's beside ours, in place of ours, and none: removed
-        assert waited_s(instance, (MANAGER,)) == waited_s((MANAGER,), instance) == EDITED_S > GENERATED_S
-    assert waited_s((MANAGER,), None) == EDITED_S
+        assert waits(instance, (MANAGER,))
+        assert waits((MANAGER,), instance)
+    assert waits((MANAGER,), None)

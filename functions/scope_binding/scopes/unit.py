@@ -59,9 +59,8 @@ from tenantry.serving import Settings
 
 INSTANCE_PAUSE_S = 0.25
 """An instance's own writes come back as an event each."""
-GENERATED_S, EDITED_S = 0.5, 3.0
-"""Ten times what the unit ``olm`` needs to put a generated scope right; and where one can see that somebody edited it, what it
-needs when it is slow."""
+GENERATED_S = 0.5
+"""Ten times what the unit ``olm`` needs to put a generated scope right."""
 MADE_NAME = re.compile(r"-[0-9a-f]{10}$")
 
 PART = "ScopeInNamespace"
@@ -106,10 +105,12 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
 
     def second_look_after_s(seen: InstanceSeen) -> float:
         """A moment where ``olm`` generates the instance: it undoes what somebody narrowed, and no right is taken away."""
-        if SCOPE_GENERATED not in labels_of(seen.instance):
-            return 0.0
+        return GENERATED_S if SCOPE_GENERATED in labels_of(seen.instance) else 0.0
+
+    def unsettled(seen: InstanceSeen) -> bool:
+        """Whether one sees that somebody edited what ``olm`` generated: it may need longer when it is slow."""
         whole = _as_made(seen.instance, "scopeTemplateName") and _as_made(seen.template, "clusterRoles")
-        return GENERATED_S if whole else EDITED_S
+        return SCOPE_GENERATED in labels_of(seen.instance) and not whole
 
     part = Handler[InstanceSeen](
         observe=observe_part,
@@ -117,6 +118,7 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
         report=report_instance,
         accepts=lambda owner: is_dns_label(owner.namespace),
         second_look_after_s=second_look_after_s,
+        unsettled=unsettled,
     )
     return {
         _type(family.template): Handler[TemplateSeen](

@@ -25,7 +25,8 @@ async def decide(handler: Handler[Any], owner: Owner, reader: Reader) -> Decisio
     """Observe and plan, until two looks one after the other agree on what is doubtful in the plan.
 
     A look that follows reads everything anew.  One that leaves out what the look before wanted to make is not believed either:
-    maybe that has to stand before anything goes.  Who changes a declaration without end is waited for some looks, not for ever.
+    maybe that has to stand before anything goes.  Who changes a declaration without end, or is about to change it and does not,
+    is waited for some looks, not for ever.
 
     Raises:
         OutdatedError: what was read belongs to two moments.
@@ -41,6 +42,6 @@ async def decide(handler: Handler[Any], owner: Owner, reader: Reader) -> Decisio
         observed = await handler.observe(owner, reader)
         plan = handler.plan(observed)
         doubtful = handler.doubtful(observed, plan)
-        if doubtful <= before and made <= plan.made():
+        if doubtful <= before and made <= plan.made() and not handler.unsettled(observed):
             break
     return Decision(plan, observed, reader)

@@ -98,6 +98,8 @@ class Handler(Generic[Observed]):
     """What of a plan is done only when a second observation, which reads everything anew, leads to it too."""
     second_look_after_s: Callable[[Observed], float] = lambda _: 0.0
     """Seconds until that second observation."""
+    unsettled: Callable[[Observed], bool] = lambda _: False
+    """Whether somebody is about to change what was observed: two looks that agree are then not enough, and it is looked again."""
     rests_on_reads: bool = False
     """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
     is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run
