@@ -8,6 +8,7 @@ It comes from the markers: ``@pytest.mark.check("a-33", without="tenantry-guard-
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -56,6 +57,7 @@ def policies() -> set[str]:
     return {each["metadata"]["name"] for each in found if each.get("kind") == "ValidatingAdmissionPolicy"}
 
 
+@functools.cache
 def protections() -> dict[str, str]:
     """What can be taken away of functions and files, by name, with how they are then.
 

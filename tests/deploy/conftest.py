@@ -14,8 +14,7 @@ import pytest_asyncio
 
 import locked
 from tenantry.model.kinds import NAMESPACE
-from tenantry.testing.plugin import policies_left_out
-from tenantry.testing.unprotected import protection
+from tenantry.testing.unprotected import protection, take_away_among
 
 if TYPE_CHECKING:
     from tenantry.api.client import Api
@@ -46,8 +45,7 @@ def _packages_by_version() -> None:
     locked.packages = lambda lock=locked.LOCK: [replace(each, hashes=()) for each in read(lock)]
 
 
-for name in FILES.keys() & policies_left_out():
-    FILES[name]()
+take_away_among(FILES)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

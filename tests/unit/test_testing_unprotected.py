@@ -11,7 +11,8 @@ import pytest
 from tenantry.local.jobs import JobRunner
 from tenantry.local.processes import FunctionProcess
 from tenantry.testing import plugin, unprotected
-from tenantry.testing.unprotected import AROUND, BOUNDLESS, PROTECTIONS, WITHOUT, concerned
+from tenantry.testing.plugin import WITHOUT
+from tenantry.testing.unprotected import AROUND, BOUNDLESS, PROTECTIONS, concerned
 
 LIFTED = f"""
 from tenantry.testing.unprotected import take_away
@@ -21,6 +22,7 @@ assert limits.VALUES_BYTES == limits.PAGE_BYTES == {BOUNDLESS}
 assert limits.MIB == 2**20 and limits.NOTE_BYTES == 1024
 from tenantry.engine import write
 assert write.limits.WRITES_AT_ONCE == {BOUNDLESS}
+assert sum(value == {BOUNDLESS} for value in vars(limits).values()) > 40
 """
 
 

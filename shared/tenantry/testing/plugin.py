@@ -48,7 +48,7 @@ def pytest_configure() -> None:
 
     if unprotected.concerned(policies_left_out()):
         FunctionProcess.program = unprotected.__name__
-    unprotected.take_away_around(policies_left_out())
+    unprotected.take_away_among(unprotected.AROUND)
 
 
 @pytest.fixture(scope="session")

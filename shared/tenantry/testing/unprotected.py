@@ -7,17 +7,16 @@ Nothing in production code knows of this module.
 from __future__ import annotations
 
 import asyncio
-import os
 import runpy
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from tenantry.local.policies import is_left_out, left_out
+from tenantry.local.policies import is_left_out
+from tenantry.testing.plugin import policies_left_out
 from tenantry.testing.seeded import import_all, in_all
 
-WITHOUT = "TENANTRY_WITHOUT"
 BUDGETS = "budgets"
 PROTECTIONS: dict[str, Callable[[], None]] = {}
 """By name, what takes a protection away in the process of a function."""
@@ -45,14 +44,14 @@ def concerned(without: Collection[str]) -> list[str]:
 def take_away() -> None:
     """Take away in this process what the environment says, wherever it was imported."""
     import_all()
-    for name in concerned(left_out(os.environ.get(WITHOUT, ""))):
+    for name in concerned(policies_left_out()):
         PROTECTIONS[name]()
 
 
-def take_away_around(without: Collection[str]) -> None:
-    """The same in the process of the tests."""
-    for name in AROUND.keys() & set(without):
-        AROUND[name]()
+def take_away_among(among: Mapping[str, Callable[[], None]]) -> None:
+    """The same of these, in the process of the tests."""
+    for name in among.keys() & policies_left_out():
+        among[name]()
 
 
 def main() -> None:
