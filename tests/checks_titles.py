@@ -277,6 +277,24 @@ a-63 SBOM, audited locks, threat model with tests
 """
 
 
+_PAAS = """\
+p-30 Shared quota of three Paas is min
+p-31 Shared quota grows with Paas, up to max
+p-32 Shared quota holds the two largest, uncut
+p-33 Shared quota follows a Paas that goes
+p-36 Deletion recomputes both shared quotas
+p-53 Second PaasConfig is refused and without effect
+p-66 Deletion recomputes every shared quota
+p-67 One large wish in a shared quota
+p-68 Parts of a CPU are not cut
+p-162 Fields without a use are named
+p-183 The older PaasConfig counts, then the younger
+p-197 Command shows what a Paas comes to
+p-198 Command converts as upstream did
+p-199 Command refuses a conversion that widens
+"""
+
+
 def _numbered(prefix: str, text: str) -> dict[str, str]:
     return {f"{prefix}{number}": title for number, title in enumerate(text.splitlines(), 1)}
 
@@ -286,5 +304,5 @@ TITLES = {
     **_numbered("A", _ACCEPTED),
     **_numbered("R", _REFUSED),
     **_numbered("sb-", _SCOPES),
-    **{number: title for number, _, title in (line.partition(" ") for line in _ATTACKS.splitlines())},
+    **{number: title for number, _, title in (line.partition(" ") for line in (_ATTACKS + _PAAS).splitlines())},
 }
