@@ -278,16 +278,66 @@ a-63 SBOM, audited locks, threat model with tests
 
 
 _PAAS = """\
+p-3 Users make a Group of exactly them
+p-4 A query makes no Group
+p-5 Subjects are groups, sorted by name
+p-6 Roles give ClusterRoles in all namespaces
+p-7 PaasNS with groups: bound for them only
+p-8 PaasNS without groups: as where it lives
+p-16 New user: Group in place, bindings untouched
+p-17 Lost role: what another role gives stays
+p-18 Without roles the default is given
+p-19 Group that leaves: Group and name are gone
+p-20 Users become a query: the Group goes
+p-21 Renamed key: Group and subjects follow
+p-24 Lost mapping: unbound, counts as default, told
+p-25 Other default: every namespace follows
+p-27 Foreign subject is taken off
+p-28 Deleted RoleBinding is back
 p-30 Shared quota of three Paas is min
 p-31 Shared quota grows with Paas, up to max
 p-32 Shared quota holds the two largest, uncut
 p-33 Shared quota follows a Paas that goes
 p-36 Deletion recomputes both shared quotas
+p-41 Last group of a PaasNS left: nobody bound
+p-48 Foreign Group is untouched and never bound
+p-49 Names of Kubernetes are refused or left out
 p-53 Second PaasConfig is refused and without effect
+p-62 Removed mapping leaves no binding anywhere
 p-66 Deletion recomputes every shared quota
 p-67 One large wish in a shared quota
 p-68 Parts of a CPU are not cut
+p-71 At rest no RoleBinding is written
+p-73 PaasNS in a restricted namespace is restricted
+p-75 A mistake stops no withdrawal
+p-78 Stolen token binds nothing that is undeclared
+p-80 No subject ever begins with system:
+p-86 Restricted namespace never falls back to all
+p-97 Names out of queries, row by row
+p-98 Names that do not show are refused
+p-99 One name generated twice: exactly one has it
+p-100 Name bound by a query is not generated
+p-101 Query binds no Group of another Paas
+p-102 Name bound in the cluster is not generated
+p-103 Name passes on without two meanings
+p-104 Users in place of groups, and back
+p-111 Groups of a PaasNS change in place
+p-112 Missing ClusterRole is bound and told
+p-113 Foreign RoleBinding of our name is untouched
+p-114 Binding to another role becomes what is declared
+p-115 Without a default mapping nothing is given
+p-116 Paas without groups has no bindings
+p-117 Users allowed: no warning
+p-120 Blocked users: bindings go before their Group
+p-142 Argo CD gets its policy in a ConfigMap
+p-143 Policy of others is untouched, ours put back
+p-144 Names that would add to a policy left out
 p-162 Fields without a use are named
+p-169 Withdrawn role: bindings shrink and never grow
+p-173 Deleted Paas: bindings, Groups, then namespaces
+p-174 Removed group: Group after its last binding
+p-175 Changed roles: access is never missing
+p-176 Refused additions stop no withdrawal
 p-183 The older PaasConfig counts, then the younger
 p-197 Command shows what a Paas comes to
 p-198 Command converts as upstream did
