@@ -299,10 +299,18 @@ p-31 Shared quota grows with Paas, up to max
 p-32 Shared quota holds the two largest, uncut
 p-33 Shared quota follows a Paas that goes
 p-36 Deletion recomputes both shared quotas
+p-39 Stricter configuration is in nothing's way
 p-41 Last group of a PaasNS left: nobody bound
+p-42 PaasNS outside of a Paas is refused
+p-43 PaasNS for another Paas is refused
+p-44 PaasNS with an impossible name is refused
 p-48 Foreign Group is untouched and never bound
 p-49 Names of Kubernetes are refused or left out
 p-53 Second PaasConfig is refused and without effect
+p-54 Contradicting quotas and bad expressions are refused
+p-56 Quotas above the largest are refused
+p-57 Requestor: asked for, and a label's value
+p-60 Tenants with everything change no mark
 p-62 Removed mapping leaves no binding anywhere
 p-66 Deletion recomputes every shared quota
 p-67 One large wish in a shared quota
@@ -311,8 +319,14 @@ p-71 At rest no RoleBinding is written
 p-73 PaasNS in a restricted namespace is restricted
 p-75 A mistake stops no withdrawal
 p-78 Stolen token binds nothing that is undeclared
+p-79 Impossible names and requestors are refused
 p-80 No subject ever begins with system:
+p-83 Either shape works through either version
+p-84 Capability is on by its version
 p-86 Restricted namespace never falls back to all
+p-87 Namespaces: two shapes, nothing else
+p-89 No webhook; both versions without any function
+p-90 What upstream stored reads as enabled
 p-97 Names out of queries, row by row
 p-98 Names that do not show are refused
 p-99 One name generated twice: exactly one has it
@@ -328,12 +342,20 @@ p-114 Binding to another role becomes what is declared
 p-115 Without a default mapping nothing is given
 p-116 Paas without groups has no bindings
 p-117 Users allowed: no warning
+p-119 Blocked users are refused where new
 p-120 Blocked users: bindings go before their Group
+p-127 Required custom field is asked for
+p-129 Custom fields and their defaults are validated
+p-133 Unknown placeholders are refused
 p-142 Argo CD gets its policy in a ConfigMap
 p-143 Policy of others is untouched, ours put back
-p-144 Names that would add to a policy left out
+p-144 Names that would add lines left out
+p-155 Resources that are not allowed are refused
 p-162 Fields without a use are named
+p-165 Columns and short name
 p-169 Withdrawn role: bindings shrink and never grow
+p-171 Policies do not judge what is unchanged
+p-172 Who may read and write PaasNS
 p-173 Deleted Paas: bindings, Groups, then namespaces
 p-174 Removed group: Group after its last binding
 p-175 Changed roles: access is never missing
