@@ -9,6 +9,7 @@ import pytest_asyncio
 from paasing import Paasing, make_roles, make_world, paas_name
 
 from tenantry.api import Api
+from tenantry.api.errors import RefusedError
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE, Object, labels_of
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA
@@ -95,11 +96,14 @@ async def test_protected_labels_are_not_copied_and_are_told(system: Knative, paa
     await paasing.config()
 
 
+@pytest.mark.check("p-123")
 async def test_managed_by_another_paas(system: Knative, paasing: Paasing) -> None:
-    """The label names the other Paas' Argo CD (the half of p-123 that is ours)."""
+    """The label names the other Paas' Argo CD; a name that makes the value too long is refused."""
     name = paas_name()
     await paasing.paas(name, namespaces={"one": {}}, managedByPaas="other")
     await _labelled(paasing, name, {"argocd.argoproj.io/managed-by": "other-argocd"})
+    with pytest.raises(RefusedError, match="managedByPaas"):
+        await paasing.paas(name, namespaces={"one": {}}, managedByPaas="x" * (64 - len("-argocd")))
     await paasing.paas(name, namespaces={"one": {}})
     await _labelled(paasing, name, {"argocd.argoproj.io/managed-by": f"{name}-argocd"})
 

@@ -219,3 +219,16 @@ async def test_a_label_alone_gives_nothing_away(system: Knative, paasing: Paasin
         return labels_of(found) == labels_of(made) and not is_terminating(found) and not annotations_of(found)
 
     assert await eventually(stays)
+
+
+async def test_a_capability_without_quotas_or_without_namespace(system: Knative, paasing: Paasing) -> None:
+    """Empty maps give a namespace without quota; an external one has none (the half of p-153 that is about namespaces)."""
+    empty: dict[str, object] = {"clusterwide": False, "defaults": {}, "min": {}, "max": {}, "ratio": 0}
+    await paasing.config(capabilities={"bare": {"quotas": empty}, "out": {"external": True}})
+    name = paas_name()
+    await paasing.paas(name, capabilities={"bare": {"enabled": True}, "out": {"enabled": True}})
+    found = await paasing.has_namespaces(name, "bare")
+    assert labels_of(found[f"{name}-bare"])["clusterquotagroup"] == f"{name}-bare"
+    await paasing.says(name, "tenantry.dev/Namespaces", "Reconciling", status="True")
+    assert (await paasing.admin.list(CLUSTER_RESOURCE_QUOTA, label_selector=f"{MANAGED_BY_PAAS}={name}")).items == []
+    await paasing.config()

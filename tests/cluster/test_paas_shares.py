@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 import pytest_asyncio
-from paasing import CONFIG, Paasing, crd_of, example, make_roles, make_world, paas_name
+from paasing import CONFIG, CONFIG_NAME, Paasing, crd_of, example, make_roles, make_world, paas_name
 from people import swept
 from times import SERVED_S
 
@@ -17,7 +17,7 @@ from namespace_registration.quotas import number
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, RESOURCE_QUOTA, Object, labels_of
-from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, PAAS_NS, QUOTA_NAME
+from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, QUOTA_NAME
 from tenantry.testing import eventually
 
 FUNCTION = "namespace-registration"
@@ -174,8 +174,9 @@ async def test_each_namespace_may_have_the_whole_quota(system: Knative, paasing:
     await _divided(paasing, name, _three(limits__cpu=("13334m", "13333m", "13333m")))
 
 
+@pytest.mark.check("p-149")
 async def test_capabilities_have_quotas_of_their_own(system: Knative, paasing: Paasing) -> None:
-    """Within min and max; of a clusterwide one the Paas' own value, else the default, at most max (our half of p-149)."""
+    """Within min and max; of a clusterwide one the Paas' own value, else the default, at most max, which the PaasConfig says."""
     bounds = {"defaults": {"limits.cpu": "1"}, "min": {"limits.cpu": "3"}, "max": {"limits.cpu": "10"}}
     tekton = {"quotas": {**bounds, "clusterwide": True, "ratio": 0.1}}
     await paasing.config(capabilities={**CONFIG["capabilities"], "tekton": tekton, "own": {"quotas": bounds}})
@@ -186,6 +187,10 @@ async def test_capabilities_have_quotas_of_their_own(system: Knative, paasing: P
         await paasing.paas(name, capabilities=capabilities)
         await _divided(paasing, name, {"own": {"limits.cpu": own}, "tekton": {"limits.cpu": wide}})
     assert labels_of(await paasing.get(NAMESPACE, f"{name}-tekton"))["clusterquotagroup"] == "paas-tekton"
+    told = await paasing.says(CONFIG_NAME, "Warnings", "ClusterwideQuotaPerNamespace", "tekton", kind=PAAS_CONFIG)
+    assert told["status"] == "True"
+    paas = await paasing.get(PAAS, name)
+    assert "Clusterwide" not in str(paas["status"]["conditions"])
     await paasing.config()
 
 

@@ -6,8 +6,10 @@ its own.  Where there is no Paas at all, namespaces cost no request.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from namespace_registration.paas import observe, plan, report
 from namespace_registration.paas.seen import OutsideSeen, PaasSeen, prefixes
@@ -17,7 +19,7 @@ from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kinds import NAMESPACE, RESOURCE_QUOTA, Key, Object, annotations_of, labels_of
+from tenantry.model.kinds import NAMESPACE, RESOURCE_QUOTA, Key, Object, annotations_of, declared, labels_of
 from tenantry.model.names import ADOPT
 from tenantry.model.paas.names import (
     CLUSTER_RESOURCE_QUOTA,
@@ -33,8 +35,14 @@ from tenantry.serving import Settings
 
 PAAS_OWNER, PAAS_NS_OWNER = "paas", "paasns"
 """Types of owners: a Paas, and a PaasNS in a namespace that no Paas has."""
-NONE_FOR_S = 1.0
+NONE_FOR_S = 5.0
 """So long a cluster that had no Paas is taken to have none; the event of the first one is a run of its own."""
+
+
+def _state(live: Object) -> Hashable:
+    """What of a namespace or a quota decisions rest on: not its status, which the use of a quota changes all the time."""
+    spec = json.dumps(live.get("spec") or {}, sort_keys=True)
+    return declared(live), spec, str(live["metadata"].get("ownerReferences"))
 
 
 class PaasUnit(Unit):
@@ -43,6 +51,7 @@ class PaasUnit(Unit):
     name = "paas"
     kinds = frozenset({PAAS, PAAS_NS, PAAS_CONFIG, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
     readable = frozenset({PAAS, PAAS_NS, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
+    states = MappingProxyType(dict.fromkeys((NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA), _state))
 
     def __init__(self, config: Config) -> None:
         self._none_until = 0.0  # a hint that saves reads: there was no Paas a moment ago

@@ -87,7 +87,7 @@ def wanted_of(seen: PaasSeen) -> Wanted:
         else:
             missing[name] = problem
     stands = sorted(had | new)
-    known, may_make = config or PaasConfig(), config is not None and blocked is None
+    known, may_limit = config or PaasConfig(), config is not None and (blocked is None or bool(had))
     return Wanted(
         places,
         refused,
@@ -95,8 +95,8 @@ def wanted_of(seen: PaasSeen) -> Wanted:
         frozenset(new),
         missing,
         quota_of,
-        {name: each for name, each in _quotas(paas, known).items() if name not in conflicts} if may_make else {},
-        dict(_hard({name: places[name] for name in stands}, quota_of, paas, known)) if may_make else {},
+        {name: each for name, each in _quotas(paas, known).items() if name not in conflicts} if may_limit else {},
+        dict(_hard({name: places[name] for name in stands}, quota_of, paas, known)) if may_limit else {},
         conflicts,
     )
 
