@@ -249,7 +249,7 @@ class Engine:
         writes, handler, patient = 0, unit.handlers[owner.type], False
         for attempt in range(ATTEMPTS):
             try:
-                plan, observed, reader = await decide(handler, owner, first.anew() if attempt else first)
+                plan, observed, reader = await decide(handler, owner, first.anew(attempt) if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
