@@ -300,10 +300,12 @@ p-32 Shared quota holds the two largest, uncut
 p-33 Shared quota follows a Paas that goes
 p-36 Deletion recomputes both shared quotas
 p-39 Stricter configuration is in nothing's way
+p-40 PaasNS with a key its Paas lacks
 p-41 Last group of a PaasNS left: nobody bound
 p-42 PaasNS outside of a Paas is refused
 p-43 PaasNS for another Paas is refused
 p-44 PaasNS with an impossible name is refused
+p-45 Role that is not mapped, by policy
 p-48 Foreign Group is untouched and never bound
 p-49 Names of Kubernetes are refused or left out
 p-53 Second PaasConfig is refused and without effect
@@ -311,6 +313,7 @@ p-54 Contradicting quotas and bad expressions are refused
 p-56 Quotas above the largest are refused
 p-57 Requestor: asked for, and a label's value
 p-60 Tenants with everything change no mark
+p-61 The source's three documents give the table
 p-62 Removed mapping leaves no binding anywhere
 p-66 Deletion recomputes every shared quota
 p-67 One large wish in a shared quota
