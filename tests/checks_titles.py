@@ -331,6 +331,7 @@ p-66 Deletion recomputes every shared quota
 p-67 One large wish in a shared quota
 p-68 Parts of a CPU are not cut
 p-69 Label alone gives no namespace away
+p-70 Namespaces and Groups before it stay untouched
 p-71 At rest no RoleBinding is written
 p-73 PaasNS in a restricted namespace is restricted
 p-75 A mistake stops no withdrawal
