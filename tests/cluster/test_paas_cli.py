@@ -164,8 +164,12 @@ async def test_show_says_what_a_paas_comes_to(paasing: Paasing, control_plane: C
         "them": (f"{name}-them", "", ["view"]),
         "others": ("others", "CN=others,..", ["default"]),
     }
-    shares = {each["name"]: each["resources"]["limits.cpu"] for each in found["quotas"]}
-    assert shares[f"ResourceQuota {name}-argocd/paas-quota"] == {"hard": "8", "used": "0"}
+    shares = {each["name"]: each["resources"]["limits.cpu"]["hard"] for each in found["quotas"]}
+    assert shares == {
+        f"ResourceQuota {name}-adminonly/paas-quota": "10",
+        f"ResourceQuota {name}-argocd/paas-quota": "8",
+        **dict.fromkeys((f"ResourceQuota {name}-{suffix}/paas-quota" for suffix in ("cicd", "prod", "test")), "10"),
+    }
     (problem,) = [each for each in found["problems"] if each["on"] == f"Paas {name}"]
     assert "others" in problem["message"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -55,7 +56,7 @@ async def paasing(plain: Knative, admin: Api) -> AsyncIterator[Paasing]:
         if each["metadata"]["name"] != CONFIG_NAME:
             await admin.delete(PAAS_CONFIG, each["metadata"]["name"])
             await made.away(PAAS_CONFIG, each["metadata"]["name"])
-    await made.config()
+    await eventually(lambda: _applied(made, {}), within=POLICY_S, what="the policy knows that there is none")
     await says(made, "Warnings", "Reconciling")
 
 
@@ -86,17 +87,18 @@ async def test_when_the_older_one_goes_the_younger_counts(paasing: Paasing) -> N
 
 async def both_active(admin: Api, since: str) -> list[set[str]]:
     """Sets of PaasConfigs that said at the same time that they are in use, by a watch from then until now."""
-    now = int((await admin.list(PAAS_CONFIG)).resource_version)
+    last = max(int(each["metadata"]["resourceVersion"]) for each in (await admin.list(PAAS_CONFIG)).items)
     active: dict[str, bool] = {}
     found = []
-    watch = admin.watch(PAAS_CONFIG, resource_version=since, timeout_s=2)
-    async for change, each in watch:
-        metadata = each["metadata"]
-        active[metadata["name"]] = change != "DELETED" and (find_condition(each, "Active") or {}).get("status") == "True"
-        if len(both := {name for name, is_active in active.items() if is_active}) > 1:
-            found.append(both)
-        if int(metadata["resourceVersion"]) >= now:
-            break
+    watch = admin.watch(PAAS_CONFIG, resource_version=since, timeout_s=60)
+    async with aclosing(watch) as told:  # type: ignore[type-var]
+        async for change, each in told:
+            metadata = each["metadata"]
+            active[metadata["name"]] = change != "DELETED" and (find_condition(each, "Active") or {}).get("status") == "True"
+            if len(both := {name for name, is_active in active.items() if is_active}) > 1:
+                found.append(both)
+            if int(metadata["resourceVersion"]) >= last:
+                break
     return found
 
 
