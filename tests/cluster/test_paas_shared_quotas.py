@@ -115,19 +115,6 @@ async def test_three_paas_share_the_least_there_is(some: Sharing) -> None:
     assert "ownerReferences" not in found["metadata"]
 
 
-@pytest.mark.check("p-31")
-async def test_more_paas_share_more_up_to_the_most_there_is(some: Sharing) -> None:
-    """A tenth of what 40 have, and max for 200."""
-    await some.join(40, "tekton")
-    await some.has("tekton", "4")
-    await some.join(160, "tekton")
-    await some.has("tekton", "10")
-    await some.leave(some.made)
-    await eventually(
-        lambda: some.paasing.admin.list(PAAS), lambda found: not found.items, within=VOLUME_S, what="200 Paas are gone"
-    )
-
-
 @pytest.mark.check("p-32")
 async def test_two_paas_can_have_what_they_ask_for_at_the_same_time(some: Sharing) -> None:
     """The two largest, where a part of the sum is less; the whole sum with ratio 1, not cut to whole numbers."""
@@ -262,3 +249,16 @@ async def test_a_second_configuration_is_refused_and_without_effect_where_it_got
         await some.has("tekton", "7")
     finally:
         await some.paasing.admin.delete(PAAS_CONFIG, name)
+
+
+@pytest.mark.check("p-31")
+async def test_more_paas_share_more_up_to_the_most_there_is(some: Sharing) -> None:
+    """A tenth of what 40 have, and max for 200."""
+    await some.join(40, "tekton")
+    await some.has("tekton", "4")
+    await some.join(160, "tekton")
+    await some.has("tekton", "10")
+    await some.leave(some.made)
+    await eventually(
+        lambda: some.paasing.admin.list(PAAS), lambda found: not found.items, within=VOLUME_S, what="200 Paas are gone"
+    )

@@ -68,7 +68,10 @@ class PaasConfigs(Unit):
         if not await quotas_are_served(reader):
             return []
         if key.kind == PAAS.kind:
-            return stage(await _quotas(reader))
+            found = await _quotas(reader)
+            if found:  # read once for all of them, and not by each
+                await if_served(PAAS, reader, reader.get(PAAS, key.name))
+            return stage(found)
         return await self._of_quota(key.name, reader)
 
     async def _all_of(self, reader: Reader, also: Iterable[Owner]) -> Stages:
