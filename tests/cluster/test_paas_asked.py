@@ -56,7 +56,9 @@ async def test_paas_ns_are_stacked(system: Knative, paasing: Paasing) -> None:
     found = await paasing.has_namespaces(name, "cicd", "plain", "deep")
     assert annotations_of(found[f"{name}-deep"])[ASKED_BY] == f"{name}-plain/deep"
     assert labels_of(found[f"{name}-deep"])["clusterquotagroup"] == name
-    await paasing.until(PAAS_NS, "deep", f"{name}-plain", lambda each: each["status"].get("namespace") == f"{name}-deep")
+    await paasing.until(
+        PAAS_NS, "deep", f"{name}-plain", lambda each: (each.get("status") or {}).get("namespace") == f"{name}-deep"
+    )
 
     await paasing.admin.delete(PAAS_NS, "plain", f"{name}-cicd")
     await paasing.has_namespaces(name, "cicd")

@@ -180,7 +180,7 @@ async def test_a_capability_that_nobody_configures_any_more_keeps_its_namespace(
     name = await _made(paasing)
     before = await paasing.get(NAMESPACE, f"{name}-argocd")
     for policy in ("NamespaceOnly", "Reject"):
-        await paasing.config(capabilities={}, unknownCapabilityPolicy=policy)
+        await paasing.config(capabilities={"other": {}}, unknownCapabilityPolicy=policy)
         await paasing.until(NAMESPACE, f"{name}-argocd", "", lambda found: labels_of(found).get("clusterquotagroup") == name)
         await paasing.away(CLUSTER_RESOURCE_QUOTA, f"{name}-argocd")
         await paasing.says(name, f"{PART}Warnings" if policy == "NamespaceOnly" else PART, "UnknownCapability", "argocd")

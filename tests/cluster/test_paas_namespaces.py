@@ -98,7 +98,7 @@ async def test_quotas_follow_the_paas(system: Knative, paasing: Paasing) -> None
     await _hard(paasing, name, {"limits.cpu": "30", "limits.memory": "1Gi"})
     await paasing.paas(name, **{**spec, "quota": {"limits.memory": "1Gi"}})
     await _hard(paasing, name, {"limits.memory": "1Gi"})
-    await paasing.paas(name, **{**spec, "quota": {}})
+    await paasing.admin.json_patch(PAAS, name, "", [{"op": "replace", "path": "/spec/quota", "value": {}}])
     await paasing.away(CLUSTER_RESOURCE_QUOTA, name)
     await paasing.says(name, "tenantry.dev/NamespacesWarnings", "NoQuota", f"{name}-cicd")
 

@@ -179,13 +179,14 @@ async def test_capabilities_have_quotas_of_their_own(system: Knative, paasing: P
     """Within min and max; of a clusterwide one the Paas' own value, else the default, at most max, which the PaasConfig says."""
     bounds = {"defaults": {"limits.cpu": "1"}, "min": {"limits.cpu": "3"}, "max": {"limits.cpu": "10"}}
     tekton = {"quotas": {**bounds, "clusterwide": True, "ratio": 0.1}}
-    await paasing.config(capabilities={**CONFIG["capabilities"], "tekton": tekton, "own": {"quotas": bounds}})
+    own = {"quotas": {**bounds, "defaults": {"limits.cpu": "4"}}}
+    await paasing.config(capabilities={**CONFIG["capabilities"], "tekton": tekton, "own": own})
     name = paas_name()
-    for given, own, wide in ((None, "3", "1"), ("2", "3", "2"), ("20", "10", "10")):
+    for given, kept, wide in ((None, "4", "1"), ("2", "3", "2"), ("20", "10", "10")):
         quota = {"limits.cpu": given} if given else {}
         capabilities = {each: {"enabled": True, "quota": quota} for each in ("own", "tekton")}
         await paasing.paas(name, capabilities=capabilities)
-        await _divided(paasing, name, {"own": {"limits.cpu": own}, "tekton": {"limits.cpu": wide}})
+        await _divided(paasing, name, {"own": {"limits.cpu": kept}, "tekton": {"limits.cpu": wide}})
     assert labels_of(await paasing.get(NAMESPACE, f"{name}-tekton"))["clusterquotagroup"] == "paas-tekton"
     told = await paasing.says(CONFIG_NAME, "Warnings", "ClusterwideQuotaPerNamespace", "tekton", kind=PAAS_CONFIG)
     assert told["status"] == "True"

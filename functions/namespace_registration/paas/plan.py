@@ -36,6 +36,7 @@ from tenantry.model.paas.names import (
     PAAS_FINALIZER,
 )
 from tenantry.model.paas.ours import is_ours, marked, owner_reference_of
+from tenantry.model.paas.places import held_by
 from tenantry.model.plan import NOTHING, Apply, Delete, Edit, KubernetesEvent, Plan, RemoveFinalizers, Write, plan_of
 
 
@@ -88,12 +89,12 @@ def _told(plan: Plan, paas: Paas) -> Plan:
 def _withdrawals(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Plan:
     """Namespaces that are not wanted any more, then the quotas; and quotas of a Paas that exists no more.
 
-    A ClusterResourceQuota stays while a namespace still has its label, unless its name is that of a shared one.
+    A ClusterResourceQuota stays while a namespace has its label that is to get another one, unless it has a shared one's name.
     """
     namespaces = [Delete(NAMESPACE, each) for each in _unwanted(seen, paas, wanted)]
     going = {each.live["metadata"]["name"] for each in namespaces}
     kept = quota_names(paas, seen.config) - wanted.conflicts.keys()
-    in_use = _labels_in_use(seen, paas, going) if seen.config is not None else frozenset[str]()
+    in_use = _labels_in_use(seen, paas, wanted, going) if seen.config is not None else frozenset[str]()
     quotas: list[Write] = []
     for name, live in sorted((seen.quotas or {}).items()):
         if is_ours(live, paas.name, paas.uid):
@@ -115,11 +116,12 @@ def _unwanted(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Iterator[Object]:
             yield live
 
 
-def _labels_in_use(seen: PaasSeen, paas: Paas, going: set[str]) -> frozenset[str]:
-    """The quotas that namespaces of the Paas still count to."""
+def _labels_in_use(seen: PaasSeen, paas: Paas, wanted: Wanted, going: set[str]) -> frozenset[str]:
+    """The quotas that namespaces of the Paas still count to, and are to count to no more."""
     assert seen.config is not None
-    held = (each for name, each in seen.namespaces.items() if name not in going and is_ours(each, paas.name, paas.uid))
-    return frozenset(labels_of(each).get(seen.config.quota_label, "") for each in held if not is_terminating(each))
+    staying = {name: each for name, each in seen.namespaces.items() if name not in going and held_by(paas, each)}
+    labels = {name: labels_of(each).get(seen.config.quota_label, "") for name, each in staying.items()}
+    return frozenset(label for name, label in labels.items() if label != wanted.quota_of.get(name))
 
 
 def _unwanted_shares(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Iterator[Object]:
