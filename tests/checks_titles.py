@@ -334,6 +334,7 @@ p-69 Label alone gives no namespace away
 p-70 Namespaces and Groups before it stay untouched
 p-71 At rest no RoleBinding is written
 p-73 PaasNS in a restricted namespace is restricted
+p-74 Without a PaasConfig deletions go on; two: one counts
 p-75 A mistake stops no withdrawal
 p-78 Stolen token binds nothing that is undeclared
 p-79 Impossible names and requestors are refused
@@ -387,6 +388,7 @@ p-151 Changed or deleted share is back
 p-152 Capability's quota between min and max
 p-155 Resources that are not allowed are refused
 p-162 Fields without a use are named
+p-163 A Paas waits only for parts it needs
 p-164 Function away: the others' parts are complete
 p-165 Columns and short name
 p-169 Withdrawn role: bindings shrink and never grow
