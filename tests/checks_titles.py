@@ -334,7 +334,7 @@ p-69 Label alone gives no namespace away
 p-70 Namespaces and Groups before it stay untouched
 p-71 At rest no RoleBinding is written
 p-73 PaasNS in a restricted namespace is restricted
-p-74 Without a PaasConfig deletions go on; two: one counts
+p-74 Deletions without a PaasConfig; of two one counts
 p-75 A mistake stops no withdrawal
 p-78 Stolen token binds nothing that is undeclared
 p-79 Impossible names and requestors are refused

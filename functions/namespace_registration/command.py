@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def _heading(text: str, requestor: str) -> None:
     click.secho(text + (f", requested by {requestor}" if requestor else ""), bold=True)
 
 
-def _rows(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _rows(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if rows:
         click.echo()
         click.secho(title, bold=True)
@@ -104,8 +104,8 @@ def _alike(rights: list[dict[str, Any]]) -> Iterator[tuple[list[str], list[tuple
     same: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for namespace, rows in tables.items():
         same.setdefault(tuple(rows), []).append(namespace)
-    for rows, names in same.items():
-        yield names, list(rows)
+    for alike, names in same.items():
+        yield names, list(alike)
 
 
 async def _read(name: str, kubeconfig: Path | None) -> Read:

@@ -124,7 +124,7 @@ def test_a_capability_is_on_by_the_version_that_does_not_say_so() -> None:
 def test_warnings() -> None:
     """What is ignored, or questionable, is said and accepted."""
     labels = {"labels": {"team": "a", "istio.io/x": "b", "helm.sh/chart": "c", "field.cattle.io/projectId": "d"}}
-    spec = {
+    spec: Object = {
         "namespaces": {"a": {"secrets": {"u": "s"}}},
         "sshSecrets": {"u": "s"},
         "capabilities": {"tekton": {"extra_permissions": True, "quota": {"requests.cpu": 2, "limits.cpu": 1}}},

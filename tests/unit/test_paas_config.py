@@ -108,7 +108,7 @@ def test_each_mistake_is_found_with_its_path(spec: Object, path: str) -> None:
 
 def test_a_configuration_that_makes_sense_has_no_mistakes() -> None:
     """A default below min is no mistake where the quota is clusterwide, nor is a key with a domain, or a placeholder."""
-    spec = {
+    spec: Object = {
         "capabilities": {"tekton": {"quotas": TEKTON, "custom_fields": {"f": {"template": "{{ .Paas.Name }}"}}}, "empty": {}},
         "templating": {"namespaceLabels": {"requestor": "{{ .Paas.Spec.Requestor }}", "example.org/x": "1"}},
         "requestor_label": "",
@@ -157,7 +157,8 @@ def test_another_one_is_not_active_whatever_is_in_it() -> None:
 
 def test_every_field_without_use_is_named() -> None:
     """p-162: whatever its value is."""
-    found = told(a_config(**dict.fromkeys(IGNORED, False)))
+    unused: Object = dict.fromkeys(IGNORED, False)
+    found = told(a_config(**unused))
     assert found["Warnings"][:2] == ("True", "IgnoredField")
     assert all(f"spec.{name}" in found["Warnings"][2] for name in IGNORED)
 
