@@ -15,6 +15,7 @@ from scope_binding.paas.descriptor import PAAS_ACCOUNTS, PERMISSIONS_LABEL
 from scope_binding.paas.plan import bound_in_cluster, local_bindings, struck
 from scope_binding.paas.report import is_missing
 from scope_binding.paas.seen import (
+    MANAGER,
     Grant,
     NamespaceSeen,
     PaasSeen,
@@ -186,7 +187,7 @@ async def _refusal(body: Object, reader: Reader) -> Refusal | None:
     """Why a binding cannot be made; None where it can, or is there."""
     kind = ROLE_BINDING if body["kind"] == ROLE_BINDING.kind else CLUSTER_ROLE_BINDING
     try:
-        await reader.try_create(kind, body)
+        await reader.try_create(kind, body, manager=MANAGER)
     except (AlreadyExists, NotFound):
         return None
     except RefusedError as error:

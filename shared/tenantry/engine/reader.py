@@ -154,14 +154,14 @@ class Reader:
         """The object as an apply of ``body`` would make it, which nothing becomes of; None when nobody may ask (a sweep)."""
         return await self._api.apply(kind, body, dry_run=True)
 
-    async def try_create(self, kind: Kind, body: Object) -> None:
-        """Ask whether an object could be made, without making it.
+    async def try_create(self, kind: Kind, body: Object, *, manager: str = "") -> None:
+        """Ask whether an object could be made, without making it, by our field manager or another one of ours.
 
         Raises:
             AlreadyExists: it could, but for one that is there.
             RefusedError: it could not.
         """
-        await self._api.create(kind, body, dry_run=True)
+        await self._api.create(kind, body, dry_run=True, manager=manager)
 
     async def headers(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str], keep: Keep | None = None
