@@ -28,9 +28,9 @@ FIELDS: Mapping[str, Any] = {
 
 
 def handing_over(application_set: str = SET, fields: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """The capabilities of a PaasConfig in which argocd is handed over."""
+    """The capabilities of a PaasConfig in which argocd is handed over; without permissions, for which scope-binding had to run."""
     argocd = {"applicationset": application_set, "custom_fields": fields if fields is not None else {"git_url": {}}}
-    return {"argocd": {**CONFIG["capabilities"]["argocd"], **argocd}, **more}
+    return {"argocd": {"quotas": CONFIG["capabilities"]["argocd"]["quotas"], **argocd}, **more}
 
 
 class HandingOver(Paasing):

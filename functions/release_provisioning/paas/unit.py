@@ -109,14 +109,16 @@ class HandOver(Unit):
         return [each for each in (await _due(paas, every, config, reader), own) if each]
 
     async def _set_owners(self, namespace: str, name: str, reader: Reader) -> Stages:
-        """An ApplicationSet of ours, then the Paas that are told of it, or are to be."""
+        """An ApplicationSet of ours, then the Paas that are told of it, or are to be, or wait for it to let them go."""
         live, config = await application_set(namespace, name, reader), await active_config(reader)
-        if not is_configured(namespace, name, config):
-            return [[Owner(SET, name, namespace)]] if is_marked(live) else []
+        configured = is_configured(namespace, name, config)
+        if not configured and live is not None and not is_marked(live):
+            return []
         told: list[Owner] = []
         for paas in await every_paas(reader):
-            if any(given.application_set == name for given in given_by(paas, config)):
-                told += [Owner(OF_PAAS, paas.name)] if live is None or not _is_settled(paas) else []
+            concerned = configured and any(given.application_set == name for given in given_by(paas, config))
+            if (paas.deleted and is_prepared(paas)) or (concerned and (live is None or not _is_settled(paas))):
+                told.append(Owner(OF_PAAS, paas.name))
         return [each for each in ([Owner(SET, name, namespace)], told) if each]
 
     # -- sweep -----------------------------------------------------------------------------------------

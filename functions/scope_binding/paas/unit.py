@@ -175,7 +175,7 @@ class PaasAccounts(Unit):
         return [_of(of)]  # the finalizer comes first, and is an event of its own
 
     async def _binding_owners(self, role: str, binding: Object | None, reader: Reader) -> Stages:
-        """The role, then the Paas that are told of a foreign binding, or are to be, or stand in ours and were not told."""
+        """The role, then the Paas that are told of a foreign binding, or are to be, or stand in ours untold, or leave."""
         every, config = await capable(reader), await active_config(reader)
         foreign, there = binding is not None and not is_shared(binding), subjects_of(binding)
         told: list[Owner] = []
@@ -183,7 +183,8 @@ class PaasAccounts(Unit):
             own = {grant.subject for grant in grants_of(paas, config) if grant.role == role}
             condition = find_condition(paas.live, ACCOUNTS_PART) or {}
             current = condition.get("observedGeneration") == paas.generation
-            if own and (condition.get("status") == "False" or foreign or (own <= there and not current)):
+            waits = paas.deleted and ACCOUNTS_FINALIZER in finalizers_of(paas.live)
+            if waits or (own and (condition.get("status") == "False" or foreign or (own <= there and not current))):
                 told.append(Owner(OF_PAAS, paas.name))
         return _stages(_roles([role]), told)
 
