@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.kinds import guess_plural
 from tenantry.local.policies import PART_OF
 from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Service, Source, Trigger
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE
@@ -201,11 +202,15 @@ def _deployment(service: Service) -> Iterator[Object]:
 
 
 def _source(source: Source, service: Service) -> Object:
-    """An ApiServerSource; of namespaced kinds in all namespaces the adapter itself, which then nothing replaces."""
+    """An ApiServerSource; of namespaced kinds in all namespaces the adapter itself, which then nothing replaces.
+
+    The adapter itself, too, for a kind whose plural Knative would guess wrongly: it can be told.
+    """
     extension, value = source.mark or ("watch", service.function)
     overrides = {"ceOverrides": {"extensions": {extension: value}}, "sink": {"ref": _BROKER}}
     mode, account = "Resource" if source.whole else "Reference", source.account or _source_account(service)
-    if source.own_namespace or not any(watch.kind.namespaced for watch in source.watches):
+    told = any(watch.kind.namespaced or guess_plural(watch.kind.kind) != watch.kind.plural for watch in source.watches)
+    if source.own_namespace or not told:
         document = _document("sources.knative.dev/v1", "ApiServerSource", source.name, _labels(service))
         resources = [
             {"apiVersion": watch.kind.api_version, "kind": watch.kind.kind, **_selector(watch.selector)}
