@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -38,14 +39,14 @@ async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paas
 
 
 def _of(found: Object, paas: Object) -> bool:
-    return annotations_of(found).get(PAAS_UID) == paas["metadata"]["uid"]
+    return bool(annotations_of(found).get(PAAS_UID) == paas["metadata"]["uid"])
 
 
 @pytest.mark.parametrize("first", ["shorter", "longer"])
 async def test_who_has_a_namespace_keeps_it(system: Knative, paasing: Paasing, first: str) -> None:
     """Of two Paas that want one name, the one that has it keeps it; the other's other namespaces are there (half of p-50)."""
     a = paas_name()
-    declared = {a: {"b-c": {}, "own": {}}, f"{a}-b": {"c": {}, "own": {}}}
+    declared: dict[str, dict[str, object]] = {a: {"b-c": {}, "own": {}}, f"{a}-b": {"c": {}, "own": {}}}
     order = [a, f"{a}-b"] if first == "shorter" else [f"{a}-b", a]
     keeper = await paasing.paas(order[0], namespaces=declared[order[0]], quota={"pods": "9"})
     await paasing.until(NAMESPACE, f"{a}-b-c", "", lambda found: _of(found, keeper))
@@ -166,7 +167,7 @@ async def test_one_bad_entry_stops_no_other(system: Knative, paasing: Paasing) -
     """Names and label values that cannot be are told, each with its name; the rest is there (p-92, where it got in)."""
     name = paas_name()
     long = "x" * (63 - len(name))
-    bad = {"Test": {}, "a_b": {}, "-": {}, long: {}}
+    bad: dict[str, object] = {"Test": {}, "a_b": {}, "-": {}, long: {}}
     await paasing.paas(name, namespaces={"one": {}, **bad}, requestor="a b", quota={"pods": "9"})
     told = await paasing.says(name, PART, "InvalidName", f"{name}-Test")
     assert all(f"{name}-{each}" in told["message"] for each in bad)
@@ -180,7 +181,7 @@ async def test_two_quotas_of_one_name(system: Knative, paasing: Paasing, first: 
     """The one that was first keeps name and label; the other has no namespace that no quota counts (p-95)."""
     my = paas_name()
     other = f"{my}-argocd"
-    specs = {
+    specs: dict[str, dict[str, Any]] = {
         my: {"capabilities": {"argocd": {"enabled": True}}, "quota": {"pods": "9"}},
         other: {"namespaces": {"one": {}}, "quota": {"pods": "5"}},
     }

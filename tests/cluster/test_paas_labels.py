@@ -149,8 +149,9 @@ async def test_another_quota_label(system: Knative, paasing: Paasing) -> None:
     await paasing.config(quota_label="example.org/quota")
     await _labelled(paasing, name, {"example.org/quota": name}, ("clusterquotagroup",))
     wanted = {"example.org/quota": name}
-    selects = lambda found: found["spec"]["selector"]["labels"]["matchLabels"]  # noqa: E731
-    await paasing.until(CLUSTER_RESOURCE_QUOTA, name, "", lambda found: selects(found) == wanted)
+    await paasing.until(
+        CLUSTER_RESOURCE_QUOTA, name, "", lambda found: found["spec"]["selector"]["labels"]["matchLabels"] == wanted
+    )
     await paasing.config()
     await _labelled(paasing, name, {"clusterquotagroup": name}, ("example.org/quota",))
 

@@ -122,7 +122,7 @@ async def test_what_a_paas_left_is_told_and_can_be_handed_on(system: Knative, pa
 
 
 def _is_of(found: Object, paas: Object) -> bool:
-    return annotations_of(found).get(PAAS_UID) == paas["metadata"]["uid"]
+    return bool(annotations_of(found).get(PAAS_UID) == paas["metadata"]["uid"])
 
 
 # -- the configuration -------------------------------------------------------------------------------------

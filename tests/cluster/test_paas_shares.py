@@ -63,7 +63,7 @@ def _three(**amounts: tuple[str, str, str]) -> dict[str, dict[str, str]]:
     }
 
 
-THREE = {"one": {}, "two": {}, "three": {}}
+THREE: dict[str, dict[str, str]] = {"one": {}, "two": {}, "three": {}}
 
 
 async def test_the_example_is_divided(system: Knative, paasing: Paasing) -> None:

@@ -54,7 +54,10 @@ def namespace(name: str, of: str = "", *, asked_by: str = "", **parts: Any) -> O
     """A namespace; with ``of`` it has the marks of that Paas."""
     annotations = {PAAS_UID: f"uid-{of}", **({ASKED_BY: asked_by} if asked_by else {})} if of else {}
     labels = {MANAGED_BY_PAAS: of} if of else {}
-    marks = {"annotations": {**annotations, **parts.pop("annotations", {})}, "labels": {**labels, **parts.pop("labels", {})}}
+    marks: dict[str, Any] = {
+        "annotations": {**annotations, **parts.pop("annotations", {})},
+        "labels": {**labels, **parts.pop("labels", {})},
+    }
     return _object(NAMESPACE, name, **marks, **parts)
 
 
@@ -71,7 +74,7 @@ def quota(name: str, of: str = "", **parts: Any) -> Object:
 
 def share(home: str, of: str, hard: Mapping[str, str], **parts: Any) -> Object:
     """A ResourceQuota of ours."""
-    marks = {"labels": {MANAGED_BY_PAAS: of}, "annotations": {PAAS_UID: f"uid-{of}"}}
+    marks: dict[str, Any] = {"labels": {MANAGED_BY_PAAS: of}, "annotations": {PAAS_UID: f"uid-{of}"}}
     return _object(RESOURCE_QUOTA, QUOTA_NAME, home, spec={"hard": dict(hard)}, **marks, **parts)
 
 

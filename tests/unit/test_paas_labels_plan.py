@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from paas_cluster import PROJECT_LABEL, config, paas
 
@@ -10,7 +12,7 @@ from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.declared import Paas, paas_of
 
 
-def _paas(labels: dict[str, str] | None = None, **spec: str) -> Paas:
+def _paas(labels: dict[str, str] | None = None, **spec: Any) -> Paas:
     live = paas("p", **spec)
     live["metadata"]["labels"] = labels or {}
     return paas_of(live)

@@ -77,7 +77,8 @@ async def test_one_resource_grows_and_another_shrinks() -> None:
         *(share(name, "p", hard) for name, hard in there.items()),
         spans=False,
     )
-    writes = [each for each in (await cluster.plan("p")).writes() if each.key.kind == RESOURCE_QUOTA.kind]
+    found = [each for each in (await cluster.plan("p")).writes() if each.key.kind == RESOURCE_QUOTA.kind]
+    writes = [each for each in found if isinstance(each, Apply)]
     assert [each.wanted["spec"]["hard"] for each in writes] == [{CPU: "1", "pods": "1"}] * 2 + [{CPU: "2", "pods": "1"}] * 2
 
 

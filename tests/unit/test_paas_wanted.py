@@ -11,15 +11,21 @@ from namespace_registration.paas.report import report_paas
 from namespace_registration.paas.seen import prefixes
 from tenantry.model.kinds import NAMESPACE, Key, annotations_of
 from tenantry.model.paas.names import ASKED_BY, PAAS_FINALIZER, RIGHTS_FINALIZER
+from tenantry.model.plan import Apply, Write
 
 
 def _reference(uid: str, name: str = "p") -> list[dict[str, Any]]:
     return [{"apiVersion": "cpet.belastingdienst.nl/v1alpha1", "kind": "Paas", "name": name, "uid": uid}]
 
 
+def _apply(write: Write) -> Apply:
+    assert isinstance(write, Apply)
+    return write
+
+
 async def _told(cluster: Cluster, name: str, type_: str = "tenantry.dev/Namespaces") -> str:
     seen = await cluster.seen(name)
-    (status, *_) = report_paas(seen, (), PROJECT_LABEL).writes()
+    status = _apply(next(report_paas(seen, (), PROJECT_LABEL).writes()))
     found = [each for each in status.wanted["status"]["conditions"] if each["type"] == type_]
     return f"{found[0]['reason']}: {found[0]['message']}" if found else ""
 
@@ -126,7 +132,7 @@ async def test_a_namespace_remembers_who_asked() -> None:
     assert not [each for each in await Cluster(*next_one, going).changes("p") if "p-x" in each]
     plan = await Cluster(*next_one).plan("p")
     (made,) = [each for each in plan.writes() if each.key.name == "p-x"]
-    assert annotations_of(made.wanted)[ASKED_BY] == "p-two/x"
+    assert annotations_of(_apply(made).wanted)[ASKED_BY] == "p-two/x"
 
 
 async def test_an_older_paas_ns_takes_nothing_away() -> None:
@@ -174,7 +180,8 @@ async def test_quotas_of_a_paas_that_is_gone_are_deleted_and_namespaces_stay() -
     cluster = Cluster(config(), paas("q"), namespace("p-one", "p"), quota("p", "p"), kept)
     assert await cluster.changes("p") == ["delete ClusterResourceQuota p"]
     (event,) = report_paas(await cluster.seen("p"), (), PROJECT_LABEL).writes()
-    assert (event.wanted["reason"], event.wanted["regarding"]["name"]) == ("PaasGone", "p-one")
+    told = _apply(event).wanted
+    assert (told["reason"], told["regarding"]["name"]) == ("PaasGone", "p-one")
 
 
 # -- deletion ----------------------------------------------------------------------------------------------
