@@ -11,7 +11,7 @@ import pytest_asyncio
 from configuring import ONE_CONFIG, refused, second
 from paasing import CONFIG_NAME, Paasing, make_roles, make_world, paas_name
 from people import FUNCTION
-from times import VOLUME_S
+from times import PAAS_S, SIDE_BY_SIDE, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -81,13 +81,14 @@ class Sharing:
         quota = {"quota": {CPU: cpu}} if cpu else {}
         await self.paasing.paas(name, capabilities={each: {"enabled": True, **quota} for each in capabilities})
 
-    async def has(self, capability: str, cpu: str) -> Object:
+    async def has(self, capability: str, cpu: str, within: float = 0.0) -> Object:
         """Wait until a shared quota has so much."""
 
         def holds(found: Object) -> bool:
             return bool(found["spec"]["quota"]["hard"] == {CPU: cpu})
 
-        return await self.paasing.until(CLUSTER_RESOURCE_QUOTA, f"paas-{capability}", "", holds, what=f"{capability} is {cpu}")
+        name, what = f"paas-{capability}", f"{capability} is {cpu}"
+        return await self.paasing.until(CLUSTER_RESOURCE_QUOTA, name, "", holds, within=within, what=what)
 
     async def leave(self, names: Sequence[str]) -> None:
         """Delete Paas, and do not wait."""
@@ -257,7 +258,7 @@ async def test_more_paas_share_more_up_to_the_most_there_is(some: Sharing) -> No
     await some.join(40, "tekton")
     await some.has("tekton", "4")
     await some.join(160, "tekton")
-    await some.has("tekton", "10")
+    await some.has("tekton", "10", within=PAAS_S * SIDE_BY_SIDE)
     await some.leave(some.made)
     await eventually(
         lambda: some.paasing.admin.list(PAAS), lambda found: not found.items, within=VOLUME_S, what="200 Paas are gone"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
+from dataclasses import replace
 
 from namespace_registration.paas_config.seen import ConfigSeen, QuotaSeen, quota_name
 from tenantry.engine.reader import Reader
@@ -89,13 +90,13 @@ async def observe_quota(capability: str, reader: Reader) -> QuotaSeen:
     if seen.known is None and live is None:
         return seen
     every = await _all_paas(reader)
+    seen = replace(seen, paas=_sharing(capability, every), uids=frozenset(each.uid for each in every))
 
-    async def values(fresh: Reader) -> Hashable:
-        return _values(_sharing(capability, await _all_paas(fresh)), capability)
+    async def amounts(fresh: Reader) -> Hashable:
+        return _amounts(replace(seen, paas=_sharing(capability, await _all_paas(fresh))))
 
-    sharing = _sharing(capability, every)
-    reader.depends_on(values, _values(sharing, capability))
-    return QuotaSeen(capability, True, config, in_use, live, sharing, frozenset(each.uid for each in every))
+    reader.depends_on(amounts, _amounts(seen))  # who of the Paas says what does not matter where it comes to the same
+    return seen
 
 
 async def _all_paas(reader: Reader) -> list[Paas]:
@@ -106,5 +107,6 @@ def _sharing(capability: str, every: list[Paas]) -> tuple[Paas, ...]:
     return tuple(each for each in every if not each.deleted and capability in each.enabled)
 
 
-def _values(sharing: tuple[Paas, ...], capability: str) -> Hashable:
-    return tuple(sorted((each.name, tuple(sorted(each.capabilities[capability].quota.items()))) for each in sharing))
+def _amounts(seen: QuotaSeen) -> Hashable:
+    found = seen.amounts
+    return tuple(sorted(found.items())) if found is not None else None

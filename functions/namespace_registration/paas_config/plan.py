@@ -5,9 +5,6 @@ Sources of the rules: 2.6 (p-30 to p-33, p-36, p-66 to p-68), 2.10 (upstream's f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from namespace_registration import quotas
 from namespace_registration.paas_config.seen import (
     MANAGER,
     SHARED_QUOTA,
@@ -31,21 +28,9 @@ def plan_config(seen: ConfigSeen) -> Plan:
     return plan_of(RemoveFinalizers(PAAS_CONFIG, seen.live, (UPSTREAM_FINALIZER,), event))
 
 
-def shared_amounts(seen: QuotaSeen) -> Mapping[str, str] | None:
-    """What the quota has for each resource, empty where there is to be none; None while that cannot be said.
-
-    Without a configuration nobody knows the ratio: the quota stays as it is, until no Paas has the capability any more.
-    """
-    if seen.config is None and seen.paas:
-        return None
-    if seen.known is None:
-        return {}
-    return quotas.clusterwide_quota([each.capabilities[seen.capability].quota for each in seen.paas], seen.known)
-
-
 def plan_quota(seen: QuotaSeen) -> Plan:
     """The quota of a clusterwide capability, from the values of all Paas; deleted when none has it; a foreign one stays."""
-    amounts, live = shared_amounts(seen), seen.live
+    amounts, live = seen.amounts, seen.live
     if not seen.served or amounts is None or is_terminating(live) or (live is not None and not seen.ours):
         return NOTHING
     if not amounts:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from namespace_registration.paas_config.descriptor import CONFIGS
 from namespace_registration.paas_config.mistakes import mistakes_in
-from namespace_registration.paas_config.plan import shared_amounts
 from namespace_registration.paas_config.seen import MANAGER, UPSTREAM_FINALIZER, ConfigSeen, QuotaSeen, quota_name
 from tenantry.model.conditions import condition
 from tenantry.model.difference import entries_of
@@ -146,7 +145,7 @@ def report_quota(seen: QuotaSeen, refusals: Sequence[Refusal]) -> Plan:
 
 
 def _problem(seen: QuotaSeen, refusal: Refusal | None, on: Object, type_: str) -> Problem | None:
-    if seen.live is not None and not seen.ours and shared_amounts(seen):
+    if seen.live is not None and not seen.ours and seen.amounts:
         name = quota_name(seen.capability)
         text = (
             f"ClusterResourceQuota {name} exists and is not the shared quota of capability {seen.capability}, which is missing: "

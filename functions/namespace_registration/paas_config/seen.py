@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from namespace_registration import NAME
+from namespace_registration.quotas import clusterwide_quota
 from tenantry.model.kinds import Object, annotations_of
 from tenantry.model.names import field_manager
 from tenantry.model.paas.config import CapabilityConfig, PaasConfig
@@ -57,6 +59,18 @@ class QuotaSeen:
         """How the capability is configured, where it is clusterwide."""
         found = self.config.capabilities.get(self.capability) if self.config is not None else None
         return found if found is not None and found.clusterwide and not found.external else None
+
+    @property
+    def amounts(self) -> Mapping[str, str] | None:
+        """What the quota is to have for each resource, empty where there is to be none; None while that cannot be said.
+
+        Without a configuration nobody knows the ratio: the quota stays as it is, until no Paas has the capability any more.
+        """
+        if self.config is None and self.paas:
+            return None
+        if self.known is None:
+            return {}
+        return clusterwide_quota([each.capabilities[self.capability].quota for each in self.paas], self.known)
 
     @property
     def ours(self) -> bool:
