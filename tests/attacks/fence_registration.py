@@ -151,7 +151,7 @@ THEFT = Theft(
         Attack(
             "a namespace that is no Paas', for a Paas",
             apply(NAMESPACE, _of_paas("fence-foreign")),
-            f"outside of registration namespaces namespace-registration may not write the labels {MANAGED_BY_PAAS}",
+            f"may not write the labels {MANAGED_BY_PAAS}",
         ),
         Attack("a namespace of a Paas by another name", create(NAMESPACE, _of_paas("mine")), "and those of a Paas"),
         Attack("the end of a namespace", delete(NAMESPACE, FOREIGN), "deletes only namespaces of a Paas"),
