@@ -14,6 +14,7 @@ from configuring import got_in
 from flawless import Calm
 from handing_over import FIELDS, OTHER, PART, PLACE, SET, HandingOver, argo, handing, handing_over, without_elements_of
 from paasing import example, paas_name, together
+from times import VOLUME_S
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError
@@ -195,8 +196,14 @@ async def test_many_at_once_are_all_there_and_others_are_unchanged(empty: None, 
     assert without_elements_of(after, *several) == before["spec"]
     own = [each["paas"] for each in await paasing.elements() if isinstance(each, dict) and each.get("paas") in several]
     assert own == sorted(several)
-    await together(*(paasing.leave(name) for name in several))
+    await _leave(paasing, *several)
     assert (await paasing.get(APPLICATION_SET, SET, PLACE))["spec"] == before["spec"]
+
+
+async def _leave(paasing: HandingOver, *several: str) -> None:
+    """Many Paas go at once, for which no check names a time."""
+    await together(*(paasing.admin.delete(PAAS, name) for name in several))
+    await together(*(paasing.away(PAAS, name, within=VOLUME_S) for name in several))
 
 
 @pytest.mark.check("p-140")
@@ -238,6 +245,7 @@ async def test_a_new_requirement_takes_nothing_away(empty: None, paasing: Handin
     await paasing.config(capabilities=handing_over(fields={"git_url": {}, "needed": {"required": True}}))
     path = "spec.capabilities[argocd].custom_fields[needed]"
     await together(*(paasing.says(name, PART, "RequiredField", path, status="False") for name in several))
+    await calm(system)
     late = paas_name()
     async with got_in(paasing.admin, "tenantry-guard-paas-configured"):
 
@@ -255,4 +263,4 @@ async def test_a_new_requirement_takes_nothing_away(empty: None, paasing: Handin
     assert await paasing.get(APPLICATION_SET, SET, PLACE) == before
     await paasing.config()
     await paasing.element_of(late, {})
-    await together(*(paasing.leave(name) for name in (*several, late)))
+    await _leave(paasing, *several, late)
