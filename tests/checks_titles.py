@@ -288,6 +288,8 @@ p-7 PaasNS with groups: bound for them only
 p-8 PaasNS without groups: as where it lives
 p-9 PaasNS in the namespace of a PaasNS
 p-10 Quotas of a Paas and of a capability
+p-11 Accounts of a capability are bound cluster-wide
+p-12 Extra permissions come and go
 p-13 Example is Ready, with one warning
 p-15 Events three times over write nothing
 p-16 New user: Group in place, bindings untouched
@@ -300,6 +302,7 @@ p-22 Namespace that leaves the spec is deleted
 p-23 Capability off: namespace, quota, subjects go
 p-24 Lost mapping: unbound, counts as default, told
 p-25 Other default: every namespace follows
+p-26 Permissions move to another role in place
 p-27 Foreign subject is taken off
 p-28 Deleted RoleBinding is back
 p-29 Quota object follows the Paas
@@ -307,6 +310,7 @@ p-30 Shared quota of three Paas is min
 p-31 Shared quota grows with Paas, up to max
 p-32 Shared quota holds the two largest, uncut
 p-33 Shared quota follows a Paas that goes
+p-35 Similar name keeps its subject when one goes
 p-36 Deletion recomputes both shared quotas
 p-37 Deletion without a PaasConfig
 p-38 Deleted PaasNS: its namespace, and no Group
@@ -319,6 +323,7 @@ p-44 PaasNS with an impossible name is refused
 p-45 Role that is not mapped, by policy
 p-48 Foreign Group is untouched and never bound
 p-49 Names of Kubernetes are refused or left out
+p-52 Foreign ClusterRoleBinding is untouched and told
 p-53 Second PaasConfig is refused and without effect
 p-54 Contradicting quotas and bad expressions are refused
 p-56 Quotas above the largest are refused
@@ -327,6 +332,9 @@ p-58 Without PaasConfig nothing is made, then all
 p-60 Tenants with everything change no mark
 p-61 The source's three documents give the table
 p-62 Removed mapping leaves no binding anywhere
+p-63 Dropped permission is left nowhere
+p-64 Capability without permissions writes no binding
+p-65 Similar name: never a subject missing
 p-66 Deletion recomputes every shared quota
 p-67 One large wish in a shared quota
 p-68 Parts of a CPU are not cut
@@ -336,9 +344,11 @@ p-71 At rest no RoleBinding is written
 p-73 PaasNS in a restricted namespace is restricted
 p-74 Deletions without a PaasConfig; of two one counts
 p-75 A mistake stops no withdrawal
+p-77 Twenty at once; other generators stay
 p-78 Stolen token binds nothing that is undeclared
 p-79 Impossible names and requestors are refused
 p-80 No subject ever begins with system:
+p-81 Spoiled shared binding is put right
 p-83 Either shape works through either version
 p-84 Capability is on by its version
 p-86 Restricted namespace never falls back to all
@@ -373,8 +383,18 @@ p-122 Protected labels are told, tools' are not
 p-123 Managed by another Paas
 p-124 Built-in labels off and on
 p-127 Required custom field is asked for
+p-128 Custom field: the Paas' value, else default
 p-129 Custom fields and their defaults are validated
+p-130 Unknown custom field is left out, told
+p-131 New required field takes no element away
 p-133 Unknown placeholders are refused
+p-134 Capability becomes an element, nothing else
+p-135 Element goes before its Paas
+p-136 Elements move to another ApplicationSet
+p-137 Nobody's element stays and is told
+p-138 Hand-over that cannot be is told
+p-139 Spoiled element is put right
+p-140 No write is lost among writers
 p-142 Argo CD gets its policy in a ConfigMap
 p-143 Policy of others is untouched, ours put back
 p-144 Names that would add lines left out
@@ -387,6 +407,9 @@ p-150 Shares go when shared quotas come, and back
 p-151 Changed or deleted share is back
 p-152 Capability's quota between min and max
 p-155 Resources that are not allowed are refused
+p-156 Extra permissions nobody configured: told, unbound
+p-157 Permissions in namespaces, without a gap
+p-158 No name is free with a right
 p-162 Fields without a use are named
 p-163 A Paas waits only for parts it needs
 p-164 Function away: the others' parts are complete
