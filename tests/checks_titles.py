@@ -363,7 +363,6 @@ p-101 Query binds no Group of another Paas
 p-102 Name bound in the cluster is not generated
 p-103 Name passes on without two meanings
 p-104 Users in place of groups, and back
-p-105 PaasNS named like what the spec has
 p-106 Next PaasNS gets a new, empty namespace
 p-107 PaasNS that hold each other up go
 p-108 Namespace of a PaasNS becomes the spec's
@@ -404,7 +403,6 @@ p-147 Small amounts are divided
 p-148 Whole quota for each, and shares again
 p-149 Capabilities' quotas without shared ones
 p-150 Shares go when shared quotas come, and back
-p-151 Changed or deleted share is back
 p-152 Capability's quota between min and max
 p-155 Resources that are not allowed are refused
 p-156 Extra permissions nobody configured: told, unbound

@@ -74,9 +74,8 @@ async def test_a_paas_ns_that_goes_takes_its_namespace(system: Knative, paasing:
     await paasing.has_namespaces(name, "cicd")
 
 
-@pytest.mark.check("p-105")
 async def test_the_spec_comes_before_a_paas_ns(system: Knative, paasing: Paasing) -> None:
-    """A PaasNS named like an entry, a capability or its own namespace changes nothing there, and is told."""
+    """A PaasNS named like an entry, a capability or its own namespace changes nothing there, and is told (our half of p-105)."""
     name = paas_name()
     await paasing.paas(name, namespaces={"cicd": {}, "test": {}}, capabilities={"argocd": {"enabled": True}})
     await paasing.has_namespaces(name, "cicd", "test", "argocd")
