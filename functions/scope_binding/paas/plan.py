@@ -122,11 +122,11 @@ def _local(seen: RoleSeen, wanted: Mapping[Subject, Paas]) -> Iterator[Write]:
     if seen.config is None or in_cluster(seen.config):
         return
     for namespace, (paas, subjects) in given.items():
-        live = there.get(namespace)
-        if live is None or (is_local(live, seen.role, paas.uid) and leads_to(live, seen.role)):
+        found = there.get(namespace)
+        if found is None or (is_local(found, seen.role, paas.uid) and leads_to(found, seen.role)):
             body = local_binding(seen.role, namespace, subjects, paas, seen.config)
-            event = KubernetesEvent(live or body, "PermissionsChanged", f"{len(subjects)} ServiceAccounts are bound", "Bind")
-            yield Apply(ROLE_BINDING, body, live, create_only=True, event=event, manager=MANAGER)
+            event = KubernetesEvent(found or body, "PermissionsChanged", f"{len(subjects)} ServiceAccounts are bound", "Bind")
+            yield Apply(ROLE_BINDING, body, found, create_only=True, event=event, manager=MANAGER)
 
 
 # -- a Paas ------------------------------------------------------------------------------------------------

@@ -265,8 +265,8 @@ async def _due(paas: Paas, config: PaasConfig | None, reader: Reader) -> Collect
     current = told.get("observedGeneration") == paas.generation
     if not in_cluster(config):
         local = await reader.list_shared(ROLE_BINDING, labels={PERMISSIONS_LABEL: "", MANAGED_BY_PAAS: paas.name})
-        there = [role_named(ROLE_BINDING.kind, _name(each)) for each in local]
-        return [*(() if current and told["status"] == "True" else roles), *(role for role in there if role not in roles)]
+        inside = [role_named(ROLE_BINDING.kind, _name(each)) for each in local]
+        return [*(() if current and told["status"] == "True" else roles), *(role for role in inside if role not in roles)]
     bound = await _bound(reader)
     found = []
     for role in dict.fromkeys([*roles, *bound]):
