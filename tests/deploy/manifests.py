@@ -37,7 +37,6 @@ CLUSTER_SCOPED = frozenset(
     {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ScopeTemplate", "ScopeInstance"}
     | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     | {"PriorityClass", "FlowSchema", "PriorityLevelConfiguration"}
-    | {"Paas", "PaasConfig", "Group", "ClusterResourceQuota"}
 )
 
 

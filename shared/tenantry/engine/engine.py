@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
-from tenantry.api.turns import Turns, party
+from tenantry.api.turns import party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
@@ -37,7 +37,7 @@ from tenantry.model.descriptor import Service
 from tenantry.model.event import Event
 from tenantry.model.kinds import SERVICE_ACCOUNT, Key, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.model.plan import KubernetesEvent, Refusal
+from tenantry.model.plan import KubernetesEvent
 
 log = logging.getLogger("tenantry")
 
@@ -47,8 +47,6 @@ EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
 CAUSES_LOOKED_AT = 8
 """Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
-OUR_POLICIES = "ValidatingAdmissionPolicy 'tenantry-"
-"""What the API server's refusal by one of them has in it."""
 TOLD = "refused and told"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
@@ -85,7 +83,6 @@ class Engine:
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
-        self._runs = Turns(limits.RUNS_AT_ONCE)
         self._shared = Shared(
             frozenset(each.kind for unit in self._units.values() for each in unit.prefetch() if not each.narrows)
         )
@@ -199,22 +196,15 @@ class Engine:
 
     async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         async def work(together: Ask, fresh: JustRead) -> Verdict:
-            waits = self._runs.is_full
-            async with self._runs.turn(self._party_of(together)):
-                return await self._reconcile(unit, owner, together, {} if waits else fresh)
+            return await self._reconcile(unit, owner, together, fresh)
 
         return await self._flight.run(_name(unit, owner), ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
-
-    def _party_of(self, ask: Ask) -> str:
-        """For whom a run is made: of several events for the one of their parties that had the least."""
-        if not ask.causes:
-            return party.get()
-        return self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT])
 
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(str(owner))
-        party.set(self._party_of(ask))
+        if ask.causes:
+            party.set(self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT]))
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
@@ -254,10 +244,10 @@ class Engine:
         return self._last.knew(name, noted)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
-        writes, handler, patient = 0, unit.handlers[owner.type], False
+        writes, handler = 0, unit.handlers[owner.type]
         for attempt in range(ATTEMPTS):
             try:
-                plan, observed, reader = await decide(handler, owner, first.anew(attempt) if attempt else first)
+                plan, observed, reader = await decide(handler, owner, first.anew() if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
@@ -268,11 +258,8 @@ class Engine:
             if outcome.conflict:
                 await self._step_aside(attempt)
                 continue
-            stale = not patient and handler.refused_again_after_s > 0 and any(map(_may_be_stale, outcome.refusals))
-            if outcome.deleted or stale:  # something is to be made anew, or to be tried once more: look again
-                await asyncio.sleep(handler.refused_again_after_s if stale else 0)
-                patient = patient or stale
-                continue
+            if outcome.deleted:
+                continue  # something is to be made anew: look again
             told = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
             writes += told.writes
             if told.transient is not None:
@@ -394,11 +381,6 @@ class Engine:
             await recorder.record(self._api, KubernetesEvent(account, "RightMissing", note, "Reconcile", "Warning"))
         except ApiError as error:
             log.warning("could not record the Event RightMissing: %s", error.message)
-
-
-def _may_be_stale(refusal: Refusal) -> bool:
-    """Whether an admission policy of ours refused: with the param that it gets now it may not."""
-    return refusal.cause == "admission" and OUR_POLICIES in refusal.message
 
 
 def _name(unit: Unit, owner: Owner) -> str:

@@ -1,1 +1,0 @@
-"""Hand-over of Paas' capabilities: elements in the list generators of ApplicationSets (2.14)."""
