@@ -17,6 +17,7 @@ LOCKS = Service(
         Trigger(f"{NAME}-locked", mark=LOCKED),
     ),
     finalizers=(Finalizer(HELM_RELEASE, LOCK_FINALIZER),),
+    memory_mib=256,
 )
 part = Part(
     LOCKS,
