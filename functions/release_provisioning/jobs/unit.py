@@ -148,7 +148,7 @@ class Jobs(Unit):
 
 
 def made(settings: Settings) -> Jobs:
-    """The unit of a process.  Who makes Helm cluster-admin is told what that means."""
+    """The unit of a process.  The log says what it means where Helm is made cluster-admin."""
     config = settings.config
     for setting in config.cluster_admins if config.helm_project_operator.helm_controller.enabled else ():
         log.warning("%s is cluster-admin: Helm's Jobs have all rights in all namespaces while they run", setting)

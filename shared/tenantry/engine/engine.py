@@ -260,21 +260,21 @@ class Engine:
                 continue
             if outcome.deleted:
                 continue  # something is to be made anew: look again
-            told = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
-            writes += told.writes
-            if told.transient is not None:
-                return verdict_for(told.transient, writes)
-            if told.conflict:
+            reported = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
+            writes += reported.writes
+            if reported.transient is not None:
+                return verdict_for(reported.transient, writes)
+            if reported.conflict:
                 await self._step_aside(attempt)
                 continue
-            for refusal in (*outcome.refusals, *told.refusals):
+            for refusal in (*outcome.refusals, *reported.refusals):
                 if refusal.cause == "rights":
                     return Verdict(503, missing_right(refusal.message), writes=writes)
-            complete = not outcome.refusals and not told.refusals
+            complete = not outcome.refusals and not reported.refusals
             if not writes or not ask.verify or await reader.unchanged():
                 if complete and reader.noted is not None:
                     kinds = self._kinds[unit.name]
-                    self._last.ended_well(_name(unit, owner), kinds, reader.noted, outcome.written | told.written)
+                    self._last.ended_well(_name(unit, owner), kinds, reader.noted, outcome.written | reported.written)
                 if not writes and complete:
                     return NOTHING_TO_DO
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)

@@ -12,7 +12,7 @@ from tenantry.model.leftovers import Leftovers, warning_of
 from tenantry.model.standing import event_namespace
 
 FEW = 16
-"""Of so many objects of one owner it is told, at most."""
+"""Of so many objects of one owner it is reported, at most."""
 
 
 async def observe_leftovers(found: Iterable[Object], reader: Reader) -> Leftovers:

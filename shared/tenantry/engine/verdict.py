@@ -1,7 +1,7 @@
 """The answer to one event, and the only place where failures become HTTP status codes.
 
 ====== ==========================================================================================
-204    done, or nothing to do; also for bad user input, which is told on the user's object
+204    done, or nothing to do; also for bad user input, which is reported on the user's object
 409    the owner changes faster than we can follow; senders try again
 429    too much at once; carries retry_after
 503    transient: the API server is away or slow; every sender tries again
@@ -26,7 +26,7 @@ _RIGHT = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"')
 class Verdict:
     """Status code, a few words of reason (never payload), seconds to wait, and the number of writes made.
 
-    ``complete`` is False when something was refused and told on an object instead of being done.
+    ``complete`` is False when something was refused and reported on an object instead of being done.
     """
 
     status: int

@@ -107,7 +107,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OddNamespace:
     """A namespace that stands as only an administrator could make it, or end it, with the guards."""
 
     namespace: str
@@ -121,7 +121,7 @@ class Preflight:
     installed: list[str]
     missing: list[str]
     people: list[Person]
-    namespaces: list[Place]
+    namespaces: list[OddNamespace]
     in_use: int
     """How many namespaces the guards would keep from being deleted, since projects and releases use them."""
 
@@ -147,7 +147,7 @@ async def preflight(api: Api, config: Config, say: Say) -> Preflight:
         installed=sorted(guard_names() & there),
         missing=sorted(guard_names() - there),
         people=people,
-        namespaces=[Place(each["metadata"]["name"], why) for each in live if (why := odd(each, config))],
+        namespaces=[OddNamespace(each["metadata"]["name"], why) for each in live if (why := odd(each, config))],
         in_use=sum(_is_in_use(each) for each in live),
     )
 

@@ -30,8 +30,8 @@ _SHORT_S = 1.0  # a watch that ends sooner, without a word, is waited after
 _BREATH = 200  # objects of a list after which others may run
 
 
-class Known(NamedTuple):
-    """What was told of an object; ``obj`` only if objects are kept."""
+class Announced(NamedTuple):
+    """What was announced of an object; ``obj`` only if objects are kept."""
 
     uid: str
     resource_version: str
@@ -69,7 +69,7 @@ class Reflector:
         self._wanted = wanted
         self._on_change = on_change
         self._on_state = on_state
-        self._store: dict[tuple[str, str], Known] = {}
+        self._store: dict[tuple[str, str], Announced] = {}
         self._resource_version = ""
 
     async def run(self) -> None:
@@ -171,6 +171,6 @@ class Reflector:
             verb = "update"
         else:
             return key
-        self._store[key] = Known(uid, resource_version, kept)
+        self._store[key] = Announced(uid, resource_version, kept)
         self._on_change(verb, *key, kept)
         return key
