@@ -36,8 +36,8 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 _RECORD_NAME = re.compile(r"sh\.helm\.release\.v1\.(?P<release>.+)\.v(?P<revision>[0-9]{1,9})")
 _GZIP = b"\x1f\x8b\x08"
 
-State = Literal["SecretNotFound", "Unknown", "Deployed", "Uninstalled", "Error", "Failed", "Transitioning"]
-STATES: Mapping[str, State] = {
+HelmState = Literal["SecretNotFound", "Unknown", "Deployed", "Uninstalled", "Error", "Failed", "Transitioning"]
+STATES: Mapping[str, HelmState] = {
     "deployed": "Deployed",
     "failed": "Failed",
     "uninstalled": "Uninstalled",
@@ -179,7 +179,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def state_of(status: str) -> State:
+def state_of(status: str) -> HelmState:
     """The state of a HelmRelease whose newest record has this status."""
     return STATES.get(status, "Transitioning")
 

@@ -35,7 +35,7 @@ PARALLEL = 32
 """Releases whose records are read at once: a process that has just started knows none."""
 
 Declaration = tuple[str, int, str | None] | None
-State = tuple[Declaration, frozenset[tuple[str, str]]]
+LockState = tuple[Declaration, frozenset[tuple[str, str]]]
 """What decides what a HelmRelease locks: its declaration, and the versions of its release's records."""
 
 
@@ -49,7 +49,7 @@ class Holder:
     name: str
     created: str
     release: Mark
-    state: State
+    state: LockState
     objects: frozenset[Name]
     kinds: frozenset[Kind]
     namespaces: frozenset[str]
@@ -98,7 +98,7 @@ class Index:
         self._config = config
         self._shared = Shared()
         self._gate = asyncio.Semaphore(PARALLEL)
-        self._known: dict[str, tuple[State, asyncio.Task[Holder | None]]] = {}
+        self._known: dict[str, tuple[LockState, asyncio.Task[Holder | None]]] = {}
         self._newest = 0.0
         self.last: dict[str, Holder] = {}
         """What each HelmRelease claims, or claimed last: who waits for objects that one has left is to be woken."""
@@ -188,11 +188,11 @@ class Index:
             self._forget(name, known)
         return holder
 
-    def _forget(self, name: str, known: tuple[State, asyncio.Task[Holder | None]]) -> None:
+    def _forget(self, name: str, known: tuple[LockState, asyncio.Task[Holder | None]]) -> None:
         if self._known.get(name) is known:
             del self._known[name]
 
-    async def _read(self, helm_release: Object, release: Mark, state: State, reader: Reader) -> Holder | None:
+    async def _read(self, helm_release: Object, release: Mark, state: LockState, reader: Reader) -> Holder | None:
         async with self._gate:
             history = await self.records.history(release, storage_of(helm_release), reader)
         if history.deployed is None:

@@ -52,7 +52,7 @@ def storage_of(helm_release: Object) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LockReach:
     """Where the lock of a HelmRelease may read and write: in the namespace of its release, and what the HelmRelease names.
 
     A record says what Helm made, but whoever may write Secrets beside a release can write a record; only administrators
@@ -75,11 +75,11 @@ def resource_name(kind: Kind) -> str:
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind
 
 
-def reach_of(helm_release: Object, release: Mark) -> Reach:
+def reach_of(helm_release: Object, release: Mark) -> LockReach:
     """Where the lock of a HelmRelease for this release may act."""
     allowed = (helm_release.get("spec") or {}).get("allow")
     given = allowed if isinstance(allowed, dict) else {}
-    return Reach(release.namespace, _texts(given.get("namespaces")), _texts(given.get("clusterKinds")))
+    return LockReach(release.namespace, _texts(given.get("namespaces")), _texts(given.get("clusterKinds")))
 
 
 def _texts(value: object) -> frozenset[str]:

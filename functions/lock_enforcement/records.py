@@ -23,7 +23,7 @@ from tenantry.model.plan import Precondition
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecordedObject:
     """One object of a manifest: what it is called there, and its JSON."""
 
     named: Key
@@ -45,7 +45,7 @@ class Content:
     """What a record says: the record without its manifest, the manifest's objects, and what is no object in it."""
 
     record: Record
-    parts: tuple[Part, ...] = ()
+    parts: tuple[RecordedObject, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -149,7 +149,7 @@ def _read(stored: Object, release: str) -> Content | str:
     if record.status != "deployed":
         return Content(record)
     read = read_manifest(manifest)
-    parts = tuple(Part(key_of(found), to_json(found)) for found in read.objects)
+    parts = tuple(RecordedObject(key_of(found), to_json(found)) for found in read.objects)
     return Content(record, parts, tuple(map(str, read.problems)))
 
 

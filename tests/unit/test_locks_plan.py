@@ -12,8 +12,8 @@ from lock_enforcement.helm import Mark, Record
 from lock_enforcement.locks import annotation_problems, ignore_problems, ignored
 from lock_enforcement.releases.plan import plan_lock
 from lock_enforcement.releases.report import report_lock
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, kept
-from lock_enforcement.sources.plan import Watched, plan_sources
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, LockProblem, kept
+from lock_enforcement.sources.plan import SourcesSeen, plan_sources
 from lock_enforcement.started import LONGEST_S, beginning_s, is_ready
 from tenantry.engine.engine import DEADLINE_S
 from tenantry.model.config import Config
@@ -89,7 +89,7 @@ def test_drift_is_put_back_under_a_guard() -> None:
         lock(DRIFTED, older="first"),
         lock(DRIFTED, newest=PENDING),
         lock(replace(DRIFTED, paused=True)),
-        lock(replace(DRIFTED, problem=Problem("ForeignObject", "x"))),
+        lock(replace(DRIFTED, problem=LockProblem("ForeignObject", "x"))),
         lock(replace(DRIFTED, kind=None)),
         lock(replace(DRIFTED, live={**LIVE, "metadata": {**LIVE["metadata"], "deletionTimestamp": "now"}})),
         lock(seen(config_map(managedFields=[]))),
@@ -236,7 +236,7 @@ def test_ignore_rules() -> None:
 def test_sources_follow_what_is_locked() -> None:
     """Namespaced kinds in the locked namespaces, cluster-scoped kinds apart, references only; gone when nothing is locked."""
     cluster = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
-    both = list(plan_sources(Watched(frozenset({CONFIG_MAP, cluster}), frozenset({"b", "a"}))).writes())
+    both = list(plan_sources(SourcesSeen(frozenset({CONFIG_MAP, cluster}), frozenset({"b", "a"}))).writes())
     specs = {write.key.name: write.wanted["spec"] for write in both if isinstance(write, Apply)}
     first = specs["lock-enforcement-locked"]
     assert first["namespaceSelector"]["matchExpressions"][0]["values"] == ["a", "b"]
@@ -244,14 +244,14 @@ def test_sources_follow_what_is_locked() -> None:
     assert (first["mode"], first["resources"]) == ("Reference", [{"apiVersion": "v1", "kind": "ConfigMap", "selector": records}])
     assert specs["lock-enforcement-locked-cluster"]["resources"][0]["kind"] == "PriorityClass"
     flux = Kind("helm.toolkit.fluxcd.io/v2", "HelmRelease", "helmreleases")  # another group's, which nobody watches yet
-    (only,) = plan_sources(Watched(frozenset({flux, HELM_RELEASE}), frozenset({"a"}))).writes()
+    (only,) = plan_sources(SourcesSeen(frozenset({flux, HELM_RELEASE}), frozenset({"a"}))).writes()
     assert isinstance(only, Apply)
     assert [each["apiVersion"] for each in only.wanted["spec"]["resources"]] == ["helm.toolkit.fluxcd.io/v2"]
 
     live = object_of(API_SERVER_SOURCE, {"name": "x", "namespace": "y"})
-    (gone,) = plan_sources(Watched(namespaced=live)).writes()
+    (gone,) = plan_sources(SourcesSeen(namespaced=live)).writes()
     assert isinstance(gone, Delete)
-    assert list(plan_sources(Watched(served=False)).writes()) == []
+    assert list(plan_sources(SourcesSeen(served=False)).writes()) == []
 
 
 def made_source(generation: int = 2, observed: int = 2, ready: str = "True", kinds: int = 1, namespaces: int = 0) -> Object:

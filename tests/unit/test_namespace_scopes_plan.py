@@ -25,7 +25,7 @@ from scope_binding.namespace_scopes.names import (
 )
 from scope_binding.namespace_scopes.observe import PATIENCE, _overdue
 from scope_binding.namespace_scopes.projection import projected
-from scope_binding.namespace_scopes.seen import HomeRoles, ObservedHome, Source
+from scope_binding.namespace_scopes.seen import HomeRoles, ObservedHome, SourceRole
 from scope_binding.namespace_scopes.unit import NamespaceScopes
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP, Object
@@ -126,7 +126,7 @@ def test_rights_are_worked_out_once_for_members_that_consent_to_the_same() -> No
     """Hundreds of members cost one answer for each role and for the sum of roles, a member that consents to less its own."""
     members = [f"m{number}" for number in range(100)]
     get = {"apiGroups": [""], "resources": ["*"], "verbs": ["get"]}
-    sources = tuple(Source(name, ({**get, "verbs": ["get", "list"]},)) for name in ("r", "other"))
+    sources = tuple(SourceRole(name, ({**get, "verbs": ["get", "list"]},)) for name in ("r", "other"))
     consents = {name: consent_objects(name, "ops") for name in members}
     found = replace(
         seen(),

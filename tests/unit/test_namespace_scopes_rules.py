@@ -12,9 +12,9 @@ from scope_binding.consent import FULL_CONSENT
 from scope_binding.namespace_scopes.rules import (
     MANAGED_RULES,
     Answers,
+    Effort,
     Given,
     TooMuch,
-    Work,
     excess,
     lacking,
     parse,
@@ -119,7 +119,7 @@ def test_work_and_results_end_at_their_limits() -> None:
     """Comparing ends when the work is used up, or the result has more rules than are written; what lacks is told in part."""
     many = [rule(f"g{n}", "pods,nodes", "get") for n in range(limits.ROLE_RULES)]
     with pytest.raises(TooMuch):
-        within(parse(many), parse(many), Work(1000))
+        within(parse(many), parse(many), Effort(1000))
     crossed = (
         [rule("", f"*/s{n}", "get") for n in range(30)],
         [rule("", f"r{n}/s{m}", "get") for n in range(20) for m in range(30)],

@@ -15,7 +15,7 @@ from scope_objects import stored
 from served import Served
 
 from scope_binding.olm.plan import COPIED_FROM, OPT_IN, PARTS, CsvSeen, Part, complaints, plan_csv, wanted_pairs
-from scope_binding.olm.unit import Olm
+from scope_binding.olm.unit import OlmScopes
 from scope_binding.scopes.names import MANAGER
 from tenantry.api import Listing
 from tenantry.api.errors import KindNotServed
@@ -185,7 +185,7 @@ def test_copies_take_no_part(copy: dict[str, Object]) -> None:
 
 async def test_switched_off_everything_is_taken_back() -> None:
     """Without the switch nothing is made or told, and what was made goes, instances and templates."""
-    unit, declared = Olm(enabled=False), replace(version(), groups=(group(), group("second")))
+    unit, declared = OlmScopes(enabled=False), replace(version(), groups=(group(), group("second")))
     seen = await owning.observe(unit, "csv/ops/my-op.v1", Behind(declared, {}).reader())
     assert seen.csv is None
     assert taken_back(seen) == ALL_OF_IT
@@ -203,7 +203,7 @@ def left(seen: CsvSeen) -> list[Object]:
 @pytest.mark.parametrize("name", ["my-op.v1", "a-name-that-no-label-can-hold." + "x" * 63], ids=["short", "long"])
 async def test_a_sweep_finds_what_a_lost_event_left(name: str) -> None:
     """What was generated for a version that is gone is taken back by a sweep, also where its name is longer than a label."""
-    unit, server = Olm(enabled=True), Served(*left(version(name)))
+    unit, server = OlmScopes(enabled=True), Served(*left(version(name)))
     gone = [
         write.kind.kind
         for owner in await owning.sweep(unit, server.reader())
@@ -235,7 +235,7 @@ class Behind(Served):
 async def test_one_read_of_before_takes_nothing_away(stale: Kind) -> None:
     """Where the declarations seem to be gone they are read once more, and what stands stays."""
     seen = version()
-    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", Behind(seen, {stale: []}).reader())
+    decided = await owning.decided(OlmScopes(enabled=True), "csv/ops/my-op.v1", Behind(seen, {stale: []}).reader())
     assert decided.plan.changes(MANAGER) == []
 
 
@@ -247,7 +247,7 @@ async def test_one_read_of_before_gives_nothing() -> None:
     server = Behind(out, {OPERATOR_GROUP: [before]})
     for pair in left(out):
         del server.objects[key_of(pair)]
-    decided = await owning.decided(Olm(enabled=True), "csv/ops/my-op.v1", server.reader())
+    decided = await owning.decided(OlmScopes(enabled=True), "csv/ops/my-op.v1", server.reader())
     assert decided.plan.changes(MANAGER) == []
 
 
@@ -277,7 +277,7 @@ class Unserved(Behind):
 @pytest.mark.parametrize("kind", [CLUSTER_SERVICE_VERSION, OPERATOR_GROUP], ids=["version", "group"])
 async def test_that_olm_is_gone_is_believed_when_discovery_says_so(kind: Kind) -> None:
     """One answer that a kind is not served takes nothing away while discovery knows it: the run fails and is tried again."""
-    unit, owner = Olm(enabled=True), "csv/ops/my-op.v1"
+    unit, owner = OlmScopes(enabled=True), "csv/ops/my-op.v1"
     with pytest.raises(KindNotServed):
         await owning.observe(unit, owner, Unserved(version(), kind, known=True).reader())
     gone = await owning.observe(unit, owner, Unserved(version(), kind, known=False).reader())
@@ -288,14 +288,14 @@ async def test_that_olm_is_gone_is_believed_when_discovery_says_so(kind: Kind) -
 async def test_a_sweep_believes_discovery_too(known: bool) -> None:
     """What is listed once for a whole sweep is missing when discovery does not know it, and not known otherwise."""
     api = Unserved(version(), CLUSTER_SERVICE_VERSION, known=known).api
-    listed = [asyncio.ensure_future(_read(api, each)) for each in Olm(enabled=True).prefetch()]
+    listed = [asyncio.ensure_future(_read(api, each)) for each in OlmScopes(enabled=True).prefetch()]
     found = await asyncio.gather(*listed, return_exceptions=True)
     assert [isinstance(each, KindNotServed) for each in found] == [False, False, known, False]
 
 
 async def test_what_may_not_be_taken_back_is_told_where_it_stands() -> None:
     """Without its ClusterServiceVersion, what could not be deleted has a Warning of its own, once, whatever the words."""
-    unit, server = Olm(enabled=True), Served(*left(version()))
+    unit, server = OlmScopes(enabled=True), Served(*left(version()))
     seen = await owning.observe(unit, "csv/ops/my-op.v1", server.reader())
     assert len(seen.leftovers.objects) == 4
     about = key_of(next(iter(owning.handler(unit, "csv/x/y").plan(seen).writes())).live or {})

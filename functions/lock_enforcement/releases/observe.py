@@ -25,9 +25,9 @@ from lock_enforcement.locks import (
     resumed,
     storage_of,
 )
-from lock_enforcement.records import Part
+from lock_enforcement.records import RecordedObject
 from lock_enforcement.releases.report import out_of_reach, refused
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, kept
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, LockProblem, kept
 from lock_enforcement.releases.trial import Memory, grantable, with_drift
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed
 from tenantry.engine.reader import Reader
@@ -102,14 +102,14 @@ class _Objects:
     memory: Memory
     reader: Reader
 
-    async def observe(self, parts: Sequence[Part]) -> tuple[LockedObject, ...]:
+    async def observe(self, parts: Sequence[RecordedObject]) -> tuple[LockedObject, ...]:
         """The objects of these parts of the manifest."""
         named = [await self._named(part) for part in parts]
         live = await self._live(named)
         claimed = await self._claims([key for key, found in live.items() if found is None])
         return tuple(await asyncio.gather(*(self._see(each, live, claimed) for each in named)))
 
-    async def _named(self, part: Part) -> LockedObject:
+    async def _named(self, part: RecordedObject) -> LockedObject:
         """An object of the manifest, with the reason why it is not to be read, if there is one."""
         manifest = remarked(part.load(), self.release)
         kind = await self.reader.served(part.named.api_version, part.named.kind)
@@ -118,7 +118,7 @@ class _Objects:
             text = (
                 f"{key}: the API server does not serve {key.kind} in {key.api_version}: install its CRD, or upgrade the release"
             )
-            return LockedObject(key, None, manifest, problem=Problem("UnknownKind", text))
+            return LockedObject(key, None, manifest, problem=LockProblem("UnknownKind", text))
         if field := reach_of(self.lock.helm_release, self.release).outside(kind, key.namespace):
             return LockedObject(key, None, manifest, problem=out_of_reach(field, self.release, [key]), outside=field)
         return LockedObject(key, kind, locked_fields(manifest, key.namespace))
@@ -183,23 +183,23 @@ class _Objects:
             base = replace(base, again=self.memory.again.get(key))
             return base if base.paused else await grantable(base, self.release, self.reader)
         if bad := annotation_problems(base.wanted, live):
-            base = replace(base, problem=Problem("BadIgnoreRule", f"{key}: {bad[0]}", blocks=False))
+            base = replace(base, problem=LockProblem("BadIgnoreRule", f"{key}: {bad[0]}", blocks=False))
         base = replace(base, wanted=without_ignored(base.wanted, ignored(self.lock.helm_release, base.wanted, live)))
         self.memory.again.pop(key, None)
         if base.paused or is_terminating(live):
             return base
         return await with_drift(base, self.memory, self.reader)
 
-    async def _not_ours(self, key: Key, live: Object | None, claimed: Mapping[Key, str]) -> Problem | None:
+    async def _not_ours(self, key: Key, live: Object | None, claimed: Mapping[Key, str]) -> LockProblem | None:
         if live is not None and not is_marked(live, self.release):
-            return Problem("ForeignObject", _foreign(key, live, self.release))
+            return LockProblem("ForeignObject", _foreign(key, live, self.release))
         if key in claimed:
             text = f"{key} is kept by the older HelmRelease {claimed[key]}: take it out of one of the two charts"
-            return Problem("Conflict", text)
+            return LockProblem("Conflict", text)
         if live is None and key.namespace:
             namespace = await self.reader.get(NAMESPACE, key.namespace)
             if namespace is None or is_terminating(namespace):
-                return Problem("NamespaceMissing", f"{key}: there is no namespace {key.namespace}: create it")
+                return LockProblem("NamespaceMissing", f"{key}: there is no namespace {key.namespace}: create it")
         return None
 
 

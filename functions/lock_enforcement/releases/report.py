@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lock_enforcement.helm import STORAGES, Mark, state_of
 from lock_enforcement.locks import ignore_problems, is_ours, is_paused, storage_of
 from lock_enforcement.releases.descriptor import LOCKS
-from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, Problem, drifters, kept
+from lock_enforcement.releases.seen import COMPLETE, LOCKED, Lock, LockedObject, LockProblem, drifters, kept
 from tenantry.model import limits
 from tenantry.model.comparison import shown
 from tenantry.model.conditions import condition, find_condition
@@ -145,7 +145,7 @@ def _not_found(helm_release: Object, release: Mark) -> str:
     return f"{text} of the HelmRelease"
 
 
-def _complete(problems: Sequence[Problem]) -> tuple[str, str]:
+def _complete(problems: Sequence[LockProblem]) -> tuple[str, str]:
     """Reason and message of the condition ``Complete``."""
     if not problems:
         return "AllKept", "every object of the manifest is kept"
@@ -156,7 +156,7 @@ def _list(texts: Sequence[str]) -> str:
     return limits.few(texts, between=_BETWEEN, last=f"{_BETWEEN}and ")
 
 
-def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
+def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[LockProblem]:
     """Why objects are not kept, in a stable order."""
     standing = message_of(seen.helm_release, COMPLETE)
     found = [
@@ -166,22 +166,22 @@ def problems_of(seen: Lock, refusals: Sequence[Refusal]) -> list[Problem]:
     ]
     own = [each.problem for each in seen.objects if each.problem is not None and not each.outside]
     found += [each if each.refusal is None else refused(each.refusal, standing) for each in own]
-    found += [Problem("BadDocument", text) for text in seen.bad_documents]
-    found += [Problem("BadIgnoreRule", text) for text in ignore_problems(seen.helm_release)]
+    found += [LockProblem("BadDocument", text) for text in seen.bad_documents]
+    found += [LockProblem("BadIgnoreRule", text) for text in ignore_problems(seen.helm_release)]
     ordered = sorted(refusals, key=lambda each: (each.key, each.cause, each.message))
     return found + [refused(each, standing) for each in ordered]
 
 
-def out_of_reach(field: str, release: Mark, keys: Sequence[Key]) -> Problem:
+def out_of_reach(field: str, release: Mark, keys: Sequence[Key]) -> LockProblem:
     """The problem of objects that the manifest names and the HelmRelease does not allow; the way out comes before the names."""
     where = OUTSIDE[field].format(release.namespace)
-    return Problem("OutsideRelease", f"neither read nor written, because {where}: {limits.few(list(map(str, keys)))}")
+    return LockProblem("OutsideRelease", f"neither read nor written, because {where}: {limits.few(list(map(str, keys)))}")
 
 
-def refused(refusal: Refusal, standing: str = "") -> Problem:
+def refused(refusal: Refusal, standing: str = "") -> LockProblem:
     """The problem of a write that the API server refuses, with its words."""
     known = FIXES if refusal.key.kind == HELM_RELEASE.kind else FIXES_OF_LOCKED
-    return Problem(_REASONS[refusal.cause], text_of(refusal, known, standing, separator=_BETWEEN), refusal=refusal)
+    return LockProblem(_REASONS[refusal.cause], text_of(refusal, known, standing, separator=_BETWEEN), refusal=refusal)
 
 
 def _last_drift(seen: Lock, revision: int, refusals: Sequence[Refusal]) -> Object | None:

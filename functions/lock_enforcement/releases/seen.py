@@ -20,7 +20,7 @@ COMPLETE = "Complete"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LockProblem:
     """Why one object or document is not kept: a reason in one word, and a sentence that names the fix.
 
     What does not block is only reported.  ``refusal`` is what the API server refused, in a dry run or in earnest.
@@ -47,7 +47,7 @@ class LockedObject:
     live: Object | None = None
     drift: tuple[Path, ...] = ()
     body: Object | None = None
-    problem: Problem | None = None
+    problem: LockProblem | None = None
     paused: bool = False
     again: Object | None = None
     outside: str = ""

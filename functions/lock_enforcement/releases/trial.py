@@ -14,7 +14,7 @@ from lock_enforcement.fields import changed_paths, content_of, drifted, partial,
 from lock_enforcement.helm import Mark, mark_of, marked
 from lock_enforcement.releases.plan import NEVER_DELETED, REPLACED
 from lock_enforcement.releases.report import refused
-from lock_enforcement.releases.seen import LockedObject, Problem
+from lock_enforcement.releases.seen import LockedObject, LockProblem
 from tenantry.api.errors import (
     AdmissionDenied,
     AlreadyExists,
@@ -33,7 +33,7 @@ from tenantry.model.plan import Refusal
 
 REPLICAS: Path = ("spec", "replicas")
 
-Content = tuple[str, int, int]
+Compared = tuple[str, int, int]
 """The uid of an object, and hashes of what it and its manifest say: its status and who owns its fields may change."""
 
 
@@ -45,10 +45,10 @@ class Memory:
     objects that we deleted in order to make them anew, with what was reported of it.
     """
 
-    equal: set[Content] = field(default_factory=set)
+    equal: set[Compared] = field(default_factory=set)
     again: dict[Key, Object] = field(default_factory=dict)
 
-    def note_equal(self, content: Content) -> None:
+    def note_equal(self, content: Compared) -> None:
         """A dry run has found an object to be as the manifest has it."""
         if len(self.equal) > limits.REMEMBERED:
             self.equal.clear()
@@ -160,7 +160,7 @@ async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Read
                 f"{base.key}: {', '.join(map(shown, paths))} cannot be changed back, and deleting it would lose what it "
                 "holds: put it right by hand"
             )
-            return replace(base, problem=Problem("Immutable", text))
+            return replace(base, problem=LockProblem("Immutable", text))
         return replace(base, drift=paths)
     except Invalid as error:
         if usable:
@@ -169,6 +169,6 @@ async def _unreachable(base: LockedObject, paths: tuple[Path, ...], reader: Read
     return replace(base, live=None)  # it vanished meanwhile
 
 
-def _content(base: LockedObject) -> Content:
+def _content(base: LockedObject) -> Compared:
     assert base.live is not None
     return base.live["metadata"]["uid"], hash(to_json(content_of(base.live))), hash(to_json(base.wanted))

@@ -31,7 +31,7 @@ PAUSE_S = 0.1
 """What comes during a run, and right after it, shares the next one: twenty objects that change at once are two runs."""
 
 
-class Releases(Unit):
+class LockedReleases(Unit):
     """The unit ``releases`` of lock-enforcement."""
 
     name = "releases"
@@ -122,6 +122,6 @@ def _holders(locked: Locked, key: Key) -> list[Owner]:
     return [Owner(RELEASE, holder.name) for holder in locked.holders_of(name_of(key))]
 
 
-def made(settings: Settings) -> Releases:
+def made(settings: Settings) -> LockedReleases:
     """The unit of a process; the index is that of the sources, too."""
-    return Releases(settings.config, settings.common(Index))
+    return LockedReleases(settings.config, settings.common(Index))

@@ -20,7 +20,7 @@ _LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": NA
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SourcesSeen:
     """The kinds and namespaces of locked objects, and the sources as they are.
 
     ``served`` is False where the cluster has no ApiServerSources; then nothing is watched but by the sweep.
@@ -33,7 +33,7 @@ class Watched:
     cluster_wide: Object | None = None
 
 
-def plan_sources(seen: Watched) -> Plan:
+def plan_sources(seen: SourcesSeen) -> Plan:
     """Both sources, or none where nothing needs them."""
     if not seen.served:
         return NOTHING

@@ -8,7 +8,7 @@ from lock_enforcement.helm import release_in_name
 from lock_enforcement.index import Index, Locked, declaration_of
 from lock_enforcement.locks import helm_releases_of
 from lock_enforcement.sources.observe import observe_sources
-from lock_enforcement.sources.plan import Watched, plan_sources
+from lock_enforcement.sources.plan import SourcesSeen, plan_sources
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit
@@ -34,7 +34,7 @@ class Sources(Unit):
         self._watched = Locked()
         """What the last run that succeeded had watched: a hint."""
         self.handlers = {
-            OWNER.type: Handler[Watched](
+            OWNER.type: Handler[SourcesSeen](
                 observe=self._observe,
                 plan=plan_sources,
                 accepts=OWNER.__eq__,
@@ -43,7 +43,7 @@ class Sources(Unit):
             )
         }
 
-    async def _observe(self, _: Owner, reader: Reader) -> Watched:
+    async def _observe(self, _: Owner, reader: Reader) -> SourcesSeen:
         seen, locked = await observe_sources(self._index, reader)
         if reader.live:
             self._observed = locked

@@ -294,7 +294,7 @@ def _listed(people: Subjects) -> str:
 # -- the condition -------------------------------------------------------------------------------------------
 
 
-Problem = tuple[str, str]
+RightProblem = tuple[str, str]
 """The reason of the condition, and a sentence with the fix for the project owner."""
 
 _MORE = re.compile(r" \(and \d+ more\)$")
@@ -306,9 +306,9 @@ _FIXES = fixes(
 )
 
 
-def problems_of(seen: ObservedRights, refusals: Sequence[Refusal], config: Config) -> list[Problem]:
+def problems_of(seen: ObservedRights, refusals: Sequence[Refusal], config: Config) -> list[RightProblem]:
     """Everything that keeps a Role of the release from its people, in a fixed order."""
-    found: list[Problem] = []
+    found: list[RightProblem] = []
     live = {binding["metadata"]["name"]: binding for binding in seen.bindings}
     where, named = seen.release.namespace, level_roles(config)
     for name in wanted_of(seen, config):
@@ -361,7 +361,7 @@ def report_release(seen: ObservedRights, refusals: Sequence[Refusal], config: Co
     return plan_of(*writes)
 
 
-def _condition(chart: Object, problems: Sequence[Problem]) -> list[Apply]:
+def _condition(chart: Object, problems: Sequence[RightProblem]) -> list[Apply]:
     """The condition with the first problem, or the removal of ours."""
     problem = problems[0] if problems else None
     if len(problems) > 1:

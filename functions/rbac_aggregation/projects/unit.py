@@ -28,7 +28,7 @@ from tenantry.serving import Settings
 RELEASE = "release"
 
 
-class Releases(Unit):
+class ReleaseRights(Unit):
     """The unit ``projects`` of rbac-aggregation."""
 
     name = "projects"
@@ -116,6 +116,6 @@ def _owner(release: ReleaseKey) -> Owner:
     return Owner(RELEASE, release.name, release.namespace)
 
 
-def made(settings: Settings) -> Releases:
+def made(settings: Settings) -> ReleaseRights:
     """The unit of a process."""
-    return Releases(settings.config)
+    return ReleaseRights(settings.config)

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.seen import (
+    JobProblem,
     ObservedHelmChart,
-    Problem,
     binds_only,
     is_managed,
     is_of_chart,
@@ -58,7 +58,7 @@ def with_wanted(seen: ObservedHelmChart, config: Config) -> ObservedHelmChart:
     return replace(seen, wanted=job, problem=_problem_of(seen, job))
 
 
-def _problem_of(seen: ObservedHelmChart, wanted: Object) -> Problem | None:
+def _problem_of(seen: ObservedHelmChart, wanted: Object) -> JobProblem | None:
     spec = manifest.spec_of(seen.existing)
     if len(seen.name) > NAME_LIMIT:
         return "NameTooLong", (
@@ -87,7 +87,7 @@ def taken_by(seen: ObservedHelmChart) -> str:
     return str(key_of(foreign[0])) if foreign else ""
 
 
-def _bad_archive(spec: Object) -> Problem | None:
+def _bad_archive(spec: Object) -> JobProblem | None:
     archive = spec.get("chartContent")
     if not archive:
         return None
@@ -100,7 +100,7 @@ def _bad_archive(spec: Object) -> Problem | None:
     return None
 
 
-def _bad_values(seen: ObservedHelmChart) -> Problem | None:
+def _bad_values(seen: ObservedHelmChart) -> JobProblem | None:
     for obj in (seen.chart, seen.further):
         content = manifest.spec_of(obj).get("valuesContent")
         if obj is None or not content or len(content) > limits.JOB_VALUES_CHARACTERS:

@@ -14,7 +14,7 @@ from typing import Literal
 from release_provisioning.jobs import manifest, rights
 from release_provisioning.jobs.descriptor import HELM_JOBS
 from release_provisioning.jobs.plan import delete_job_of, failure_of, has_run, is_outdated, last_word, taken_by
-from release_provisioning.jobs.seen import ObservedHelmChart, Problem, is_managed, outcome_of
+from release_provisioning.jobs.seen import JobProblem, ObservedHelmChart, is_managed, outcome_of
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import Config
 from tenantry.model.kinds import (
@@ -37,7 +37,7 @@ FIXES = fixes(HELM_JOBS, invalid="correct the HelmChart")
 _LACKS = re.compile(r"is forbidden: [Uu]ser ")
 """How the API server says that an account lacks a right."""
 NOT_RUN = "Helm is not run"
-Verdict = tuple[Literal["True", "False"], str, str]
+ConditionText = tuple[Literal["True", "False"], str, str]
 
 
 def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> Plan:
@@ -52,13 +52,13 @@ def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: C
         return NOTHING
     if leaving and not refusals and delete_job_of(seen) is None and last_word(seen, config) is not None:
         return NOTHING  # its finalizer is taken off now, and the last word is an Event
-    created, failed = _verdicts(seen, refusals, config)
+    created, failed = _condition_texts(seen, refusals, config)
     # Whether there may be anything to uninstall: once true it stays true.
-    installed: Verdict = ("False", "NotYet", "Helm has not begun")
+    installed: ConditionText = ("False", "NotYet", "Helm has not begun")
     if has_run(seen):
         installed = ("True", "HelmRan", "Helm has worked on the release")
-    verdicts = {"JobCreated": created, "Failed": failed, "Installed": installed}
-    status: Object = {"conditions": [condition(type_, *verdict) for type_, verdict in verdicts.items()]}
+    texts = {"JobCreated": created, "Failed": failed, "Installed": installed}
+    status: Object = {"conditions": [condition(type_, *text) for type_, text in texts.items()]}
     names = manifest.names_of(chart)
     job = names.delete if leaving else names.install
     if job_name := job if created[0] == "True" else (chart.get("status") or {}).get("jobName"):
@@ -70,7 +70,7 @@ def report_chart(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: C
     return plan_of(Apply(HELM_CHART, wanted, chart, subresource="status", event=event, stamp=not seen.plain))
 
 
-def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> tuple[Verdict, Verdict]:
+def _condition_texts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Config) -> tuple[ConditionText, ConditionText]:
     chart = seen.existing
     leaving = is_terminating(chart)
     blocked = _refused(chart, refusals, leaving) if refusals else _hindered(seen) if leaving else seen.problem
@@ -81,7 +81,7 @@ def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Conf
     job, does, which = seen.install, "installs or upgrades", seen.install_job
     if leaving:
         job, does, which = seen.delete, "uninstalls", seen.delete_job
-    created: Verdict = ("True", "JobCreated", f"Helm {does} with {which}")
+    created: ConditionText = ("True", "JobCreated", f"Helm {does} with {which}")
     if job is None or _is_of_old(seen, job):
         return created, ("False", "Running", "Helm runs")
     result = outcome_of(job)
@@ -94,7 +94,7 @@ def _verdicts(seen: ObservedHelmChart, refusals: Sequence[Refusal], config: Conf
     return created, ("False", "Running", "Helm runs")
 
 
-def _hindered(seen: ObservedHelmChart) -> Problem | None:
+def _hindered(seen: ObservedHelmChart) -> JobProblem | None:
     """What keeps Helm from uninstalling: an object that is not of the HelmChart, or a Job that should long have ended."""
     if delete_job_of(seen) is not None:
         return None
@@ -112,7 +112,7 @@ def _hindered(seen: ObservedHelmChart) -> Problem | None:
     return None
 
 
-def _homeless(chart: Object) -> Verdict:
+def _homeless(chart: Object) -> ConditionText:
     """There is no namespace in which Helm's account could have rights; a project's release gets its own soon."""
     namespace = manifest.target_namespace(chart)
     what = f"Helm's account has rights in namespace {namespace} only, and that does not exist, or is being deleted"
@@ -142,7 +142,7 @@ def _is_of_old(seen: ObservedHelmChart, job: Object) -> bool:
     return is_terminating(job) or is_outdated(job, seen.wanted)
 
 
-def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> Problem:
+def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> JobProblem:
     first = first_of(refusals)
     assert first is not None
     fix = FIXES[first.cause]
@@ -154,7 +154,7 @@ def _refused(chart: Object, refusals: Sequence[Refusal], leaving: bool) -> Probl
     return reason, text_of(first, {first.cause: fix}, message_of(chart, "Failed", reason))
 
 
-def _event(chart: Object, failed: Verdict) -> KubernetesEvent | None:
+def _event(chart: Object, failed: ConditionText) -> KubernetesEvent | None:
     """One Event when ``Failed`` changes: a Warning for a failure, a normal one when Helm is done."""
     before = find_condition(chart, "Failed") or {}
     status, reason, message = failed

@@ -16,7 +16,7 @@ OWNER_NAME = "objectset.rio.cattle.io/owner-name"
 """Annotation of what another Helm controller has made."""
 
 Result = Literal["running", "complete", "failed"]
-Problem = tuple[str, str]
+JobProblem = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ObservedHelmChart:
     """Whether the CRD is another manager's, whose conditions have no times and whose status no generation."""
     wanted: Object | None = None
     """The Job of a HelmChart that is ours and stays, worked out once for plan and report: its digest is of megabytes."""
-    problem: Problem | None = None
+    problem: JobProblem | None = None
     """What the user must change before Helm can run, as reason and message that name the field and the fix."""
     role_binding: Object | None = None
     """The RoleBinding of Helm's account in the namespace of the release."""

@@ -57,7 +57,7 @@ FIXES = fixes(
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """What the status of a ProjectHelmChart says: ``status.status`` and its message, the state and the reason of the conditions.
 
     ``detail`` is the message of the conditions where it says more; ``fields`` are the other fields of the status.
@@ -79,8 +79,8 @@ def report_release(seen: ObservedRelease, refusals: Sequence[Refusal], config: C
         if not contender.asks_for(seen.name):
             continue
         judge = _judge_leaving if is_terminating(contender.object) else _judge
-        if (verdict := judge(contender, seen, refusals, config)) is not None:
-            writes.append(_status(contender.object, verdict))
+        if (judged := judge(contender, seen, refusals, config)) is not None:
+            writes.append(_status(contender.object, judged))
     # Thousands may ask for one name: a few are written at a time, so that others' requests go out between, and so many in a
     # run; what these writes make happen is the next run.
     if len(writes) > WRITTEN_AT_ONCE:
@@ -89,7 +89,7 @@ def report_release(seen: ObservedRelease, refusals: Sequence[Refusal], config: C
     return Plan(tuple(tuple(writes[at : at + WRITTEN_AT_ONCE]) for at in range(0, len(writes), WRITTEN_AT_ONCE)))
 
 
-def _judge_leaving(contender: Contender, seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Verdict | None:
+def _judge_leaving(contender: Contender, seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Judgement | None:
     """Why a ProjectHelmChart that is being deleted stays: nothing else but a refusal can hold it (hpo-47)."""
     if not refusals or RELEASE_FINALIZER not in finalizers_of(contender.object):
         return None
@@ -99,28 +99,28 @@ def _judge_leaving(contender: Contender, seen: ObservedRelease, refusals: Sequen
 
 def _refused(
     contender: Contender, seen: ObservedRelease, config: Config, refusals: Sequence[Refusal], known: Fixes = FIXES
-) -> Verdict:
+) -> Judgement:
     first = first_of(refusals)
     assert first is not None
     reason = REASONS[first.cause]
     standing = message_of(contender.object, "Stalled", reason)
-    return Verdict(UNABLE, text_of(first, known, standing, place=place_text(contender, seen, config)), reason)
+    return Judgement(UNABLE, text_of(first, known, standing, place=place_text(contender, seen, config)), reason)
 
 
-def _judge(contender: Contender, seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Verdict | None:
+def _judge(contender: Contender, seen: ObservedRelease, refusals: Sequence[Refusal], config: Config) -> Judgement | None:
     if contender.denied and contender.chart is not None:
         message = (
             f"project {contender.project} is denied by the configuration (otherSystemProjectLabelValues): its release is left as "
             "it is and no longer kept; delete this ProjectHelmChart to remove the release"
         )
-        return Verdict(UNABLE, message, "ProjectDenied")
+        return Judgement(UNABLE, message, "ProjectDenied")
     if not contender.is_served:
         return _not_managed(contender)
     holder = seen.holder
     if holder is None or contender.key != holder.key:
         whose = _whose(holder or seen.keeper, contender)
         why = f"it belongs to {whose}, so {contender.key} cannot have it: choose another name"
-        return Verdict(UNABLE, f"{place_text(contender, seen, config)}: {why}", "ReleaseNameTaken")
+        return Judgement(UNABLE, f"{place_text(contender, seen, config)}: {why}", "ReleaseNameTaken")
     return _refused(holder, seen, config, refusals) if refusals else _judge_holder(holder, seen, config)
 
 
@@ -133,7 +133,7 @@ def _whose(other: Contender | None, contender: Contender) -> str:
     return f"ProjectHelmChart {other.key}"
 
 
-def _not_managed(contender: Contender) -> Verdict | None:
+def _not_managed(contender: Contender) -> Judgement | None:
     """Written once for a generation: another system may serve it now, whose status is not to be overwritten (hpo-40)."""
     ready = find_condition(contender.object, "Ready") or {}
     written = ready.get("reason") == NOT_MANAGED and ready.get("observedGeneration") == _generation(contender.object)
@@ -145,23 +145,23 @@ def _not_managed(contender: Contender) -> Verdict | None:
         else "its namespace is no registration namespace"
     )
     message = f"this ProjectHelmChart is no longer managed, because {why}: what was made for it is left as it is"
-    return Verdict(UNABLE, message, NOT_MANAGED)
+    return Judgement(UNABLE, message, NOT_MANAGED)
 
 
-def _judge_holder(holder: Contender, seen: ObservedRelease, config: Config) -> Verdict:
+def _judge_holder(holder: Contender, seen: ObservedRelease, config: Config) -> Judgement:
     if is_cleaning_up(holder, seen):
         version = holder.chart.helm_api_version if holder.chart is not None else "it"
         message = (
             f"the label {CLEANUP}=true says that the system is being uninstalled: release {seen.name} is taken away until what "
             f"serves {version} in namespace {holder.key.namespace} is deployed again, which removes the label"
         )
-        return Verdict("AwaitingOperatorRedeployment", message, "Uninstalled")
+        return Judgement("AwaitingOperatorRedeployment", message, "Uninstalled")
     targets, problem = checked(holder, seen, config)
     if problem is not None:
-        return Verdict(STATUSES.get(problem.reason, UNABLE), problem.message, problem.reason)
+        return Judgement(STATUSES.get(problem.reason, UNABLE), problem.message, problem.reason)
     if is_terminating(seen.namespace):
         why = f"namespace {seen.name} is being deleted; it is made again, and the chart installed again, when it is gone"
-        return Verdict(UNABLE, f"{place_text(holder, seen, config)}: {why}", "NamespaceTerminating", "moving")
+        return Judgement(UNABLE, f"{place_text(holder, seen, config)}: {why}", "NamespaceTerminating", "moving")
     fields: Object = {
         "systemNamespace": config.helm_project_operator.system_namespace,
         "releaseNamespace": release_namespace(holder.key, seen.name, config),
@@ -171,7 +171,7 @@ def _judge_holder(holder: Contender, seen: ObservedRelease, config: Config) -> V
     if dashboard_values := seen.dashboards.values:
         fields["dashboardValues"] = dashboard_values
     status = DEPLOYED if dashboard_values else "WaitingForDashboardValues"
-    return Verdict(status, _about_dashboards(seen.name, seen.dashboards), *_helm(seen), fields)
+    return Judgement(status, _about_dashboards(seen.name, seen.dashboards), *_helm(seen), fields)
 
 
 def _about_dashboards(name: str, dashboards: Dashboards) -> str:
@@ -217,23 +217,23 @@ def _generation(obj: Object) -> int:
     return int((obj.get("metadata") or {}).get("generation") or 0)
 
 
-def _status(live: Object, verdict: Verdict) -> Apply:
+def _status(live: Object, judged: Judgement) -> Apply:
     generation = _generation(live)
-    holds = {"ready": "Ready", "moving": "Reconciling", "stalled": "Stalled"}[verdict.state]
-    message = verdict.detail or verdict.message
+    holds = {"ready": "Ready", "moving": "Reconciling", "stalled": "Stalled"}[judged.state]
+    message = judged.detail or judged.message
     status: Object = {
-        "status": verdict.status,
-        "statusMessage": verdict.message,
-        **verdict.fields,
+        "status": judged.status,
+        "statusMessage": judged.message,
+        **judged.fields,
         "observedGeneration": generation,
         "conditions": [
-            condition(type_, "True" if type_ == holds else "False", verdict.reason, message, generation)
+            condition(type_, "True" if type_ == holds else "False", judged.reason, message, generation)
             for type_ in ("Ready", "Reconciling", "Stalled")
         ],
     }
     before, event = find_condition(live, holds) or {}, None
     # An Event when a state begins, or when another obstacle takes the place of one.
-    if verdict.state != "moving" and (before.get("status"), before.get("reason")) != ("True", verdict.reason):
-        event = KubernetesEvent(live, verdict.reason, message, "Report", "Warning" if verdict.state == "stalled" else "Normal")
+    if judged.state != "moving" and (before.get("status"), before.get("reason")) != ("True", judged.reason):
+        event = KubernetesEvent(live, judged.reason, message, "Report", "Warning" if judged.state == "stalled" else "Normal")
     wanted = object_of(PROJECT_HELM_CHART, name_metadata(live), status=status)
     return Apply(PROJECT_HELM_CHART, wanted, live, subresource="status", event=event)

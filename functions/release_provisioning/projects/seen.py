@@ -141,29 +141,29 @@ class ObservedRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ReleaseProblem:
     """Why a ProjectHelmChart gets no release: a reason, and what to do about it."""
 
     reason: str
     message: str
 
 
-def checked(holder: Contender, seen: ObservedRelease, config: Config) -> tuple[Sequence[str], Problem | None]:
+def checked(holder: Contender, seen: ObservedRelease, config: Config) -> tuple[Sequence[str], ReleaseProblem | None]:
     """The namespaces that the release is for, and what is in the way of it."""
     where = place_text(holder, seen, config)
     if problem := _name_problem(holder, seen.name, config):
-        return (), Problem("InvalidReleaseName", f"{where}: {problem}")
+        return (), ReleaseProblem("InvalidReleaseName", f"{where}: {problem}")
     try:
         targets = targets_of(holder, seen, config)
     except BadSelector as error:
-        return (), Problem("InvalidSelector", f"{where}: spec.projectNamespaceSelector.{error}")
+        return (), ReleaseProblem("InvalidSelector", f"{where}: spec.projectNamespaceSelector.{error}")
     if not targets:
         fix = "add one to the project" if config.project_label else "set or widen spec.projectNamespaceSelector"
-        return (), Problem(WITHOUT_TARGETS, f"there is no namespace to deploy this ProjectHelmChart for: {fix}")
+        return (), ReleaseProblem(WITHOUT_TARGETS, f"there is no namespace to deploy this ProjectHelmChart for: {fix}")
     if problem := _obstacle(holder, seen, config):
-        return targets, Problem("NotOurs", f"{where}: {problem}")
+        return targets, ReleaseProblem("NotOurs", f"{where}: {problem}")
     if problem := values_problem(holder.object):
-        return targets, Problem("InvalidValues", f"spec.values cannot become the values of a release: {problem}")
+        return targets, ReleaseProblem("InvalidValues", f"spec.values cannot become the values of a release: {problem}")
     return targets, None
 
 

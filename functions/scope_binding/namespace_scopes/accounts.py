@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from scope_binding.namespace_scopes.declared import Scope
 from scope_binding.namespace_scopes.kept import TOO_LARGE, account_of
-from scope_binding.namespace_scopes.seen import ObservedHome, Source
+from scope_binding.namespace_scopes.seen import ObservedHome, SourceRole
 from tenantry.model import limits
 from tenantry.model.kinds import CLUSTER_ROLE, ROLE, Object, labels_of
 
@@ -62,13 +62,13 @@ def chosen(bound: Mapping[str, set[tuple[str, str]]]) -> tuple[dict[str, list[st
 
 def sources_of(
     names: Iterable[str], bound: Container[tuple[str, str]], roles: Mapping[tuple[str, str], Object]
-) -> tuple[Source, ...]:
+) -> tuple[SourceRole, ...]:
     """An account's roles of these names: of the Role and the ClusterRole of a name, those that it is bound to."""
-    found: list[Source] = []
+    found: list[SourceRole] = []
     for name in names:
         keys = [(kind, name) for kind in (CLUSTER_ROLE.kind, ROLE.kind) if (kind, name) in bound]
         there = [roles[key] for key in keys if key in roles]
         rules = tuple(rule for role in there for rule in role.get("rules") or ())
         excess = next((role[TOO_LARGE] for role in there if TOO_LARGE in role), "")
-        found.append(Source(name, rules if there else None, excess))
+        found.append(SourceRole(name, rules if there else None, excess))
     return tuple(found)

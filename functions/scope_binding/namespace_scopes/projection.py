@@ -16,7 +16,7 @@ from scope_binding.namespace_scopes.grants import Grant, ProjectedRights
 from scope_binding.namespace_scopes.kept import TOO_LARGE, account_of
 from scope_binding.namespace_scopes.names import FUNCTION, managed_role_name, own_role_name, runtime_role_name
 from scope_binding.namespace_scopes.rules import Answers, Given, ParsedRules
-from scope_binding.namespace_scopes.seen import ObservedHome, Source
+from scope_binding.namespace_scopes.seen import ObservedHome, SourceRole
 from tenantry.model import limits
 from tenantry.model.config import NamespaceScopeSettings
 from tenantry.model.kinds import ROLE, Object
@@ -138,7 +138,7 @@ class _Projection:
             for name in self._roles.surplus.get(account, ()):
                 self._add_as_before(scope, member, account, name, consent)
 
-    def _lacks(self, member: str, source: Source, given: Given) -> set[str]:
+    def _lacks(self, member: str, source: SourceRole, given: Given) -> set[str]:
         """Why the copy of a role is not there, or has less than the role."""
         home = self._seen.name
         if given.excess:

@@ -38,7 +38,7 @@ class TooMuch(Exception):
     """Working something out would cost more than its limit; the text says which, and what to do."""
 
 
-class Work:
+class Effort:
     """How much may still be compared; a unit is one entry of a rule, about 0.1 microseconds."""
 
     def __init__(self, units: int = limits.RULES_COMPARED) -> None:
@@ -139,7 +139,7 @@ def parse(rules: Iterable[Object], *, granting: bool = False) -> list[Rule]:
     return found
 
 
-def meet(one: Rule, other: Rule, work: Work) -> Rule | None:
+def meet(one: Rule, other: Rule, work: Effort) -> Rule | None:
     """What both rules allow; None when that is nothing."""
     work.spend(1)
     verbs = one.verbs & other.verbs
@@ -155,13 +155,13 @@ def meet(one: Rule, other: Rule, work: Work) -> Rule | None:
     return _rule(groups, resources, verbs, names) if resources else None
 
 
-def within(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None = None) -> list[Object]:
+def within(source: Sequence[Rule], consent: Sequence[Rule], work: Effort | None = None) -> list[Object]:
     """What the source and the consent both allow, as ``PolicyRules``: sorted, each once, none inside another.
 
     Raises:
         TooMuch: that takes more work than there is, or gives more rules than are written.
     """
-    work = work or Work()
+    work = work or Effort()
     met: dict[Rule, None] = {}
     for a, b in itertools.product(source, consent):
         if (both := meet(a, b, work)) is not None:
@@ -177,13 +177,13 @@ def _check(rules: dict[Rule, None]) -> None:
         )
 
 
-def stored(rules: Iterable[Rule], work: Work | None = None) -> list[Object]:
+def stored(rules: Iterable[Rule], work: Effort | None = None) -> list[Object]:
     """Rules as ``PolicyRules``: sorted, without those that another covers.
 
     Raises:
         TooMuch: that takes more work than there is, or gives more rules than are written.
     """
-    work = work or Work()
+    work = work or Effort()
     distinct = dict.fromkeys(rules)
     _check(distinct)
     by_group: dict[str, list[Rule]] = {}
@@ -218,7 +218,7 @@ def single_rights(source: Sequence[Object]) -> Iterator[dict[str, str]]:
             yield {"verb": verb, "group": group, "resource": whole, "subresource": below, "name": name}
 
 
-def lacking(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None = None) -> list[str]:
+def lacking(source: Sequence[Rule], consent: Sequence[Rule], work: Effort | None = None) -> list[str]:
     """What the source allows and the consent does not: ``get,list secrets`` and so on; of much the first parts.
 
     Groups and resources for which the same rules of the consent count are looked at together.
@@ -226,7 +226,7 @@ def lacking(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None =
     Raises:
         TooMuch: that takes more work than there is.
     """
-    work = work or Work()
+    work = work or Effort()
     missing: dict[str, None] = {}
     for rule in source:
         for group, resource, verbs in _lacking(rule, consent, work):
@@ -236,7 +236,7 @@ def lacking(source: Sequence[Rule], consent: Sequence[Rule], work: Work | None =
     return list(missing)
 
 
-def _lacking(rule: Rule, consent: Sequence[Rule], work: Work) -> Iterator[tuple[str, str, Names]]:
+def _lacking(rule: Rule, consent: Sequence[Rule], work: Effort) -> Iterator[tuple[str, str, Names]]:
     """(group, resource, verbs) of a rule that a consent lacks, in order."""
     work.spend(len(consent) * rule.size)
     named = [each for each in consent if not each.names or (rule.names and rule.names <= each.names)]
@@ -274,7 +274,7 @@ class ParsedRules:
 
     plain: tuple[Rule, ...]
     granting: tuple[Rule, ...]
-    work: Work = field(default_factory=Work)
+    work: Effort = field(default_factory=Effort)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,7 +314,7 @@ class Answers:
 
     def managed(self, consent: ParsedRules) -> Given:
         """What the managed Role gives within a consent."""
-        enough = Work(4 * limits.RULES_COMPARED)  # no copy may use it up: what shrinks here must shrink there
+        enough = Effort(4 * limits.RULES_COMPARED)  # no copy may use it up: what shrinks here must shrink there
         wanted = parse(MANAGED_RULES, granting=True)
         return self._once(("managed", consent), lambda: Given(tuple(within(wanted, consent.granting, enough))))
 

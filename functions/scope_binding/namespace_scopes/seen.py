@@ -16,7 +16,7 @@ Consents = Mapping[str, tuple[Object | None, Object | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceRole:
     """A role that an account has in its own namespace; ``rules`` None: there is no such role.
 
     ``excess`` is the limit that its rules are over: then there are none here.
@@ -31,7 +31,7 @@ class Source:
 class HomeRoles:
     """The roles at home by account: those that are copied, and the names of those that are too many."""
 
-    copied: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
+    copied: Mapping[str, tuple[SourceRole, ...]] = field(default_factory=dict)
     surplus: Mapping[str, list[str]] = field(default_factory=dict)
 
 

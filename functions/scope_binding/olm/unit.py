@@ -22,7 +22,7 @@ from tenantry.serving import Settings
 CSV = "csv"
 
 
-class Olm(Unit):
+class OlmScopes(Unit):
     """The unit ``olm`` of scope-binding; switched off it only takes back what it made."""
 
     name = "olm"
@@ -89,6 +89,6 @@ def _named(name: str) -> list[Owner]:
     return [_owner(namespace, csv)] if part in PARTS and namespace and csv else []
 
 
-def made(settings: Settings) -> Olm:
+def made(settings: Settings) -> OlmScopes:
     """The unit of a process."""
-    return Olm(enabled=settings.config.scope_binding.olm.enabled)
+    return OlmScopes(enabled=settings.config.scope_binding.olm.enabled)

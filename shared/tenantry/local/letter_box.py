@@ -17,7 +17,7 @@ from tenantry.api import Api
 from tenantry.model.names import field_manager
 from tenantry.serving.dead_letters import NAME
 from tenantry.serving.dead_letters.book import Book
-from tenantry.serving.dead_letters.entry import Entry, make_server
+from tenantry.serving.dead_letters.entry import LettersEntry, make_server
 from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Collector, Store
 
@@ -55,7 +55,7 @@ class LetterBox:
         self.url = f"http://{host}:{port}/"
         self._api = await Api.connect(field_manager=field_manager(NAME), kubeconfig=kubeconfig)
         self._collector = Collector(Store(self._api))
-        self._server = make_server(Entry(self._collector, self._take), host, port)
+        self._server = make_server(LettersEntry(self._collector, self._take), host, port)
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
 
     async def close(self) -> None:

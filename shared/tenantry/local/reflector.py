@@ -30,7 +30,7 @@ _SHORT_S = 1.0  # a watch that ends sooner, without a word, is waited after
 _BREATH = 200  # objects of a list after which others may run
 
 
-class Announced(NamedTuple):
+class Stored(NamedTuple):
     """What was announced of an object; ``obj`` only if objects are kept."""
 
     uid: str
@@ -69,7 +69,7 @@ class Reflector:
         self._wanted = wanted
         self._on_change = on_change
         self._on_state = on_state
-        self._store: dict[tuple[str, str], Announced] = {}
+        self._store: dict[tuple[str, str], Stored] = {}
         self._resource_version = ""
 
     async def run(self) -> None:
@@ -171,6 +171,6 @@ class Reflector:
             verb = "update"
         else:
             return key
-        self._store[key] = Announced(uid, resource_version, kept)
+        self._store[key] = Stored(uid, resource_version, kept)
         self._on_change(verb, *key, kept)
         return key

@@ -90,11 +90,11 @@ def _every_letter_kept() -> None:
 @protection("letters-without-data", AROUND)
 def _letters_with_data() -> None:
     """A dead letter tells what the event had."""
-    from tenantry.serving.dead_letters.entry import Entry
+    from tenantry.serving.dead_letters.entry import LettersEntry
     from tenantry.serving.dead_letters.letter import letter_of
 
     body: ContextVar[bytes] = ContextVar("body", default=b"")
-    take = Entry._take
+    take = LettersEntry._take
 
     async def reading(self: Any, request: Any) -> Any:
         body.set(await request.body())
@@ -104,7 +104,7 @@ def _letters_with_data() -> None:
         letter = letter_of(*about)
         return replace(letter, reason=f"{letter.reason}: {body.get()[:400].decode('utf-8', 'replace')}")
 
-    _put(Entry, _take=reading)
+    _put(LettersEntry, _take=reading)
     in_all("letter_of", telling)
 
 
@@ -229,9 +229,9 @@ def _any_storage() -> None:
 @protection("reach-of-locks")
 def _locks_everywhere() -> None:
     """A lock goes wherever the manifest names something."""
-    from lock_enforcement.locks import Reach
+    from lock_enforcement.locks import LockReach
 
-    _put(Reach, outside=lambda *_: "")
+    _put(LockReach, outside=lambda *_: "")
 
 
 @protection("marks-of-helm")

@@ -36,7 +36,7 @@ _letters = metrics.get_meter("tenantry").create_counter(
 )
 
 
-class Entry:
+class LettersEntry:
     """An ASGI application over a collector; ``on_letter`` sees every letter as it comes."""
 
     def __init__(self, collector: Collector, on_letter: Callable[[Letter], None] | None = None) -> None:
@@ -71,7 +71,7 @@ class Entry:
         return answer
 
 
-def make_server(entry: Entry, host: str, port: int) -> Any:
+def make_server(entry: LettersEntry, host: str, port: int) -> Any:
     """A uvicorn server for the sink; ``await server.serve()`` runs it."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -102,7 +102,7 @@ async def serve(host: str, port: int, kubeconfig: Path | None = None, *, listene
         collector = Collector(Store(api))
         try:
             # Hurry before the server stops: it waits for answers, and those wait for the write.
-            await server.run(make_server(Entry(collector), host, port), listener, collector.hurry)
+            await server.run(make_server(LettersEntry(collector), host, port), listener, collector.hurry)
         finally:
             await collector.close()
             end_telemetry()
