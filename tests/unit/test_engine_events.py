@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from engine_units import AWAY, FUNCTION, OBJECT, Still, failing, key, look, make, settle, until
@@ -10,9 +11,10 @@ from engine_units import AWAY, FUNCTION, OBJECT, Still, failing, key, look, make
 from tenantry.engine import Verdict, engine
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import MalformedRequest
-from tenantry.engine.unit import OutdatedError
+from tenantry.engine.unit import OutdatedError, Owner, Stages
+from tenantry.model import limits
 from tenantry.model.event import Event
-from tenantry.model.kinds import CONFIG_MAP, JOB, Kind
+from tenantry.model.kinds import CONFIG_MAP, JOB, Key, Kind
 
 
 async def test_nothing_to_write_is_nothing_to_do() -> None:
@@ -153,3 +155,23 @@ async def test_a_unit_is_told_how_each_run_ended() -> None:
     unit = Still((("o/1", "o/2"),), failing({"o/2": AWAY}))
     await make(unit).handle(look())
     assert sorted(unit.endings) == [("o/1", True), ("o/2", False)]
+
+
+async def test_runs_of_different_owners_are_bounded_in_number() -> None:
+    """Each holds what it has read, so only so many are under way; who waited reads for himself, and everybody is served."""
+
+    class Each(Still):
+        async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+            reader.known[key] = OBJECT
+            return [[Owner("o", key.name)]]
+
+    go = asyncio.Event()
+    unit, more = Each(act=until(go)), 20
+    made = make(unit)
+    events = [asyncio.create_task(made.handle(look(f"a{number}"))) for number in range(limits.RUNS_AT_ONCE + more)]
+    await settle()
+    assert unit.active == limits.RUNS_AT_ONCE
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(*events)} == {204}
+    assert (unit.most, len(unit.endings)) == (limits.RUNS_AT_ONCE, len(events))
+    assert [bool(known) for known in unit.known] == [True] * limits.RUNS_AT_ONCE + [False] * more

@@ -79,6 +79,11 @@ class Turns:
             self._had(who, begun, time.monotonic())
             self._leave()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether who wants a place now has to wait for it."""
+        return not self._free
+
     def least(self, parties: Iterable[str]) -> str:
         """Which of these parties had the least lately; `SHARED` of none."""
         return min(parties, key=self._level, default=SHARED)

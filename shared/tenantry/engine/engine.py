@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
-from tenantry.api.turns import party
+from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide
@@ -83,6 +83,7 @@ class Engine:
         self._emit = emit
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
+        self._runs = Turns(limits.RUNS_AT_ONCE)
         self._shared = Shared(
             frozenset(each.kind for unit in self._units.values() for each in unit.prefetch() if not each.narrows)
         )
@@ -196,15 +197,22 @@ class Engine:
 
     async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         async def work(together: Ask, fresh: JustRead) -> Verdict:
-            return await self._reconcile(unit, owner, together, fresh)
+            waits = self._runs.is_full
+            async with self._runs.turn(self._party_of(together)):
+                return await self._reconcile(unit, owner, together, {} if waits else fresh)
 
         return await self._flight.run(_name(unit, owner), ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
+
+    def _party_of(self, ask: Ask) -> str:
+        """For whom a run is made: of several events for the one of their parties that had the least."""
+        if not ask.causes:
+            return party.get()
+        return self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT])
 
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(str(owner))
-        if ask.causes:
-            party.set(self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT]))
+        party.set(self._party_of(ask))
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:

@@ -27,6 +27,8 @@ EVENT_READ_S: Final = 5.0
 """Seconds in which a large body must arrive: others wait meanwhile."""
 RUNS_PENDING: Final = 2000
 """Owners whose runs are under way or wait; beyond that events are answered 429."""
+RUNS_AT_ONCE: Final = 64
+"""Runs that are under way: each holds what it has read, and who waits holds an event only.  More than the client's requests."""
 
 # -- dead letters ----------------------------------------------------------------------------------------------
 
