@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import fence_aggregation
+import fence_capabilities
 import fence_lock
 import fence_registration
 import fence_release
+import fence_rights
 import fence_scope
+from paasing import make_world
 from thieves import Ask, ask
 from times import CONTROLLER_S
 
@@ -28,8 +31,10 @@ from tenantry.testing.objects import obj
 THEFTS = (
     fence_registration.THEFT,
     fence_aggregation.THEFT,
+    fence_rights.THEFT,
     *fence_release.THEFTS,
     *fence_scope.THEFTS,
+    *fence_capabilities.THEFTS,
     fence_lock.THEFT,
 )
 LOCK_SOURCE = "tenantry-lock-source"
@@ -69,6 +74,7 @@ class Cages:
             await install(theft.function, Config.model_validate(CONFIG))
         await self.admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(CLUSTER_SERVICE_VERSION))
         await until_served(self.admin, stand_in(CLUSTER_SERVICE_VERSION))
+        await make_world(self.admin, "argo")
         await self._open_kinds()
         for theft in THEFTS:
             for kind, body in theft.scene:

@@ -270,10 +270,10 @@ class Api(Wire):
             query["dryRun"] = "All"
         return self._kept(kind, await self.request("PATCH", path, query, body, content_type=_APPLY))
 
-    async def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
-        """Create, and only create: `AlreadyExists` when the object exists."""
+    async def create(self, kind: Kind, body: Object, *, dry_run: bool = False, manager: str = "") -> Object:
+        """Create, and only create: `AlreadyExists` when the object exists.  ``manager`` owns its fields, or else our own."""
         path = kind.path(body["metadata"].get("namespace", ""))
-        query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
+        query = {"fieldManager": manager or self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self.request("POST", path, query, body))
 
     async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:

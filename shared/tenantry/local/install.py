@@ -40,6 +40,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.paas.names import ARGO_POLICY
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 
 INSTALL_MANAGER = "tenantry-install"
@@ -183,7 +184,7 @@ def for_charts(document: Object, config: Config) -> Object:
         if runs_helm and rule.get("resources") == [CLUSTER_ROLE_BINDING.plural] and "create" in rule["verbs"]:
             return [rule] if config.cluster_admins else []  # nobody asked for rights in all namespaces
         found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
-        if found is None or "resourceNames" not in rule:
+        if found is None or rule.get("resourceNames", [ARGO_POLICY]) == [ARGO_POLICY]:
             return [rule]
         return [{**rule, "resourceNames": found}] if found else []  # no name at all would mean every name
 

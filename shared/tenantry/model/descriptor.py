@@ -46,6 +46,8 @@ class Source:
     """Its identity, where that has rights of its own; else it is ``tenantry-source-<service>``, with the right to watch."""
     own_namespace: bool = False
     """Namespaced kinds are watched in the namespace of the functions alone."""
+    folder: str = ""
+    """In ``knative/``, where its kinds come with another system: a source ends while one of its kinds is not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Trigger:
     name: str
     events: tuple[EventsOf, ...] = ()
     mark: tuple[str, str] | None = None
+    folder: str = ""
+    """In ``knative/``, beside the source whose events it is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,12 @@ class Service:
     """What a pod may have: a third more than it was seen to have, at least."""
     rights_folder: str = ""
     """In ``knative/``, where rights and events come only with the system that needs them."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """In ``knative/``, what comes only with another system: its rights and events, or single sources and Triggers."""
+        found = (self.rights_folder, *(each.folder for each in (*self.sources, *self.triggers)))
+        return tuple(dict.fromkeys(folder for folder in found if folder))
 
     @property
     def rights_file(self) -> str:

@@ -1,0 +1,120 @@
+"""What is told of the hand-over: the part HandOver of a Paas, and elements that no Paas has (1.4, 2.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from release_provisioning import NAME
+from release_provisioning.paas.descriptor import PAAS_HAND_OVER
+from release_provisioning.paas.seen import (
+    MANAGER,
+    Given,
+    PaasSeen,
+    SetSeen,
+    elements_of,
+    given_by,
+    is_prepared,
+    nobodys,
+)
+from tenantry.model import limits
+from tenantry.model.conditions import find_condition
+from tenantry.model.difference import entries_of
+from tenantry.model.kinds import Object, name_metadata, object_of
+from tenantry.model.paas.declared import Paas
+from tenantry.model.paas.names import HAND_OVER_PART, PAAS
+from tenantry.model.paas.status import Problem, part_report
+from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
+from tenantry.model.refusals import REASONS, fixes, message_of, text_of
+from tenantry.model.standing import warning, warning_name
+
+FIXES = fixes(PAAS_HAND_OVER, invalid="have an administrator correct the custom fields of the capability in the PaasConfig")
+DONE = "all capabilities are handed over"
+UNKNOWN_ELEMENT = "UnknownElement"
+_BETWEEN = "; "
+
+
+def report_set(seen: SetSeen, refusals: Sequence[Refusal]) -> Plan:
+    """A Warning on the PaasConfig, once for each name that an element has and no Paas; refusals are told on each Paas."""
+    del refusals
+    about = seen.config_live
+    writes: list[Apply] = []
+    for name in nobodys(seen)[: limits.PROBLEMS_SHOWN] if about is not None else ():
+        event, note = unknown_event(seen, name), f"ApplicationSet {seen.namespace}/{seen.name} has an element of {name!r}"
+        note += ", and there is no Paas of that name: take it out, or make that Paas"
+        by = (NAME, "paas", "HandOver")
+        assert about is not None
+        if seen.events.get(event) is None:
+            writes.append(warning(about, event, UNKNOWN_ELEMENT, note, None, seen.now, by=by))
+    return plan_of(*writes)
+
+
+def unknown_event(seen: SetSeen, name: str) -> str:
+    """The name of that Warning."""
+    return warning_name(seen.config_live or {}, UNKNOWN_ELEMENT, f"{seen.namespace}/{seen.name}/{name}")
+
+
+def is_missing(seen: PaasSeen, given: Given) -> bool:
+    """Whether an element is not as it is to be, although its ApplicationSet is there."""
+    live = (seen.sets or {}).get(given.application_set)
+    return live is not None and given.element is not None and given.element not in elements_of(live)
+
+
+def report_paas(seen: PaasSeen, refusals: Sequence[Refusal]) -> Plan:
+    """The condition of the part; the old one stays until the run of an ApplicationSet has been seen."""
+    paas = seen.paas
+    if paas is None or paas.deleted:
+        return NOTHING
+    every = given_by(paas, seen.config)
+    if seen.config is None and is_prepared(paas):
+        text = "no PaasConfig is active, so elements of ApplicationSets stay as they are: have an administrator make one"
+        problem = Problem("NoPaasConfig", text)
+        return plan_of(part_report(PAAS, paas.live, HAND_OVER_PART, [problem], [], manager=MANAGER, done=DONE))
+    if not every and not is_prepared(paas):
+        return _given_up(paas.live)
+    if not refusals and any(is_missing(seen, each) and each.application_set not in seen.refused for each in every):
+        return NOTHING
+    problems = [*_problems(seen, paas, every), *(_refused(paas, each) for each in refusals)]
+    warnings = list(_warnings(seen, every))
+    return plan_of(part_report(PAAS, paas.live, HAND_OVER_PART, problems, warnings, manager=MANAGER, done=DONE))
+
+
+def _given_up(live: Object) -> Plan:
+    """Our conditions go where the part says nothing any more."""
+    if find_condition(live, HAND_OVER_PART) is None or not entries_of(live, MANAGER, "status"):
+        return NOTHING
+    return plan_of(Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", manager=MANAGER))
+
+
+def _problems(seen: PaasSeen, paas: Paas, every: Sequence[Given]) -> Iterator[Problem]:
+    assert seen.config is not None
+    place = seen.config.argo_namespace
+    for given in every:
+        path = f"spec.capabilities[{given.capability}].custom_fields"
+        for name in given.unknown:
+            text = f"{path}[{name}]: the PaasConfig knows no such field, and it is left out: remove it"
+            yield Problem("UnknownCustomField", text)
+        for name in given.missing:
+            text = f"{path}[{name}]: the PaasConfig requires it, and an element that is there stays as it was: set it"
+            yield Problem("RequiredField", text)
+        if seen.sets is None:
+            continue
+        if not place:
+            text = f"capability {given.capability} has an applicationset, and the PaasConfig no clusterwide_argocd_namespace"
+            yield Problem("ApplicationSetMissing", f"{text}: have an administrator set it")
+        elif seen.sets.get(given.application_set) is None:
+            text = f"ApplicationSet {place}/{given.application_set} of capability {given.capability} is not there"
+            yield Problem("ApplicationSetMissing", f"{text}: have an administrator make it, or correct the PaasConfig")
+        elif is_missing(seen, given):
+            yield _refused(paas, seen.refused[given.application_set])
+
+
+def _refused(paas: Paas, refusal: Refusal) -> Problem:
+    standing = message_of(paas.live, HAND_OVER_PART, generation=paas.generation)
+    return Problem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
+
+
+def _warnings(seen: PaasSeen, every: Sequence[Given]) -> Iterator[Problem]:
+    if seen.sets is None:
+        for given in every:
+            text = f"capability {given.capability} is not handed over, since ApplicationSets are not served"
+            yield Problem("HandOverUnavailable", f"{text}: have an administrator install Argo CD")

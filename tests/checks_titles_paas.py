@@ -1,0 +1,152 @@
+"""What each acceptance check of Paas promises, in at most eight words."""
+
+from __future__ import annotations
+
+PAAS = """\
+p-1 Namespaces of a Paas
+p-2 Labels of namespaces
+p-3 Users make a Group of exactly them
+p-4 A query makes no Group
+p-5 Subjects are groups, sorted by name
+p-6 Roles give ClusterRoles in all namespaces
+p-7 PaasNS with groups: bound for them only
+p-8 PaasNS without groups: as where it lives
+p-9 PaasNS in the namespace of a PaasNS
+p-10 Quotas of a Paas and of a capability
+p-11 Accounts of a capability are bound cluster-wide
+p-12 Extra permissions come and go
+p-13 Example is Ready, with one warning
+p-15 Events three times over write nothing
+p-16 New user: Group in place, bindings untouched
+p-17 Lost role: what another role gives stays
+p-18 Without roles the default is given
+p-19 Group that leaves: Group and name are gone
+p-20 Users become a query: the Group goes
+p-21 Renamed key: Group and subjects follow
+p-22 Namespace that leaves the spec is deleted
+p-23 Capability off: namespace, quota, subjects go
+p-24 Lost mapping: unbound, counts as default, told
+p-25 Other default: every namespace follows
+p-26 Permissions move to another role in place
+p-27 Foreign subject is taken off
+p-28 Deleted RoleBinding is back
+p-29 Quota object follows the Paas
+p-30 Shared quota of three Paas is min
+p-31 Shared quota grows with Paas, up to max
+p-32 Shared quota holds the two largest, uncut
+p-33 Shared quota follows a Paas that goes
+p-35 Similar name keeps its subject when one goes
+p-36 Deletion recomputes both shared quotas
+p-37 Deletion without a PaasConfig
+p-38 Deleted PaasNS: its namespace, and no Group
+p-39 Stricter configuration is in nothing's way
+p-40 PaasNS with a key its Paas lacks
+p-41 Last group of a PaasNS left: nobody bound
+p-42 PaasNS outside of a Paas is refused
+p-43 PaasNS for another Paas is refused
+p-44 PaasNS with an impossible name is refused
+p-45 Role that is not mapped, by policy
+p-48 Foreign Group is untouched and never bound
+p-49 Names of Kubernetes are refused or left out
+p-52 Foreign ClusterRoleBinding is untouched and told
+p-53 Second PaasConfig is refused and without effect
+p-54 Contradicting quotas and bad expressions are refused
+p-56 Quotas above the largest are refused
+p-57 Requestor: asked for, and a label's value
+p-58 Without PaasConfig nothing is made, then all
+p-60 Tenants with everything change no mark
+p-61 The source's three documents give the table
+p-62 Removed mapping leaves no binding anywhere
+p-63 Dropped permission is left nowhere
+p-64 Capability without permissions writes no binding
+p-65 Similar name: never a subject missing
+p-66 Deletion recomputes every shared quota
+p-67 One large wish in a shared quota
+p-68 Parts of a CPU are not cut
+p-69 Label alone gives no namespace away
+p-70 Namespaces and Groups before it stay untouched
+p-71 At rest no RoleBinding is written
+p-73 PaasNS in a restricted namespace is restricted
+p-74 Deletions without a PaasConfig; of two one counts
+p-75 A mistake stops no withdrawal
+p-77 Twenty at once; other generators stay
+p-78 Stolen token binds nothing that is undeclared
+p-79 Impossible names and requestors are refused
+p-80 No subject ever begins with system:
+p-81 Spoiled shared binding is put right
+p-83 Either shape works through either version
+p-84 Capability is on by its version
+p-86 Restricted namespace never falls back to all
+p-87 Namespaces: two shapes, nothing else
+p-89 No webhook; both versions without any function
+p-90 What upstream stored reads as enabled
+p-97 Names out of queries, row by row
+p-98 Names that do not show are refused
+p-99 One name generated twice: exactly one has it
+p-100 Name bound by a query is not generated
+p-101 Query binds no Group of another Paas
+p-102 Name bound in the cluster is not generated
+p-103 Name passes on without two meanings
+p-104 Users in place of groups, and back
+p-106 Next PaasNS gets a new, empty namespace
+p-107 PaasNS that hold each other up go
+p-108 Namespace of a PaasNS becomes the spec's
+p-109 PaasNS says how it went, and that it healed
+p-110 PaasNS under a forged label makes nothing
+p-111 Groups of a PaasNS change in place
+p-112 Missing ClusterRole is bound and told
+p-113 Foreign RoleBinding of our name is untouched
+p-114 Binding to another role becomes what is declared
+p-115 Without a default mapping nothing is given
+p-116 Paas without groups has no bindings
+p-117 Users allowed: no warning
+p-119 Blocked users are refused where new
+p-120 Blocked users: bindings go before their Group
+p-121 Labels of the Paas follow
+p-122 Protected labels are told, tools' are not
+p-123 Managed by another Paas
+p-124 Built-in labels off and on
+p-127 Required custom field is asked for
+p-128 Custom field: the Paas' value, else default
+p-129 Custom fields and their defaults are validated
+p-130 Unknown custom field is left out, told
+p-131 New required field takes no element away
+p-133 Unknown placeholders are refused
+p-134 Capability becomes an element, nothing else
+p-135 Element goes before its Paas
+p-136 Elements move to another ApplicationSet
+p-137 Nobody's element stays and is told
+p-138 Hand-over that cannot be is told
+p-139 Spoiled element is put right
+p-140 No write is lost among writers
+p-142 Argo CD gets its policy in a ConfigMap
+p-143 Policy of others is untouched, ours put back
+p-144 Names that would add lines left out
+p-145 Shares in whole units are the quota
+p-146 Sum of shares is never above the quota
+p-147 Small amounts are divided
+p-148 Whole quota for each, and shares again
+p-149 Capabilities' quotas without shared ones
+p-150 Shares go when shared quotas come, and back
+p-152 Capability's quota between min and max
+p-155 Resources that are not allowed are refused
+p-156 Extra permissions nobody configured: told, unbound
+p-157 Permissions in namespaces, without a gap
+p-158 No name is free with a right
+p-162 Fields without a use are named
+p-163 A Paas waits only for parts it needs
+p-164 Function away: the others' parts are complete
+p-165 Columns and short name
+p-169 Withdrawn role: bindings shrink and never grow
+p-171 Policies do not judge what is unchanged
+p-172 Who may read and write PaasNS
+p-173 Deleted Paas: bindings, Groups, then namespaces
+p-174 Removed group: Group after its last binding
+p-175 Changed roles: access is never missing
+p-176 Refused additions stop no withdrawal
+p-182 Without PaasConfig nothing changes by itself
+p-183 The older PaasConfig counts, then the younger
+p-197 Command shows what a Paas comes to
+p-198 Command converts as upstream did
+p-199 Command refuses a conversion that widens
+"""

@@ -1,0 +1,266 @@
+"""The hand-over of capabilities: elements of ApplicationSets, which others write too (4.14, 4.15, p-77)."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+from admitting import Admitting, in_version
+from admitting import paas as body_of
+from configuring import got_in
+from flawless import Calm
+from handing_over import FIELDS, OTHER, PART, PLACE, SET, HandingOver, argo, handing, handing_over, without_elements_of
+from paasing import example, paas_name, together
+from times import VOLUME_S
+
+from tenantry.api import Api
+from tenantry.api.errors import ConflictError
+from tenantry.local.knative import Knative
+from tenantry.model.kinds import Object, annotations_of, finalizers_of
+from tenantry.model.paas.names import APPLICATION_SET, ELEMENTS, HAND_OVER_FINALIZER, PAAS, PAAS_CONFIG
+from tenantry.testing import eventually
+from tenantry.testing.objects import obj
+
+V1 = in_version(PAAS, "cpet.belastingdienst.nl/v1alpha1")
+GIT = {"git": {"repoURL": "https://git.example.com/all", "values": {"number": 1.5}, "revision": ""}}
+FOREIGN = [{"cluster": "in", "weight": 0.1}, {"paas": 7}, {"paas": ""}, "text"]
+
+
+@pytest.fixture(scope="module")
+def paasing(admin: Api) -> HandingOver:
+    """Authors of Paas, and the administrator of the PaasConfig and of ApplicationSets."""
+    return HandingOver(admin)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
+    """The hand-over, where Argo CD is."""
+    return await handing(flawlessly, admin)
+
+
+@pytest.fixture
+async def empty(system: Knative, paasing: HandingOver) -> AsyncIterator[None]:
+    """Both ApplicationSets with an empty list, and the configuration of these tests, also afterwards."""
+    await together(paasing.application_set(), paasing.application_set(OTHER))
+    yield
+    await paasing.config()
+
+
+@pytest.mark.check("p-134")
+async def test_a_capability_is_handed_over_as_an_element(empty: None, paasing: HandingOver) -> None:
+    """With its fields and nothing else; git fields too, as v1alpha1 has them."""
+    name, other = paas_name(), paas_name()
+    spec = example()
+    spec["capabilities"]["argocd"]["custom_fields"] = {"git_url": "https://git.example.com/x"}
+    await paasing.paas(name, **spec)
+    await paasing.element_of(name, {"git_url": "https://git.example.com/x"})
+    assert await paasing.elements() == [{"paas": name, "git_url": "https://git.example.com/x"}]
+    found = await paasing.get(APPLICATION_SET, SET, PLACE)
+    assert annotations_of(found)[ELEMENTS] == "argocd"
+    assert HAND_OVER_FINALIZER in finalizers_of(await paasing.get(PAAS, name))
+    await paasing.says(name, PART, "Reconciling", status="True")
+
+    git = {"gitUrl": "u", "gitRevision": "r", "gitPath": "p"}
+    await paasing.admin.create(V1, obj(V1, other, spec={**argo(**git), "quota": {}}))
+    await paasing.element_of(other, {"git_url": "u", "git_revision": "r", "git_path": "p"})
+    await together(paasing.leave(name), paasing.leave(other))
+    assert await paasing.elements() == []
+
+
+@pytest.mark.check("p-128")
+async def test_a_field_has_the_value_of_the_paas_else_its_default(empty: None, paasing: HandingOver) -> None:
+    """Or what its template gives; fields for all capabilities win."""
+    name = paas_name()
+    await paasing.config(capabilities=handing_over(fields=FIELDS))
+    await paasing.paas(name, **argo())
+    await paasing.element_of(name, {"git_revision": "main", "team": "team"})
+    await paasing.paas(name, **argo(custom_fields={"git_revision": "v1", "team": "own"}))
+    await paasing.element_of(name, {"git_revision": "v1", "team": "own"})
+    generic = {"genericCapabilityFields": {"team": "{{ .Paas.Name }}: {{ .Paas.Spec.ManagedByPaas | default .Paas.Name }}"}}
+    await paasing.config(capabilities=handing_over(fields=FIELDS), templating=generic)
+    await paasing.element_of(name, {"git_revision": "v1", "team": f"{name}: {name}"})
+    await paasing.leave(name)
+
+
+@pytest.mark.check("p-130")
+async def test_a_field_that_is_not_configured_is_left_out(empty: None, paasing: HandingOver, admitting: Admitting) -> None:
+    """It is refused; where it got in it is told, and the rest of the element is there."""
+    name = paas_name()
+    body = body_of(name, capabilities={"argocd": {"enabled": True, "custom_fields": {"git_url": "u", "stray": "v"}}})
+
+    async def refused() -> str:
+        return (await admitting.create(body)).message
+
+    words = "spec.capabilities[argocd].custom_fields"
+    await eventually(refused, lambda said: words in said and "stray" in said, within=30, what="the policy has the PaasConfig")
+    async with got_in(paasing.admin, "tenantry-guard-paas-configured"):
+
+        async def made() -> bool:
+            return (await admitting.create(body, dry=False)).status in (201, 409)
+
+        await eventually(made, within=30, what="a field gets in that is not configured")
+    await paasing.element_of(name, {"git_url": "u"})
+    await paasing.says(name, PART, "UnknownCustomField", "spec.capabilities[argocd].custom_fields[stray]", status="False")
+    await paasing.says(name, "HasErrors", "UnknownCustomField", "stray", status="True")
+    await paasing.edit(PAAS, name, "", ("remove", "/spec/capabilities/argocd/custom_fields/stray", None))
+    await paasing.ready(name)
+    await paasing.leave(name)
+
+
+@pytest.mark.check("p-135")
+async def test_an_element_goes_before_the_paas(empty: None, paasing: HandingOver) -> None:
+    """Also when the capability is switched off; what is not ours stays as it is, and the last one leaves an empty list."""
+    before = await paasing.application_set(SET, GIT, {"list": {"elements": FOREIGN}}, {"list": {"elements": [{"paas": "x"}]}})
+    one, two = paas_name(), paas_name()
+    await together(paasing.paas(one, **argo()), paasing.paas(two, **argo()))
+    await together(paasing.element_of(one, {}), paasing.element_of(two, {}))
+    await paasing.edit(PAAS, one, "", ("replace", "/spec/capabilities/argocd/enabled", False))
+    await paasing.element_of(one, None)
+    await paasing.admin.delete(PAAS, two)
+
+    async def order() -> bool:
+        there = await paasing.admin.get(PAAS, two) is not None
+        listed = any(isinstance(each, dict) and each.get("paas") == two for each in await paasing.elements())
+        assert there or not listed
+        return not there
+
+    await eventually(order, within=paasing.eventually_s, what=f"{two} is gone")
+    after = await paasing.get(APPLICATION_SET, SET, PLACE)
+    assert after["spec"] == before["spec"]
+    await paasing.application_set()
+    await paasing.edit(PAAS, one, "", ("replace", "/spec/capabilities/argocd/enabled", True))
+    await paasing.element_of(one, {})
+    await paasing.leave(one)
+    assert (await paasing.get(APPLICATION_SET, SET, PLACE))["spec"]["generators"] == [{"list": {"elements": []}}]
+
+
+@pytest.mark.check("p-136")
+async def test_another_application_set_takes_the_elements_over(empty: None, paasing: HandingOver) -> None:
+    """They go from where they were."""
+    name = paas_name()
+    await paasing.paas(name, **argo())
+    await paasing.element_of(name, {})
+    await paasing.config(capabilities=handing_over(OTHER))
+    await together(paasing.element_of(name, {}, OTHER), paasing.element_of(name, None))
+    assert ELEMENTS not in annotations_of(await paasing.get(APPLICATION_SET, SET, PLACE))
+    await paasing.leave(name)
+    assert await paasing.elements(OTHER) == []
+
+
+@pytest.mark.check("p-137")
+async def test_an_element_that_no_paas_has_stays(empty: None, paasing: HandingOver, system: Knative, calm: Calm) -> None:
+    """It is told once on the PaasConfig."""
+    stray = paas_name()
+    await paasing.application_set(SET, {"list": {"elements": [{"paas": stray, "x": 1}]}})
+    (config,) = (await paasing.admin.list(PAAS_CONFIG)).items
+    where = {"kind": PAAS_CONFIG}
+    assert f"'{stray}'" in await paasing.warned(config["metadata"]["name"], "UnknownElement", **where)
+    name = paas_name()
+    await paasing.paas(name, **argo())
+    await paasing.element_of(name, {})
+    await calm(system)
+    assert {"paas": stray, "x": 1} in await paasing.elements()
+    told = await paasing.warnings(config["metadata"]["name"], **where)
+    assert len([each for each in told if each["reason"] == "UnknownElement" and stray in each["message"]]) == 1
+    await paasing.leave(name)
+
+
+@pytest.mark.check("p-139")
+async def test_an_element_that_somebody_spoils_is_put_right(empty: None, paasing: HandingOver) -> None:
+    """Changed, doubled, or removed with its list."""
+    name = paas_name()
+    await paasing.paas(name, **argo(custom_fields={"git_url": "u"}))
+    await paasing.element_of(name, {"git_url": "u"})
+    path = "/spec/generators/0/list/elements"
+    await paasing.edit(APPLICATION_SET, SET, PLACE, ("replace", f"{path}/0/git_url", "theirs"))
+    await paasing.element_of(name, {"git_url": "u"})
+    await paasing.edit(APPLICATION_SET, SET, PLACE, ("add", f"{path}/-", {"paas": name, "git_url": "more"}))
+    await paasing.element_of(name, {"git_url": "u"})
+    await paasing.edit(APPLICATION_SET, SET, PLACE, ("replace", "/spec/generators", [GIT]))
+    await paasing.element_of(name, {"git_url": "u"})
+    assert (await paasing.get(APPLICATION_SET, SET, PLACE))["spec"]["generators"][0] == GIT
+    await paasing.leave(name)
+
+
+@pytest.mark.check("p-77")
+async def test_many_at_once_are_all_there_and_others_are_unchanged(empty: None, paasing: HandingOver) -> None:
+    """20 Paas in one list, behind another generator and among elements of somebody else."""
+    before = await paasing.application_set(SET, GIT, {"list": {"elements": FOREIGN, "template": {}}})
+    several = [paas_name() for _ in range(20)]
+    await together(*(paasing.paas(name, **argo(custom_fields={"git_url": name})) for name in several))
+    await together(*(paasing.element_of(name, {"git_url": name}) for name in several))
+    after = await paasing.get(APPLICATION_SET, SET, PLACE)
+    assert without_elements_of(after, *several) == before["spec"]
+    own = [each["paas"] for each in await paasing.elements() if isinstance(each, dict) and each.get("paas") in several]
+    assert own == sorted(several)
+    await _leave(paasing, *several)
+    assert (await paasing.get(APPLICATION_SET, SET, PLACE))["spec"] == before["spec"]
+
+
+async def _leave(paasing: HandingOver, *several: str) -> None:
+    """Many Paas go at once, for which no check names a time."""
+    await together(*(paasing.admin.delete(PAAS, name) for name in several))
+    await together(*(paasing.away(PAAS, name, within=VOLUME_S) for name in several))
+
+
+@pytest.mark.check("p-140")
+async def test_no_write_is_lost_when_another_writes_too(empty: None, paasing: HandingOver) -> None:
+    """While two Paas change, somebody adds elements of his own as fast as he can."""
+    one, two = paas_name(), paas_name()
+    await together(paasing.paas(one, **argo()), paasing.paas(two, **argo()))
+    await together(paasing.element_of(one, {}), paasing.element_of(two, {}))
+    written: list[str] = []
+
+    async def another() -> None:
+        while len(written) < 60:
+            live = copy.deepcopy(await paasing.get(APPLICATION_SET, SET, PLACE))
+            live["spec"]["generators"][0]["list"]["elements"].append({"theirs": str(len(written))})
+            path = APPLICATION_SET.path(PLACE, SET)
+            try:
+                await paasing.admin.request("PUT", path, None, live)
+            except ConflictError:
+                continue
+            written.append(str(len(written)))
+
+    writer = asyncio.create_task(another())
+    for number in range(6):
+        await together(*(paasing.paas(name, **argo(custom_fields={"git_url": str(number)})) for name in (one, two)))
+    await writer
+    await together(*(paasing.element_of(name, {"git_url": "5"}) for name in (one, two)))
+    theirs = [each["theirs"] for each in await paasing.elements() if "theirs" in each]
+    assert theirs == written
+    await together(paasing.leave(one), paasing.leave(two))
+
+
+@pytest.mark.check("p-131")
+async def test_a_new_requirement_takes_nothing_away(empty: None, paasing: HandingOver, system: Knative, calm: Calm) -> None:
+    """20 Paas keep their elements, and each is told; a new one without the field has none, and all else."""
+    several = [paas_name() for _ in range(20)]
+    await together(*(paasing.paas(name, **argo()) for name in several))
+    await together(*(paasing.element_of(name, {}) for name in several))
+    before = await paasing.get(APPLICATION_SET, SET, PLACE)
+    await paasing.config(capabilities=handing_over(fields={"git_url": {}, "needed": {"required": True}}))
+    path = "spec.capabilities[argocd].custom_fields[needed]"
+    await together(*(paasing.says(name, PART, "RequiredField", path, status="False") for name in several))
+    await calm(system)
+    late = paas_name()
+    async with got_in(paasing.admin, "tenantry-guard-paas-configured"):
+
+        async def made() -> Object:
+            try:
+                return await paasing.paas(late, **{**example(), **argo()})
+            except Exception:
+                return {}
+
+        await eventually(made, within=30, what="a Paas gets in without the field")
+    await paasing.has_namespaces(late, "cicd", "test", "prod", "argocd")
+    await paasing.says(late, "HasErrors", "RequiredField", path, status="True")
+    assert await paasing.bindings(f"{late}-cicd")
+    await calm(system)
+    assert await paasing.get(APPLICATION_SET, SET, PLACE) == before
+    await paasing.config()
+    await paasing.element_of(late, {})
+    await _leave(paasing, *several, late)
