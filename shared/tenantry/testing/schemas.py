@@ -287,7 +287,8 @@ def _mistakes(schema: Schema, path: Path = ()) -> Iterator[Mistake]:
 def _wrong_types(schema: Schema) -> Iterator[tuple[str, Change]]:
     if schema.get(_INT_OR_STRING):
         yield "is neither an integer nor a string", _always(True)
-    wrong = {"string": 7, **dict.fromkeys(("object", "array", "integer", "number", "boolean"), "text")}.get(str(schema.get("type")))
+    others = dict.fromkeys(("object", "array", "integer", "number", "boolean"), "text")
+    wrong = {"string": 7, **others}.get(str(schema.get("type")))
     if wrong is not None:
         yield f"is {wrong!r} and not of type {schema['type']}", _always(wrong)
 
