@@ -30,7 +30,7 @@ _AT_MOST: Mapping[str, int] = {"groups": 500, "namespaces": 500, "capabilities":
 _USERS, _ROLES = 10_000, 64
 
 
-class Finding(NamedTuple):
+class PaasRemark(NamedTuple):
     """What is said of a document; one that is not ``refused`` is a warning."""
 
     document: str
@@ -38,13 +38,13 @@ class Finding(NamedTuple):
     text: str
 
 
-def findings(documents: Iterable[Any], project_label: str) -> list[Finding]:
+def findings(documents: Iterable[Any], project_label: str) -> list[PaasRemark]:
     """What is said of these manifests, in their order; kinds of others are passed over."""
     found = [_readable(each) for each in documents if isinstance(each, Mapping)]
     configs = [each for each in found if each.get("kind") == PAAS_CONFIG.kind]
     config = config_of(configs[0]) if configs else None
     every = {each["metadata"]["name"]: paas_of(each) for each in found if each.get("kind") == PAAS.kind}
-    said: list[Finding] = []
+    said: list[PaasRemark] = []
     for each in found:
         kind, where = each.get("kind"), f"{each.get('kind')} {each['metadata']['name']}"
         if kind == PAAS.kind:
@@ -56,8 +56,8 @@ def findings(documents: Iterable[Any], project_label: str) -> list[Finding]:
     return said
 
 
-def _said(where: str, texts: Iterable[tuple[bool, str]]) -> Iterator[Finding]:
-    return (Finding(where, refused, text) for refused, text in texts)
+def _said(where: str, texts: Iterable[tuple[bool, str]]) -> Iterator[PaasRemark]:
+    return (PaasRemark(where, refused, text) for refused, text in texts)
 
 
 def _readable(document: Mapping[str, Any]) -> Object:

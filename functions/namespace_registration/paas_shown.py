@@ -15,7 +15,7 @@ from tenantry.model.paas.declared import Group, Paas, PaasNs
 from tenantry.model.paas.groups import cluster_roles, names_of
 from tenantry.model.paas.names import ACCOUNT_BINDING_PREFIX, BINDING_PREFIX, HAS_ERRORS, PARTS, READY, WARNINGS, binding_name
 from tenantry.model.paas.ours import is_ours
-from tenantry.model.paas.places import Place, applying, counting, held_by, spec_places
+from tenantry.model.paas.places import PaasPlace, applying, counting, held_by, spec_places
 
 NO_CONFIG = "there is no PaasConfig in use: without one no role is mapped"
 
@@ -47,7 +47,7 @@ def described(read: Read) -> dict[str, Any]:
     }
 
 
-def _places(read: Read) -> dict[str, Place | None]:
+def _places(read: Read) -> dict[str, PaasPlace | None]:
     """The namespaces that are wanted, and those there are that nothing asks for (None)."""
     spec = spec_places(read.paas, read.config)
     wanted, _ = counting(spec, read.asked, read.paas)
@@ -57,7 +57,7 @@ def _places(read: Read) -> dict[str, Place | None]:
     return {**wanted, **there}
 
 
-def _namespace(name: str, place: Place | None, read: Read) -> dict[str, Any]:
+def _namespace(name: str, place: PaasPlace | None, read: Read) -> dict[str, Any]:
     live = read.namespaces.get(name)
     if live is None:
         state = "missing"
@@ -70,7 +70,7 @@ def _namespace(name: str, place: Place | None, read: Read) -> dict[str, Any]:
     return {"name": name, "askedBy": _asked_by(place), "groups": _keys(place, read), "state": state}
 
 
-def _asked_by(place: Place | None) -> str:
+def _asked_by(place: PaasPlace | None) -> str:
     if place is None:
         return "nobody"
     if place.asked_by:
@@ -78,7 +78,7 @@ def _asked_by(place: Place | None) -> str:
     return f"capability {place.capability}" if place.capability else "spec.namespaces"
 
 
-def _keys(place: Place | None, read: Read) -> list[str]:
+def _keys(place: PaasPlace | None, read: Read) -> list[str]:
     """The keys of the groups that apply there."""
     if place is None:
         return []
@@ -101,7 +101,7 @@ def _mapped(role: str, read: Read) -> Sequence[str]:
     return read.config.mapped(role) if read.config is not None else ()
 
 
-def _rights(name: str, place: Place | None, read: Read) -> Iterator[dict[str, Any]]:
+def _rights(name: str, place: PaasPlace | None, read: Read) -> Iterator[dict[str, Any]]:
     """The bindings of a namespace: those that are declared and those there are, each with the mappings that it comes from."""
     declared: dict[str, dict[str, list[str]]] = {}
     named = names_of(read.paas)

@@ -28,7 +28,7 @@ FIELDS: Mapping[str, Any] = {
 
 
 def handing_over(application_set: str = SET, fields: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """The capabilities of a PaasConfig in which argocd is handed over; without permissions, for which scope-binding had to run."""
+    """The capabilities of a PaasConfig in which argocd is handed over; without permissions: those need scope-binding."""
     argocd = {"applicationset": application_set, "custom_fields": fields if fields is not None else {"git_url": {}}}
     return {"argocd": {"quotas": CONFIG["capabilities"]["argocd"]["quotas"], **argocd}, **more}
 

@@ -271,9 +271,9 @@ def test_the_old_value_stays_while_a_new_generation_is_worked_on() -> None:
 def test_a_part_names_every_problem_sorted_and_begins_with_the_first_reason() -> None:
     """1.4: in the order of the specification, whatever order they are found in."""
     problems = [
-        status.Problem("GroupConflict", "b"),
-        status.Problem("NamespaceConflict", "c"),
-        status.Problem("GroupConflict", "a"),
+        status.PaasProblem("GroupConflict", "b"),
+        status.PaasProblem("NamespaceConflict", "c"),
+        status.PaasProblem("GroupConflict", "a"),
     ]
     (found,) = status.part_conditions(names.RIGHTS_PART, problems, [], 3, done="all is there")
     assert (found["status"], found["reason"], found["message"]) == ("False", "NamespaceConflict", "a; b; c")

@@ -83,7 +83,7 @@ def test_paas_ns_count_one_after_the_other_the_oldest_first() -> None:
     named = asking("tw-one", "two", 3, groups=["us"])
     assert counted(of, named, later, first) == ({"one", "two", "secret"}, {"tw-two/secret", "tw-one/two"})
     wanted, _ = places.counting(places.spec_places(of, None), [named, later, first], of)
-    assert wanted["tw-secret"] == places.Place("tw-secret", "paasns", ("us",), asked_by="tw-one/secret")
+    assert wanted["tw-secret"] == places.PaasPlace("tw-secret", "paasns", ("us",), asked_by="tw-one/secret")
     assert wanted["tw-two"].groups is None
 
 
@@ -120,7 +120,7 @@ def test_a_paas_ns_without_groups_has_those_of_the_namespace_it_lives_in() -> No
     assert wanted["my-paas-deep"].groups == ("us",)
 
 
-def applied(of: Paas, name: str, held: dict[str, Object], *asked: PaasNs) -> places.Place | None:
+def applied(of: Paas, name: str, held: dict[str, Object], *asked: PaasNs) -> places.PaasPlace | None:
     """What a namespace of the Paas is wanted for."""
     return places.applying(of, places.spec_places(of, None), held[name], {each.key: each for each in asked}, held)
 
@@ -131,9 +131,9 @@ def test_a_namespace_is_wanted_for_what_it_remembers() -> None:
     held = {"tw-one": having("tw-one"), "tw-two": having("tw-two"), "tw-secret": having("tw-secret", "tw-one/secret")}
     older, younger = asking("tw-one", "secret", 1, groups=["us"]), asking("tw-two", "secret", 2)
     found = applied(of, "tw-secret", held, older, younger)
-    assert found == places.Place("tw-secret", "paasns", ("us",), asked_by="tw-one/secret")
+    assert found == places.PaasPlace("tw-secret", "paasns", ("us",), asked_by="tw-one/secret")
     assert applied(of, "tw-secret", held, younger) is None
-    assert applied(of, "tw-two", held) == places.Place("tw-two", "spec")
+    assert applied(of, "tw-two", held) == places.PaasPlace("tw-two", "spec")
 
 
 def test_namespaces_that_only_lead_to_each_other_are_not_wanted() -> None:
@@ -152,7 +152,7 @@ def test_a_namespace_that_the_spec_asks_for_becomes_the_spec_s() -> None:
     of = paas(namespaces=["a", "x"])
     held = {"my-paas-a": having("my-paas-a"), "my-paas-x": having("my-paas-x", "my-paas-a/x")}
     found = applied(of, "my-paas-x", held, asking("my-paas-a", "x", groups=["us"]))
-    assert found == places.Place("my-paas-x", "spec")
+    assert found == places.PaasPlace("my-paas-x", "spec")
 
 
 def test_what_a_stacked_paas_ns_lives_in_must_be_held() -> None:

@@ -15,7 +15,7 @@ from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas
 from tenantry.model.paas.names import MANAGED_BY_PAAS
 from tenantry.model.paas.placeholders import rendered
-from tenantry.model.paas.status import Problem
+from tenantry.model.paas.status import PaasProblem
 
 PROTECTED = (
     "kubernetes.io",
@@ -39,8 +39,8 @@ class Labels:
     """Labels to be written, and what is wrong with those that are not."""
 
     written: Mapping[str, str]
-    errors: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
+    errors: tuple[PaasProblem, ...] = ()
+    warnings: tuple[PaasProblem, ...] = ()
 
 
 def _domain(key: str) -> str:
@@ -105,7 +105,7 @@ def namespace_labels(paas: Paas, quota: str, config: PaasConfig, project_label: 
             continue
         if is_protected(key, config, project_label):
             text = f"label {key} of the Paas is not copied to its namespaces, because it is protected: remove it from the Paas"
-            warnings.append(Problem("ProtectedLabel", text))
+            warnings.append(PaasProblem("ProtectedLabel", text))
         else:
             written.setdefault(key, value)
     written |= {MANAGED_BY_PAAS: paas.name, config.quota_label: quota}
@@ -126,7 +126,7 @@ def template_labels(templates: Mapping[str, str], paas: Paas, config: PaasConfig
     return Labels(written, tuple(errors))
 
 
-def _illegal(key: str, value: str, field: str) -> Problem:
+def _illegal(key: str, value: str, field: str) -> PaasProblem:
     shown = value if len(value) <= 100 else f"{value[:100]}..."
     text = f"label {key} cannot be {shown!r}, and is not written: change {field}; at most 63 letters, digits, '-', '_' and '.'"
-    return Problem("InvalidLabelValue", text)
+    return PaasProblem("InvalidLabelValue", text)

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from namespace_registration.paas.report import gone_event
-from namespace_registration.paas.seen import Other, OutsideSeen, PaasSeen, left_namespaces, places_of, prefixes
+from namespace_registration.paas.seen import OtherPaas, OutsideSeen, PaasSeen, left_namespaces, places_of, prefixes
 from namespace_registration.paas.wanted import quota_names
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
@@ -134,12 +134,12 @@ async def _shares(name: str, reader: Reader, *, served: bool, ends: bool) -> Map
 # -- others that want the same -----------------------------------------------------------------------------
 
 
-async def _others(seen: PaasSeen, namespaces: _Namespaces, reader: Reader) -> dict[str, Other]:
+async def _others(seen: PaasSeen, namespaces: _Namespaces, reader: Reader) -> dict[str, OtherPaas]:
     """The other Paas whose names begin what this one has not, each with the namespaces that it asks for if it is older."""
     lacking, quotas = _lacking(seen, namespaces), _lacking_quotas(seen)
     names = {each for name in (*lacking, *quotas) for each in prefixes(name)} | set(quotas)
     read = await asyncio.gather(*(read_paas(name, reader) for name in sorted(names - {seen.name})))
-    others = {each.name: Other(each) for each in read if each is not None}
+    others = {each.name: OtherPaas(each) for each in read if each is not None}
     paas = seen.paas
     if paas is None or paas.deleted:
         return others

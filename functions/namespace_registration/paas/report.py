@@ -37,7 +37,7 @@ from tenantry.model.paas.status import (
     ERRORS,
     GOOD,
     WARNING_REASONS,
-    Problem,
+    PaasProblem,
     changed_problem,
     due_parts,
     first_reason,
@@ -78,9 +78,9 @@ def report_paas(seen: PaasSeen, refusals: Sequence[Refusal], project_label: str)
 
 def _problems(
     seen: PaasSeen, paas: Paas, wanted: Wanted, refusals: Sequence[Refusal], project_label: str
-) -> tuple[list[Problem], list[Problem]]:
+) -> tuple[list[PaasProblem], list[PaasProblem]]:
     """Errors and warnings of a Paas; those of its PaasNS are not among them."""
-    config, errors, warnings = seen.config, list[Problem](), list[Problem]()
+    config, errors, warnings = seen.config, list[PaasProblem](), list[PaasProblem]()
     blocked = name_problem(paas, config)
     errors += [blocked] if blocked is not None else []
     errors += [no_config()] if config is None else []
@@ -99,7 +99,7 @@ def _problems(
                 told.append(unknown_capability(name))
     if paas.secrets:
         text = f"{limits.few(paas.secrets)}: encrypted texts are not used, and nothing is made of them: remove them"
-        warnings.append(Problem("SecretsIgnored", text))
+        warnings.append(PaasProblem("SecretsIgnored", text))
     return errors, [*warnings, *_leftovers(seen, paas, wanted)]
 
 
@@ -112,38 +112,45 @@ def _place_of(refusal: Refusal) -> str:
     return refusal.key.name if refusal.key.kind == NAMESPACE.kind else refusal.key.namespace
 
 
-def _refused(refusal: Refusal, on: Object, type_: str) -> Problem:
+def _refused(refusal: Refusal, on: Object, type_: str) -> PaasProblem:
     standing = message_of(on, type_, generation=on["metadata"].get("generation"))
-    return Problem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
+    return PaasProblem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
 
 
-def _quota_warnings(paas: Paas, wanted: Wanted, divided: frozenset[str]) -> Iterator[Problem]:
+def _quota_warnings(paas: Paas, wanted: Wanted, divided: frozenset[str]) -> Iterator[PaasProblem]:
     """What is questionable about the quotas of a Paas; ``divided`` are the namespaces that have a share."""
     counted = sorted(name for name in wanted.stands if wanted.quota_of[name] == paas.name)
     if counted and not paas.quota:
-        yield Problem("NoQuota", f"namespaces {limits.few(counted)} have no quota: write spec.quota")
+        yield PaasProblem("NoQuota", f"namespaces {limits.few(counted)} have no quota: write spec.quota")
     for name in sorted(divided & set(counted)):
         for resource in zero_shares(wanted.hard.get(name, {})):
             text = f"namespace {name} has nothing of {resource}: raise spec.quota, or have fewer namespaces"
             if not zero_shares({resource: paas.quota[resource]}):  # what is written as 0 needs no telling
-                yield Problem("QuotaShareZero", text)
+                yield PaasProblem("QuotaShareZero", text)
     asked = {"spec.quota": paas.quota, **{f"spec.capabilities[{name}].quota": each.quota for name, each in paas.enabled.items()}}
     for field, quota in asked.items():
         for resource in requests_above_limits(quota):
-            yield Problem("RequestsAboveLimits", f"{field}: {resource} is above the limit of the same resource: raise the limit")
+            yield PaasProblem(
+                "RequestsAboveLimits", f"{field}: {resource} is above the limit of the same resource: raise the limit"
+            )
 
 
-def _leftovers(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Iterator[Problem]:
+def _leftovers(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Iterator[PaasProblem]:
     """Namespaces that another system made for the Paas, and that it does not want: nobody deletes them (2.1, p-188)."""
     for name, live in sorted(seen.namespaces.items()):
         if name in wanted.places or is_terminating(live) or is_marked(live, paas) or not is_ours(live, paas.name, paas.uid):
             continue
         text = f"namespace {name} was made for this Paas by another system: delete it, or add it to spec.namespaces"
-        yield Problem("Leftover", text)
+        yield PaasProblem("Leftover", text)
 
 
 def _status(
-    seen: PaasSeen, paas: Paas, wanted: Wanted, errors: list[Problem], warnings: list[Problem], refusals: Sequence[Refusal]
+    seen: PaasSeen,
+    paas: Paas,
+    wanted: Wanted,
+    errors: list[PaasProblem],
+    warnings: list[PaasProblem],
+    refusals: Sequence[Refusal],
 ) -> Apply:
     own = part_conditions(NAMESPACES_PART, errors, warnings, paas.generation, done="all namespaces and quotas are there")
     others = [each for each in _conditions(paas.live) if each["type"] not in (NAMESPACES_PART, _WARNED, *_OVERALL)]
@@ -221,19 +228,19 @@ def _reported(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Iterator[PaasNs]:
 
 def _paas_ns_status(each: PaasNs, seen: PaasSeen, paas: Paas, wanted: Wanted, refusals: Sequence[Refusal]) -> Apply:
     name = namespace_name(paas.name, each.name)
-    errors, warnings = list(_paas_ns_errors(each, name, paas, wanted)), list[Problem]()
+    errors, warnings = list(_paas_ns_errors(each, name, paas, wanted)), list[PaasProblem]()
     if each.key not in wanted.refused:
         errors += [_refused(refusal, each.live, READY) for refusal in refusals if _place_of(refusal) == name]
         if seen.quotas is None and seen.config is not None and (empty := zero_shares(wanted.hard.get(name, {}))):
             text = f"namespace {name} has nothing of {limits.few(empty)}: raise the quota of Paas {paas.name}"
-            warnings.append(Problem("QuotaShareZero", text))
+            warnings.append(PaasProblem("QuotaShareZero", text))
     if each.secrets:
         text = f"{limits.few(each.secrets)}: encrypted texts are not used, and nothing is made of them: remove them"
-        warnings.append(Problem("SecretsIgnored", text))
+        warnings.append(PaasProblem("SecretsIgnored", text))
     return _of_paas_ns(each, errors, warnings, name if not errors else "")
 
 
-def _paas_ns_errors(each: PaasNs, name: str, paas: Paas, wanted: Wanted) -> Iterator[Problem]:
+def _paas_ns_errors(each: PaasNs, name: str, paas: Paas, wanted: Wanted) -> Iterator[PaasProblem]:
     if each.key not in wanted.refused:
         place = wanted.places.get(name)
         if place is not None and (problem := wanted.missing.get(name)) is not None:
@@ -241,7 +248,7 @@ def _paas_ns_errors(each: PaasNs, name: str, paas: Paas, wanted: Wanted) -> Iter
         return
     if each.paas not in ("", paas.name):
         text = f"spec.paas is {each.paas}, and namespace {each.namespace} is of Paas {paas.name}: make it anew with that"
-        yield Problem("NamespaceConflict", text)
+        yield PaasProblem("NamespaceConflict", text)
         return
     place = wanted.places.get(name)
     if place is None:
@@ -250,10 +257,10 @@ def _paas_ns_errors(each: PaasNs, name: str, paas: Paas, wanted: Wanted) -> Iter
         text = f"namespace {name} is that of PaasNS {place.asked_by}: choose another name"
     else:
         text = f"namespace {name} is in the spec of Paas {paas.name}: choose another name, or remove this PaasNS"
-    yield Problem("NamespaceConflict", text)
+    yield PaasProblem("NamespaceConflict", text)
 
 
-def _of_paas_ns(each: PaasNs, errors: Sequence[Problem], warnings: Sequence[Problem], namespace: str) -> Apply:
+def _of_paas_ns(each: PaasNs, errors: Sequence[PaasProblem], warnings: Sequence[PaasProblem], namespace: str) -> Apply:
     """The status of a PaasNS; its rights in the namespace, which another function tells, are part of it."""
     conditions = _ready_of(each, errors) or _kept(each.live, (READY, HAS_ERRORS))
     told = find_condition(each.live, f"{RIGHTS_PART}{WARNINGS}")
@@ -270,7 +277,7 @@ def _of_paas_ns(each: PaasNs, errors: Sequence[Problem], warnings: Sequence[Prob
     return Apply(PAAS_NS, body, each.live, subresource="status", event=event, manager=MANAGER)
 
 
-def _ready_of(each: PaasNs, errors: Sequence[Problem]) -> list[Object]:
+def _ready_of(each: PaasNs, errors: Sequence[PaasProblem]) -> list[Object]:
     """Ready and HasErrors of a PaasNS; none while what stands is to be left as it is."""
     rights = find_condition(each.live, RIGHTS_PART)
     if errors:
@@ -298,4 +305,4 @@ def report_outside(seen: OutsideSeen) -> Plan:
     if each is None:
         return NOTHING
     text = f"namespace {each.namespace} is not part of a Paas: make the PaasNS in a namespace of the Paas"
-    return plan_of(_of_paas_ns(each, [Problem("NamespaceConflict", text)], [], ""))
+    return plan_of(_of_paas_ns(each, [PaasProblem("NamespaceConflict", text)], [], ""))

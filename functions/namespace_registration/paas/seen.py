@@ -12,11 +12,11 @@ from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, PaasNs
 from tenantry.model.paas.names import ASKED_BY, PAAS_UID, namespace_name
 from tenantry.model.paas.ours import is_ours, uid_of
-from tenantry.model.paas.places import Place, counting, spec_places
+from tenantry.model.paas.places import PaasPlace, counting, spec_places
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class OtherPaas:
     """Another Paas that could want the same names; ``namespaces`` are those that it asks for, where that was looked up."""
 
     paas: Paas
@@ -40,7 +40,7 @@ class PaasSeen:
     asked: tuple[PaasNs, ...] = ()
     quotas: Mapping[str, Object] | None = None
     shares: Mapping[str, Object] = field(default_factory=dict)
-    others: Mapping[str, Other] = field(default_factory=dict)
+    others: Mapping[str, OtherPaas] = field(default_factory=dict)
     events: Mapping[str, Object | None] = field(default_factory=dict)
     now: str = ""
 
@@ -94,7 +94,7 @@ def keeper_of(obj: Object, seen: PaasSeen) -> str:
 
 def places_of(
     paas: Paas, config: PaasConfig | None, asked: Sequence[PaasNs], namespaces: Iterable[Object]
-) -> tuple[dict[str, Place], dict[str, PaasNs]]:
+) -> tuple[dict[str, PaasPlace], dict[str, PaasNs]]:
     """All wanted namespaces by name, and the PaasNS that do not count by key (2.1, 2.2).
 
     Those that namespaces remember come before all others: who has a namespace keeps it, also when an older PaasNS joins.

@@ -17,8 +17,8 @@ from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Amounts, Paas, PaasNs
 from tenantry.model.paas.names import ASKED_BY, namespace_name
 from tenantry.model.paas.ours import is_ours
-from tenantry.model.paas.places import Place, held_by
-from tenantry.model.paas.status import Problem
+from tenantry.model.paas.places import PaasPlace, held_by
+from tenantry.model.paas.status import PaasProblem
 
 _TAKEN_NAMES = ("paas", "true")
 _SYSTEMS = ("kube", "openshift", "cattle", "tenantry")
@@ -34,15 +34,15 @@ class Wanted:
     none.  ``conflicts`` says, by name, why a quota cannot be had.
     """
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, PaasPlace] = field(default_factory=dict)
     refused: Mapping[str, PaasNs] = field(default_factory=dict)
     had: frozenset[str] = frozenset()
     new: frozenset[str] = frozenset()
-    missing: Mapping[str, Problem] = field(default_factory=dict)
+    missing: Mapping[str, PaasProblem] = field(default_factory=dict)
     quota_of: Mapping[str, str] = field(default_factory=dict)
     quotas: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     hard: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    conflicts: Mapping[str, Problem] = field(default_factory=dict)
+    conflicts: Mapping[str, PaasProblem] = field(default_factory=dict)
 
     @property
     def stands(self) -> frozenset[str]:
@@ -50,17 +50,17 @@ class Wanted:
         return self.had | self.new
 
 
-def name_problem(paas: Paas, config: PaasConfig | None) -> Problem | None:
+def name_problem(paas: Paas, config: PaasConfig | None) -> PaasProblem | None:
     """Why nothing may be made for a Paas of this name (p-91)."""
     name = paas.name
     clusterwide = sorted(each for each, known in config.capabilities.items() if known.clusterwide) if config is not None else []
     fix = "make a Paas of another name"
     if not is_dns_label(name):
-        return Problem("InvalidName", f"Paas {name}: the name has to be lower-case letters, digits and '-' only: {fix}")
+        return PaasProblem("InvalidName", f"Paas {name}: the name has to be lower-case letters, digits and '-' only: {fix}")
     if name in _TAKEN_NAMES or any(name == each or name.startswith(f"{each}-") for each in _SYSTEMS):
-        return Problem("InvalidName", f"Paas {name}: namespaces of this name are the system's own: {fix}")
+        return PaasProblem("InvalidName", f"Paas {name}: namespaces of this name are the system's own: {fix}")
     if name in (f"paas-{each}" for each in clusterwide):
-        return Problem("QuotaConflict", f"Paas {name}: its quota would be that of all Paas with capability {name[5:]}: {fix}")
+        return PaasProblem("QuotaConflict", f"Paas {name}: its quota would be that of all Paas with capability {name[5:]}: {fix}")
     return None
 
 
@@ -73,7 +73,7 @@ def wanted_of(seen: PaasSeen) -> Wanted:
     values = sorted({paas.name, *quota_of.values()}) if config is not None else []
     conflicts = {value: problem for value in values if (problem := _quota_conflict(value, seen, config)) is not None}
     blocked = name_problem(paas, config)
-    had, new, missing = set(), set(), dict[str, Problem]()
+    had, new, missing = set(), set(), dict[str, PaasProblem]()
     for name, place in sorted(places.items()):
         problem = _place_problem(place, seen)
         if problem is None and held_by(paas, seen.namespaces.get(name)):
@@ -101,10 +101,12 @@ def wanted_of(seen: PaasSeen) -> Wanted:
     )
 
 
-_NO_CONFIG = Problem("NoPaasConfig", "there is no PaasConfig: an administrator of the cluster has to make one; then all is made")
+_NO_CONFIG = PaasProblem(
+    "NoPaasConfig", "there is no PaasConfig: an administrator of the cluster has to make one; then all is made"
+)
 
 
-def no_config() -> Problem:
+def no_config() -> PaasProblem:
     """What a Paas without a configuration waits for (p-58)."""
     return _NO_CONFIG
 
@@ -112,41 +114,41 @@ def no_config() -> Problem:
 # -- namespaces --------------------------------------------------------------------------------------------
 
 
-def is_going(place: Place, namespace: Object, paas: Paas) -> bool:
+def is_going(place: PaasPlace, namespace: Object, paas: Paas) -> bool:
     """Whether a namespace of ours was asked for by a PaasNS that does not count any more: who asks now gets a new one (p-106)."""
     if not is_marked(namespace, paas) or place.origin != "paasns":
         return False
     return annotations_of(namespace).get(ASKED_BY) != place.asked_by
 
 
-def _place_problem(place: Place, seen: PaasSeen) -> Problem | None:
+def _place_problem(place: PaasPlace, seen: PaasSeen) -> PaasProblem | None:
     """Why a namespace is not the Paas' own and cannot become it; None where it is, or may be made."""
     paas, name = seen.paas, place.name
     assert paas is not None
     if not is_dns_label(name):
-        return Problem("InvalidName", _illegal_name(name))
+        return PaasProblem("InvalidName", _illegal_name(name))
     live = seen.namespaces.get(name)
     if live is None:
         older = [each.paas for _, each in sorted(seen.others.items()) if name in each.namespaces and each.paas.age < paas.age]
         if older:
             text = f"namespace {name} is Paas {older[0].name}'s, which is older: choose another name"
-            return Problem("NamespaceConflict", text)
+            return PaasProblem("NamespaceConflict", text)
         return None
     if is_terminating(live):
-        return Problem("NamespaceConflict", f"namespace {name} is being deleted: it is made anew when it is gone")
+        return PaasProblem("NamespaceConflict", f"namespace {name} is being deleted: it is made anew when it is gone")
     if is_ours(live, paas.name, paas.uid):
         if is_going(place, live, paas):
             text = f"namespace {name} was made for another PaasNS: it is deleted, and made anew when it is gone"
-            return Problem("NamespaceConflict", text)
+            return PaasProblem("NamespaceConflict", text)
         return None
     if is_adopted(live, seen):
         return None
     if keeper := keeper_of(live, seen):
-        return Problem("NamespaceConflict", f"namespace {name} is Paas {keeper}'s: choose another name")
+        return PaasProblem("NamespaceConflict", f"namespace {name} is Paas {keeper}'s: choose another name")
     whose = "is of a Paas that exists no more" if is_left(live, seen) else "exists and is of no Paas"
     hand_over = f"an administrator hands it over with the annotation {ADOPT}={paas.name}"
     text = f"namespace {name} {whose}: choose another name, or {hand_over}"
-    return Problem("NamespaceConflict", text)
+    return PaasProblem("NamespaceConflict", text)
 
 
 def _illegal_name(name: str) -> str:
@@ -155,23 +157,23 @@ def _illegal_name(name: str) -> str:
     return f"namespace {name} cannot be made: use lower-case letters, digits and '-' only, and a letter or digit at the end"
 
 
-def _unknown(place: Place, config: PaasConfig | None) -> Problem | None:
+def _unknown(place: PaasPlace, config: PaasConfig | None) -> PaasProblem | None:
     """A capability that nobody configured is not made where that is to be refused; what is there stays (2.1)."""
     if place.origin != "capability" or config is None or place.capability in config.capabilities:
         return None
     return unknown_capability(place.capability) if config.unknown_capability_policy == "Reject" else None
 
 
-def unknown_capability(name: str) -> Problem:
+def unknown_capability(name: str) -> PaasProblem:
     """What is said about it, as an error or as a warning."""
     text = f"capability {name} is not configured: correct its name, or an administrator has to configure it"
-    return Problem("UnknownCapability", text)
+    return PaasProblem("UnknownCapability", text)
 
 
 # -- quotas ------------------------------------------------------------------------------------------------
 
 
-def _quota_of(place: Place, paas: Paas, config: PaasConfig) -> str:
+def _quota_of(place: PaasPlace, paas: Paas, config: PaasConfig) -> str:
     """The name of the quota that a namespace counts to, which is the value of its label."""
     known = config.capabilities.get(place.capability) if place.origin == "capability" else None
     if known is None:
@@ -208,7 +210,7 @@ def _values_of(paas: Paas, config: PaasConfig) -> Iterator[str]:
             yield namespace_name(paas.name, name)
 
 
-def _quota_conflict(value: str, seen: PaasSeen, config: PaasConfig | None) -> Problem | None:
+def _quota_conflict(value: str, seen: PaasSeen, config: PaasConfig | None) -> PaasProblem | None:
     """Why a quota cannot be had: it is shared by all, or another Paas has it, or an older one wants it (p-95)."""
     paas = seen.paas
     if paas is None or config is None or value not in set(_values_of(paas, config)):
@@ -216,18 +218,18 @@ def _quota_conflict(value: str, seen: PaasSeen, config: PaasConfig | None) -> Pr
     capability = value.removeprefix("paas-")
     if capability != value and (known := config.capabilities.get(capability)) is not None and known.clusterwide:
         text = f"quota {value} is that of all Paas with capability {capability}: choose another name"
-        return Problem("QuotaConflict", text)
+        return PaasProblem("QuotaConflict", text)
     live = (seen.quotas or {}).get(value)
     if live is not None and not is_ours(live, paas.name, paas.uid) and not is_left(live, seen):
         keeper = keeper_of(live, seen)
         whose = f"is Paas {keeper}'s" if keeper else "exists and is of no Paas"
         text = f"ClusterResourceQuota {value} {whose}: choose another name, or have it deleted"
-        return Problem("QuotaConflict", text)
+        return PaasProblem("QuotaConflict", text)
     if live is not None or any(labels_of(each).get(config.quota_label) == value for each in _held(seen)):
         return None
     for name, each in sorted(seen.others.items()):
         if not each.paas.deleted and each.paas.age < paas.age and value in set(_values_of(each.paas, config)):
-            return Problem("QuotaConflict", f"quota {value} is Paas {name}'s, which is older: choose another name")
+            return PaasProblem("QuotaConflict", f"quota {value} is Paas {name}'s, which is older: choose another name")
     return None
 
 
@@ -237,7 +239,7 @@ def _held(seen: PaasSeen) -> Iterator[Object]:
 
 
 def _hard(
-    places: Mapping[str, Place], quota_of: Mapping[str, str], paas: Paas, config: PaasConfig
+    places: Mapping[str, PaasPlace], quota_of: Mapping[str, str], paas: Paas, config: PaasConfig
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """What each namespace has where no quota spans namespaces (p-59, p-145 to p-149); none where nothing limits it."""
     counted = sorted(name for name in places if quota_of[name] == paas.name)

@@ -12,18 +12,18 @@ from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_
 from tenantry.model.paas.config import CapabilityConfig, PaasConfig
 from tenantry.model.paas.names import GROUP_OF_KINDS
 from tenantry.model.paas.placeholders import template_problem
-from tenantry.model.paas.status import Problem
+from tenantry.model.paas.status import PaasProblem
 
 INVALID = "InvalidConfiguration"
 OUR_DOMAINS = (GROUP_OF_KINDS, "tenantry.dev")
 
 
-def mistakes_in(config: PaasConfig) -> list[Problem]:
+def mistakes_in(config: PaasConfig) -> list[PaasProblem]:
     """Every mistake, with the path of its field and the fix."""
     texts = [*_of_labels(config), *_of_texts(config)]
     for name, known in config.capabilities.items():
         texts += _of_capability(f"spec.capabilities[{name}]", name, known)
-    return [Problem(INVALID, text) for text in texts]
+    return [PaasProblem(INVALID, text) for text in texts]
 
 
 def _of_labels(config: PaasConfig) -> Iterator[str]:

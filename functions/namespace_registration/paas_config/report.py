@@ -17,7 +17,7 @@ from tenantry.model.kinds import Object, finalizers_of, is_terminating, name_met
 from tenantry.model.limits import few
 from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.names import ACTIVE, HAS_ERRORS, PAAS_CONFIG, WARNINGS
-from tenantry.model.paas.status import GOOD, Problem, changed_problem, first_reason, message_about
+from tenantry.model.paas.status import GOOD, PaasProblem, changed_problem, first_reason, message_about
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
 
@@ -77,45 +77,47 @@ def _conditions(seen: ConfigSeen, live: Object) -> list[Object]:
     ]
 
 
-def _condition(type_: str, problems: list[Problem], order: Sequence[str], none: str, generation: int) -> Object:
+def _condition(type_: str, problems: list[PaasProblem], order: Sequence[str], none: str, generation: int) -> Object:
     reason = first_reason(problems, order)
     return condition(type_, "True" if problems else "False", reason, message_about(problems) or none, generation)
 
 
-def _unused(seen: ConfigSeen, live: Object) -> Problem | None:
+def _unused(seen: ConfigSeen, live: Object) -> PaasProblem | None:
     """Why a PaasConfig is without effect."""
     if is_terminating(live):
-        return Problem(NOT_IN_USE, "this PaasConfig is being deleted, and has no effect any more")
+        return PaasProblem(NOT_IN_USE, "this PaasConfig is being deleted, and has no effect any more")
     if seen.in_use != seen.name:
-        return Problem(NOT_IN_USE, f"PaasConfig {seen.in_use} is older and in use; this one has no effect: delete one of them")
+        return PaasProblem(
+            NOT_IN_USE, f"PaasConfig {seen.in_use} is older and in use; this one has no effect: delete one of them"
+        )
     return None
 
 
-def _told(live: Object, status: str) -> Iterator[Problem]:
+def _told(live: Object, status: str) -> Iterator[PaasProblem]:
     """What conditions of others on the object report: errors are False, and warnings True, which their types end with."""
     for each in (live.get("status") or {}).get("conditions") or ():
         warns = str(each.get("type")).endswith(WARNINGS)
         if str(each.get("type")).startswith(PARTS_PREFIX) and each.get("status") == status and warns == (status == "True"):
-            yield Problem(str(each.get("reason")), str(each.get("message")))
+            yield PaasProblem(str(each.get("reason")), str(each.get("message")))
 
 
-def _warnings(seen: ConfigSeen, live: Object) -> Iterator[Problem]:
+def _warnings(seen: ConfigSeen, live: Object) -> Iterator[PaasProblem]:
     spec, config = live.get("spec") or {}, config_of(live)
     if ignored := [f"spec.{name}" for name in IGNORED if spec.get(name) is not None]:
-        yield Problem("IgnoredField", f"{few(ignored)}: not used here, and may be removed")
+        yield PaasProblem("IgnoredField", f"{few(ignored)}: not used here, and may be removed")
     if unlimited := _unlimited(config):
         text = f"{few(unlimited)}: without defaults the namespaces have no quota, unless the Paas has one for the capability"
-        yield Problem("NoQuota", text)
+        yield PaasProblem("NoQuota", text)
     wide = [f"spec.capabilities[{name}]" for name, each in config.capabilities.items() if each.clusterwide and not each.external]
     if wide and not seen.quotas_served:
         text = (
             f"{few(wide)}: this cluster has no ClusterResourceQuota, so each namespace has the value of its Paas, "
             f"not above max; min and ratio are not used"
         )
-        yield Problem("ClusterwideQuotaPerNamespace", text)
+        yield PaasProblem("ClusterwideQuotaPerNamespace", text)
     if seen.missing_roles:
         text = f"ClusterRole {few(seen.missing_roles)}: bound, but not there: make it, or correct the name in this PaasConfig"
-        yield Problem("ClusterRoleMissing", text)
+        yield PaasProblem("ClusterRoleMissing", text)
 
 
 def _unlimited(config: PaasConfig) -> list[str]:
@@ -144,15 +146,15 @@ def report_quota(seen: QuotaSeen, refusals: Sequence[Refusal]) -> Plan:
     return plan_of(Apply(PAAS_CONFIG, wanted, on, subresource="status", event=event, manager=manager))
 
 
-def _problem(seen: QuotaSeen, refusal: Refusal | None, on: Object, type_: str) -> Problem | None:
+def _problem(seen: QuotaSeen, refusal: Refusal | None, on: Object, type_: str) -> PaasProblem | None:
     if seen.live is not None and not seen.ours and seen.amounts:
         name = quota_name(seen.capability)
         text = (
             f"ClusterResourceQuota {name} exists and is not the shared quota of capability {seen.capability}, which is missing: "
             f"delete it, or name the capability otherwise"
         )
-        return Problem("QuotaConflict", text)
+        return PaasProblem("QuotaConflict", text)
     if refusal is None:
         return None
     reason = REASONS[refusal.cause]
-    return Problem(reason, text_of(refusal, FIXES, message_of(on, type_, reason)))
+    return PaasProblem(reason, text_of(refusal, FIXES, message_of(on, type_, reason)))

@@ -17,7 +17,7 @@ from tenantry.model.paas.declared import Paas, paas_of
 from tenantry.model.paas.groups import Named, names_of
 from tenantry.model.paas.names import RIGHTS_FINALIZER, RIGHTS_PART
 from tenantry.model.paas.ours import is_ours, uid_of
-from tenantry.model.paas.status import Problem
+from tenantry.model.paas.status import PaasProblem
 
 
 class Claim(NamedTuple):
@@ -26,7 +26,7 @@ class Claim(NamedTuple):
     key: str
     name: str
     generated: bool
-    problem: Problem | None = None
+    problem: PaasProblem | None = None
     wants_object: bool = False
     """Whether a Group object is to be there."""
     bound: bool = False
@@ -34,7 +34,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class GroupClaimant:
     """Another Paas, as far as names of groups go."""
 
     name: str
@@ -46,12 +46,12 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class KnownNames:
     """What is known of names: live Group objects, other Paas where that decides, and what others bind in the whole cluster."""
 
     served: bool = False
     groups: Mapping[str, Object | None] = field(default_factory=dict)
-    others: tuple[Other, ...] = ()
+    others: tuple[GroupClaimant, ...] = ()
     reserved: frozenset[str] = frozenset()
 
 
@@ -82,15 +82,15 @@ def is_behind(live: Object) -> bool:
     if metadata.get("deletionTimestamp"):
         return True
     told = find_condition(live, RIGHTS_PART)
-    generation = metadata.get("generation", 0)
-    return generation > 1 if told is None else told.get("observedGeneration") != generation
+    generation: int = metadata.get("generation", 0)
+    return generation > 1 if told is None else bool(told.get("observedGeneration") != generation)
 
 
-def other_of(live: Object, bindings: Iterable[Object] = ()) -> Other:
+def other_of(live: Object, bindings: Iterable[Object] = ()) -> GroupClaimant:
     """Another Paas; ``bindings`` are those that it has, where it is behind.  One that is being deleted declares nothing."""
     paas = paas_of(live)
     names = [] if paas.deleted else [each for each in names_of(paas).values() if not each.problem]
-    return Other(
+    return GroupClaimant(
         paas.name,
         paas.age,
         frozenset(each.name for each in names if each.generated),
@@ -99,14 +99,14 @@ def other_of(live: Object, bindings: Iterable[Object] = ()) -> Other:
     )
 
 
-def claims_of(paas: Paas, config: PaasConfig | None, names: Names) -> dict[str, Claim]:
+def claims_of(paas: Paas, config: PaasConfig | None, names: KnownNames) -> dict[str, Claim]:
     """By key, what becomes of each group."""
     named = names_of(paas)
     queries = {each.name: key for key, each in named.items() if not each.generated and not each.problem}
     return {key: _claim(paas, config, key, each, queries, names) for key, each in named.items()}
 
 
-def to_be_settled(paas: Paas, config: PaasConfig | None, names: Names) -> frozenset[str]:
+def to_be_settled(paas: Paas, config: PaasConfig | None, names: KnownNames) -> frozenset[str]:
     """The generated names that nobody has: others decide about them too."""
     if config is None:
         return frozenset()  # then nothing is made
@@ -116,9 +116,9 @@ def to_be_settled(paas: Paas, config: PaasConfig | None, names: Names) -> frozen
     )
 
 
-def _claim(paas: Paas, config: PaasConfig | None, key: str, named: Named, queries: Mapping[str, str], names: Names) -> Claim:
+def _claim(paas: Paas, config: PaasConfig | None, key: str, named: Named, queries: Mapping[str, str], names: KnownNames) -> Claim:
     def lost(reason: str, text: str) -> Claim:
-        return Claim(key, named.name, named.generated, Problem(reason, f"group {key!r}: {text}"))
+        return Claim(key, named.name, named.generated, PaasProblem(reason, f"group {key!r}: {text}"))
 
     if named.problem:
         return lost("InvalidGroup", named.problem)
@@ -145,7 +145,7 @@ def _claim(paas: Paas, config: PaasConfig | None, key: str, named: Named, querie
     return Claim(key, named.name, generated=True, wants_object=True)
 
 
-def _taken(paas: Paas, name: str, names: Names) -> str:
+def _taken(paas: Paas, name: str, names: KnownNames) -> str:
     """Why a name that no Group object has is somebody else's all the same."""
     for each in names.others:
         if name in each.queries or name in each.holds:

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from rbac_aggregation.paas.argo import argo_namespace, has_argo, policy_name
 from rbac_aggregation.paas.claims import (
-    Names,
-    Other,
+    GroupClaimant,
+    KnownNames,
     claims_of,
     is_behind,
     kept_of_paas,
@@ -228,9 +228,9 @@ async def _groups(paas: Paas, part: str, reader: Reader) -> tuple[bool, dict[str
     return True, found
 
 
-async def _names(seen: Seen, paas: Paas, reader: Reader) -> Names:
+async def _names(seen: Seen, paas: Paas, reader: Reader) -> KnownNames:
     """What decides about names; others are asked only about those that nobody has."""
-    names = Names(seen.served, seen.groups)
+    names = KnownNames(seen.served, seen.groups)
     open_names = frozenset() if paas.deleted else to_be_settled(paas, seen.config, names)
     if not open_names:
         return names
@@ -250,7 +250,7 @@ async def _names(seen: Seen, paas: Paas, reader: Reader) -> Names:
     return replace(names, others=others, reserved=reserved)
 
 
-async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[Other, ...]:
+async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[GroupClaimant, ...]:
     """The other Paas that one of these names concerns."""
     every = [each for each in await reader.list_shared(PAAS, keep=kept_of_paas) if each["metadata"]["name"] != paas.name]
     behind = [each["metadata"]["name"] for each in every if is_behind(each)]

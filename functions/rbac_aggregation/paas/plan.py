@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rbac_aggregation.paas.argo import plan_policy
 from rbac_aggregation.paas.claims import Claim
-from rbac_aggregation.paas.seen import MANAGER, RBAC, Seen, Wanted, members_of, rights_of, subjects_of
+from rbac_aggregation.paas.seen import MANAGER, RBAC, Seen, WantedBinding, members_of, rights_of, subjects_of
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_label_value
 from tenantry.model.kinds import (
@@ -148,9 +148,9 @@ def _in_namespaces(seen: Seen, paas: Paas) -> dict[str, tuple[Stage, Stage]]:
     return stages
 
 
-def _kept_rights(seen: Seen, bindings: Iterable[Object]) -> dict[Key, Wanted]:
+def _kept_rights(seen: Seen, bindings: Iterable[Object]) -> dict[Key, WantedBinding]:
     """Without a PaasConfig nothing is added: of what is bound stays who still applies in the namespace (2.10, p-182)."""
-    found: dict[Key, Wanted] = {}
+    found: dict[Key, WantedBinding] = {}
     for each in bindings:
         key = key_of(each)
         place = seen.places.get(key.namespace)
@@ -165,11 +165,11 @@ def _kept_rights(seen: Seen, bindings: Iterable[Object]) -> dict[Key, Wanted]:
             applying |= {("User", user) for user in users}
         subjects = tuple(subject for subject in each.get("subjects") or () if (subject["kind"], subject["name"]) in applying)
         if subjects:
-            found[key] = Wanted(role, subjects)
+            found[key] = WantedBinding(role, subjects)
     return found
 
 
-def wanted_binding(seen: Seen, paas: Paas, key: Key, wanted: Wanted, live: Object | None) -> Object:
+def wanted_binding(seen: Seen, paas: Paas, key: Key, wanted: WantedBinding, live: Object | None) -> Object:
     """A RoleBinding: all fields of ours."""
     labels, annotations = marked(paas.name, paas.uid)
     templates = seen.config.binding_labels if seen.config is not None else None
@@ -244,7 +244,7 @@ def _leaving(seen: Seen, paas: Paas) -> Plan:
     """Bindings, then Groups and the policy of Argo CD; and when reads show that nothing is left, the finalizer (2.11, p-173)."""
     if seen.part:
         return NOTHING  # the whole decides
-    groups = [each for each in seen.groups.values() if is_ours(each, paas.name, paas.uid)]
+    groups = [each for each in seen.groups.values() if each is not None and is_ours(each, paas.name, paas.uid)]
     policy = [write for write in plan_policy(seen, paas) if write.change(MANAGER) is not None]
     if not seen.bindings and not groups and not policy and not seen.orphans:
         return Plan(((RemoveFinalizers(PAAS, paas.live, (RIGHTS_FINALIZER,)),),))

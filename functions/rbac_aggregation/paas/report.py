@@ -24,7 +24,7 @@ from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, PaasNs
 from tenantry.model.paas.groups import unknown_roles
 from tenantry.model.paas.names import GROUP, PAAS, PAAS_NS, RIGHTS_PART
-from tenantry.model.paas.status import Problem, part_report
+from tenantry.model.paas.status import PaasProblem, part_report
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
@@ -68,12 +68,12 @@ def _conditions(seen: Seen, paas: Paas, refusals: Sequence[Refusal]) -> list[App
 # -- errors of a Paas --------------------------------------------------------------------------------------
 
 
-def _errors(seen: Seen, paas: Paas, refusals: Sequence[Refusal]) -> Iterator[Problem]:
+def _errors(seen: Seen, paas: Paas, refusals: Sequence[Refusal]) -> Iterator[PaasProblem]:
     own = {place.name for place in seen.places.values() if place.origin != "paasns"}
     yield from (claim.problem for claim in seen.claims.values() if claim.problem is not None)
     yield from _users(seen, paas)
     if seen.config is None:
-        yield Problem("NoPaasConfig", "there is no PaasConfig: an administrator has to make one")
+        yield PaasProblem("NoPaasConfig", "there is no PaasConfig: an administrator has to make one")
     else:
         yield from _labels(seen.config, paas)
         if seen.config.unknown_role_policy != "UseDefault":
@@ -87,75 +87,75 @@ def _errors(seen: Seen, paas: Paas, refusals: Sequence[Refusal]) -> Iterator[Pro
     for each in refusals:
         if each.key.kind == GROUP.kind and each.cause != "rights":
             text = text_of(each, FIXES, message_of(paas.live, RIGHTS_PART), separator=_BETWEEN)
-            yield Problem("GroupRefused", text if each.key.name not in made else f"group {made[each.key.name]!r}: {text}")
+            yield PaasProblem("GroupRefused", text if each.key.name not in made else f"group {made[each.key.name]!r}: {text}")
         elif each.key.kind != ROLE_BINDING.kind or each.key.namespace in own or each.key.namespace not in seen.places:
             yield _refused(each, paas.live)
 
 
-def _refused(refusal: Refusal, on: Object) -> Problem:
-    return Problem(REASONS[refusal.cause], text_of(refusal, FIXES, message_of(on, RIGHTS_PART), separator=_BETWEEN))
+def _refused(refusal: Refusal, on: Object) -> PaasProblem:
+    return PaasProblem(REASONS[refusal.cause], text_of(refusal, FIXES, message_of(on, RIGHTS_PART), separator=_BETWEEN))
 
 
-def _users(seen: Seen, paas: Paas) -> Iterator[Problem]:
+def _users(seen: Seen, paas: Paas) -> Iterator[PaasProblem]:
     for key, group in paas.groups.items():
         claim = seen.claims.get(key)
         if claim is None or not claim.generated:
             continue
         bad = [text for user in group.users if (text := user_problem(user, bound=by_users(seen)))]
         if bad:
-            yield Problem("InvalidGroup", f"group {key!r}: users are left out: {limits.few(sorted(set(bad)))}")
+            yield PaasProblem("InvalidGroup", f"group {key!r}: users are left out: {limits.few(sorted(set(bad)))}")
 
 
-def _labels(config: PaasConfig, paas: Paas) -> Iterator[Problem]:
+def _labels(config: PaasConfig, paas: Paas) -> Iterator[PaasProblem]:
     for where, templates in (("groupLabels", config.group_labels), ("roleBindingLabels", config.binding_labels)):
         for key, value in sorted(bad_labels(templates, paas).items()):
             text = f"{value[:80]!r} is no value for the label {key}: change what it is taken from (templating.{where})"
-            yield Problem("InvalidLabelValue", text)
+            yield PaasProblem("InvalidLabelValue", text)
 
 
-def _roles(config: PaasConfig, paas: Paas, follows: str) -> Iterator[Problem]:
+def _roles(config: PaasConfig, paas: Paas, follows: str) -> Iterator[PaasProblem]:
     for key, group in paas.groups.items():
         for role in unknown_roles(group, config):
             text = f"group {key!r}: role {role!r} is not known and {follows}: use a role that administrators have mapped"
-            yield Problem("UnknownRole", text)
+            yield PaasProblem("UnknownRole", text)
 
 
-def _unknown(groups: Iterable[str] | None, paas: Paas, where: str) -> Iterator[Problem]:
+def _unknown(groups: Iterable[str] | None, paas: Paas, where: str) -> Iterator[PaasProblem]:
     for key in unknown_keys(groups, paas):
-        yield Problem("UnknownGroup", f"{where}: the Paas has no group {key!r}: add it there, or remove it here")
+        yield PaasProblem("UnknownGroup", f"{where}: the Paas has no group {key!r}: add it there, or remove it here")
 
 
-def _foreign(seen: Seen, places: Iterable[str]) -> Iterator[Problem]:
+def _foreign(seen: Seen, places: Iterable[str]) -> Iterator[PaasProblem]:
     rights = rights_of(seen)
     for key in sorted(seen.foreign):
         if key.namespace in places and key in rights:
             text = f"{key} was not made for this Paas: delete it or give it another name"
-            yield Problem("BindingConflict", text)
+            yield PaasProblem("BindingConflict", text)
 
 
-def _argo(seen: Seen, paas: Paas) -> Iterator[Problem]:
+def _argo(seen: Seen, paas: Paas) -> Iterator[PaasProblem]:
     if seen.policy is None:
         return
     for name in conflicting_fields(seen, paas):
         kind = "ArgoCD" if seen.policy.operated else "ConfigMap"
         text = f"{kind} {seen.policy.namespace}/{policy_name(seen)}: others have set {name}: remove it there"
-        yield Problem("ArgoPolicyConflict", text)
+        yield PaasProblem("ArgoPolicyConflict", text)
     if seen.config is not None and seen.config.argo_permissions is not None:
         for name in unfit_names(seen):
             text = f"group {name!r} is left out of the policy of Argo CD, where its name would add columns or lines: use another"
-            yield Problem("InvalidGroup", text)
+            yield PaasProblem("InvalidGroup", text)
 
 
 # -- warnings ----------------------------------------------------------------------------------------------
 
 
-def _warnings(seen: Seen, paas: Paas) -> Iterator[Problem]:
+def _warnings(seen: Seen, paas: Paas) -> Iterator[PaasProblem]:
     config = seen.config
     for key, group in paas.groups.items():
         if group.query and group.users:
-            yield Problem("QueryAndUsers", f"group {key!r} has a query, so its users are ignored: remove one of them")
+            yield PaasProblem("QueryAndUsers", f"group {key!r} has a query, so its users are ignored: remove one of them")
         elif group.users and config is not None and config.group_user_management == "warn":
-            yield Problem("GroupUsersDiscouraged", f"group {key!r} has users: administrators ask for a query instead")
+            yield PaasProblem("GroupUsersDiscouraged", f"group {key!r} has users: administrators ask for a query instead")
     if config is None:
         return
     if config.unknown_role_policy == "UseDefault":
@@ -164,9 +164,9 @@ def _warnings(seen: Seen, paas: Paas) -> Iterator[Problem]:
         named = sorted(key for key, group in paas.groups.items() if group.users and not group.query)
         if named:
             text = f"groups with users: {limits.few(named)}: this cluster has no Groups, so their users are not made members"
-            yield Problem("GroupAPIMissing", f"{text}: let an identity provider give them, or ask for groupFallback Users")
+            yield PaasProblem("GroupAPIMissing", f"{text}: let an identity provider give them, or ask for groupFallback Users")
     for role in sorted(seen.missing):
-        yield Problem("ClusterRoleMissing", f"ClusterRole {role} does not exist: ask an administrator")
+        yield PaasProblem("ClusterRoleMissing", f"ClusterRole {role} does not exist: ask an administrator")
 
 
 # -- PaasNS ------------------------------------------------------------------------------------------------

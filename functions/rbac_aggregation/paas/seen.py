@@ -24,14 +24,14 @@ from tenantry.model.paas.names import (
     binding_name,
 )
 from tenantry.model.paas.ours import is_ours
-from tenantry.model.paas.places import Place
+from tenantry.model.paas.places import PaasPlace
 
 MANAGER = f"{field_manager(NAME)}-paas"
 """The field manager: it is not that of rights in releases, which write RoleBindings too."""
 RBAC = "rbac.authorization.k8s.io"
 
 
-class Wanted(NamedTuple):
+class WantedBinding(NamedTuple):
     """A RoleBinding as it is to be; ``subjects`` sorted, each once (p-71)."""
 
     role: str
@@ -58,9 +58,9 @@ class Seen:
     name: str
     paas: Paas | None
     config: PaasConfig | None = None
-    wanted: Mapping[str, Place] = field(default_factory=dict)
+    wanted: Mapping[str, PaasPlace] = field(default_factory=dict)
     held: Mapping[str, Object] = field(default_factory=dict)
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, PaasPlace] = field(default_factory=dict)
     asked: Mapping[str, PaasNs] = field(default_factory=dict)
     claims: Mapping[str, Claim] = field(default_factory=dict)
     groups: Mapping[str, Object | None] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Seen:
     """Namespaces with bindings that lack our label, or others' that have a name of ours, or with conditions to be taken back."""
 
 
-def rights_of(seen: Seen) -> dict[Key, Wanted]:
+def rights_of(seen: Seen) -> dict[Key, WantedBinding]:
     """The RoleBindings that the declarations ask for, by key, in the namespaces that were looked at (2.4, 2.5)."""
     if seen.paas is None or seen.paas.deleted or seen.config is None:
         return {}
@@ -90,11 +90,13 @@ def rights_of(seen: Seen) -> dict[Key, Wanted]:
                 roles[key] = role
                 found.setdefault(key, {}).update(subjects_of(seen, name))
     return {
-        key: Wanted(roles[key], tuple(subjects[each] for each in sorted(subjects))) for key, subjects in found.items() if subjects
+        key: WantedBinding(roles[key], tuple(subjects[each] for each in sorted(subjects)))
+        for key, subjects in found.items()
+        if subjects
     }
 
 
-def keys_in(place: Place, paas: Paas) -> Sequence[str]:
+def keys_in(place: PaasPlace, paas: Paas) -> Sequence[str]:
     """The keys of groups that apply in a namespace: those that it is restricted to and that the Paas has, or all."""
     return [key for key in paas.groups if place.groups is None or key in place.groups]
 

@@ -13,8 +13,8 @@ from functools import partial
 
 from release_provisioning.paas.report import is_missing, unknown_event
 from release_provisioning.paas.seen import (
-    Given,
-    PaasSeen,
+    GivenElement,
+    HandOverSeen,
     SetSeen,
     capabilities_of,
     declared,
@@ -107,23 +107,23 @@ async def _declared(namespace: str, name: str, reader: Reader) -> Hashable:
 # -- a Paas ------------------------------------------------------------------------------------------------
 
 
-async def observe_paas(name: str, reader: Reader) -> PaasSeen:
+async def observe_paas(name: str, reader: Reader) -> HandOverSeen:
     """Read a Paas, the ApplicationSets of its capabilities, and whether its elements stand."""
     paas = await read_paas(name, reader)
     if paas is None:
-        return PaasSeen(None)
+        return HandOverSeen(None)
     config = await active_config(reader)
     if paas.deleted:
         left = any(has_element(each, paas.name) for each in await with_elements(config, reader))
-        return PaasSeen(paas, config, left=left)
+        return HandOverSeen(paas, config, left=left)
     every = given_by(paas, config)
     if config is None or not every:
-        return PaasSeen(paas, config)
-    seen = PaasSeen(paas, config, await _sets(every, config, reader))
+        return HandOverSeen(paas, config)
+    seen = HandOverSeen(paas, config, await _sets(every, config, reader))
     return replace(seen, refused=await _refused(seen, paas, config, every, reader))
 
 
-async def _sets(every: Sequence[Given], config: PaasConfig, reader: Reader) -> Mapping[str, Object | None] | None:
+async def _sets(every: Sequence[GivenElement], config: PaasConfig, reader: Reader) -> Mapping[str, Object | None] | None:
     """The ApplicationSets of these capabilities; None where the kind is not served."""
     if not config.argo_namespace:
         served = await reader.served(APPLICATION_SET.api_version, APPLICATION_SET.kind)
@@ -133,7 +133,7 @@ async def _sets(every: Sequence[Given], config: PaasConfig, reader: Reader) -> M
 
 
 async def _refused(
-    seen: PaasSeen, paas: Paas, config: PaasConfig, every: Sequence[Given], reader: Reader
+    seen: HandOverSeen, paas: Paas, config: PaasConfig, every: Sequence[GivenElement], reader: Reader
 ) -> Mapping[str, Refusal]:
     """Why elements that could stand by now do not: the run of an ApplicationSet tells nobody, so it is tried whether we may.
 

@@ -9,7 +9,7 @@ from release_provisioning.paas.seen import (
     MANAGER,
     OWNER,
     Element,
-    PaasSeen,
+    HandOverSeen,
     SetSeen,
     capabilities_of,
     elements_of,
@@ -107,7 +107,7 @@ def doubtful(seen: SetSeen, plan: Plan) -> frozenset[Hashable]:
 # -- a Paas ------------------------------------------------------------------------------------------------
 
 
-def plan_paas(seen: PaasSeen) -> Plan:
+def plan_paas(seen: HandOverSeen) -> Plan:
     """Our finalizer on a Paas that hands something over, and off one that is being deleted when no element is left."""
     paas = seen.paas
     if paas is None:

@@ -8,8 +8,8 @@ from release_provisioning import NAME
 from release_provisioning.paas.descriptor import PAAS_HAND_OVER
 from release_provisioning.paas.seen import (
     MANAGER,
-    Given,
-    PaasSeen,
+    GivenElement,
+    HandOverSeen,
     SetSeen,
     elements_of,
     given_by,
@@ -22,7 +22,7 @@ from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Object, name_metadata, object_of
 from tenantry.model.paas.declared import Paas
 from tenantry.model.paas.names import HAND_OVER_PART, PAAS
-from tenantry.model.paas.status import Problem, part_report
+from tenantry.model.paas.status import PaasProblem, part_report
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 from tenantry.model.standing import warning, warning_name
@@ -53,13 +53,13 @@ def unknown_event(seen: SetSeen, name: str) -> str:
     return warning_name(seen.config_live or {}, UNKNOWN_ELEMENT, f"{seen.namespace}/{seen.name}/{name}")
 
 
-def is_missing(seen: PaasSeen, given: Given) -> bool:
+def is_missing(seen: HandOverSeen, given: GivenElement) -> bool:
     """Whether an element is not as it is to be, although its ApplicationSet is there."""
     live = (seen.sets or {}).get(given.application_set)
     return live is not None and given.element is not None and given.element not in elements_of(live)
 
 
-def report_paas(seen: PaasSeen, refusals: Sequence[Refusal]) -> Plan:
+def report_paas(seen: HandOverSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition of the part; the old one stays until the run of an ApplicationSet has been seen."""
     paas = seen.paas
     if paas is None or paas.deleted:
@@ -67,7 +67,7 @@ def report_paas(seen: PaasSeen, refusals: Sequence[Refusal]) -> Plan:
     every = given_by(paas, seen.config)
     if seen.config is None and is_prepared(paas):
         text = "no PaasConfig is active, so elements of ApplicationSets stay as they are: have an administrator make one"
-        problem = Problem("NoPaasConfig", text)
+        problem = PaasProblem("NoPaasConfig", text)
         return plan_of(part_report(PAAS, paas.live, HAND_OVER_PART, [problem], [], manager=MANAGER, done=DONE))
     if not every and not is_prepared(paas):
         return _given_up(paas.live)
@@ -85,36 +85,36 @@ def _given_up(live: Object) -> Plan:
     return plan_of(Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", manager=MANAGER))
 
 
-def _problems(seen: PaasSeen, paas: Paas, every: Sequence[Given]) -> Iterator[Problem]:
+def _problems(seen: HandOverSeen, paas: Paas, every: Sequence[GivenElement]) -> Iterator[PaasProblem]:
     assert seen.config is not None
     place = seen.config.argo_namespace
     for given in every:
         path = f"spec.capabilities[{given.capability}].custom_fields"
         for name in given.unknown:
             text = f"{path}[{name}]: the PaasConfig knows no such field, and it is left out: remove it"
-            yield Problem("UnknownCustomField", text)
+            yield PaasProblem("UnknownCustomField", text)
         for name in given.missing:
             text = f"{path}[{name}]: the PaasConfig requires it, and an element that is there stays as it was: set it"
-            yield Problem("RequiredField", text)
+            yield PaasProblem("RequiredField", text)
         if seen.sets is None:
             continue
         if not place:
             text = f"capability {given.capability} has an applicationset, and the PaasConfig no clusterwide_argocd_namespace"
-            yield Problem("ApplicationSetMissing", f"{text}: have an administrator set it")
+            yield PaasProblem("ApplicationSetMissing", f"{text}: have an administrator set it")
         elif seen.sets.get(given.application_set) is None:
             text = f"ApplicationSet {place}/{given.application_set} of capability {given.capability} is not there"
-            yield Problem("ApplicationSetMissing", f"{text}: have an administrator make it, or correct the PaasConfig")
+            yield PaasProblem("ApplicationSetMissing", f"{text}: have an administrator make it, or correct the PaasConfig")
         elif is_missing(seen, given):
             yield _refused(paas, seen.refused[given.application_set])
 
 
-def _refused(paas: Paas, refusal: Refusal) -> Problem:
+def _refused(paas: Paas, refusal: Refusal) -> PaasProblem:
     standing = message_of(paas.live, HAND_OVER_PART, generation=paas.generation)
-    return Problem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
+    return PaasProblem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
 
 
-def _warnings(seen: PaasSeen, every: Sequence[Given]) -> Iterator[Problem]:
+def _warnings(seen: HandOverSeen, every: Sequence[GivenElement]) -> Iterator[PaasProblem]:
     if seen.sets is None:
         for given in every:
             text = f"capability {given.capability} is not handed over, since ApplicationSets are not served"
-            yield Problem("HandOverUnavailable", f"{text}: have an administrator install Argo CD")
+            yield PaasProblem("HandOverUnavailable", f"{text}: have an administrator install Argo CD")

@@ -26,7 +26,7 @@ OWNER = "paas"
 Element = Mapping[str, Any]
 
 
-class Given(NamedTuple):
+class GivenElement(NamedTuple):
     """What a capability of a Paas gives: its element, or None as long as a required field is not set.
 
     ``missing`` are required fields that are not set, ``unknown`` those that are set and not configured.
@@ -55,7 +55,7 @@ class SetSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class PaasSeen:
+class HandOverSeen:
     """One Paas, and the ApplicationSets of its capabilities by name; None where the kind is not served.
 
     Of one that is being deleted ``left`` says whether some ApplicationSet still has an element of it.  ``refused`` are
@@ -72,7 +72,7 @@ class PaasSeen:
 # -- what declarations give --------------------------------------------------------------------------------
 
 
-def given_by(paas: Paas, config: PaasConfig | None) -> list[Given]:
+def given_by(paas: Paas, config: PaasConfig | None) -> list[GivenElement]:
     """What a Paas hands over; nothing when it is being deleted, nor without a configuration."""
     if config is None or paas.deleted:
         return []
@@ -80,7 +80,7 @@ def given_by(paas: Paas, config: PaasConfig | None) -> list[Given]:
     return [_given(paas, name, found, config) for name, found in known if found is not None and found.application_set]
 
 
-def _given(paas: Paas, name: str, capability: CapabilityConfig, config: PaasConfig) -> Given:
+def _given(paas: Paas, name: str, capability: CapabilityConfig, config: PaasConfig) -> GivenElement:
     declared = paas.capabilities[name]
     fields: dict[str, Any] = dict(declared.git)
     missing: list[str] = []
@@ -97,7 +97,7 @@ def _given(paas: Paas, name: str, capability: CapabilityConfig, config: PaasConf
     fields |= {key: value for key, value in generic.items() if value is not None}
     unknown = tuple(key for key in declared.custom_fields if key not in capability.custom_fields)
     element = None if missing else {**fields, OWNER: paas.name}
-    return Given(paas, name, capability.application_set, element, tuple(missing), tuple(sorted(unknown)))
+    return GivenElement(paas, name, capability.application_set, element, tuple(missing), tuple(sorted(unknown)))
 
 
 # -- ApplicationSets ---------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def nobodys(seen: SetSeen) -> list[str]:
     return sorted({name for each in elements_of(seen.live) if (name := owner_of(each)) and name not in known})
 
 
-def wanted_in(seen: SetSeen) -> Iterator[Given]:
+def wanted_in(seen: SetSeen) -> Iterator[GivenElement]:
     """What all Paas give to this ApplicationSet, by Paas and capability."""
     if is_configured(seen.namespace, seen.name, seen.config):
         for paas in sorted(seen.every, key=lambda each: each.name):

@@ -21,8 +21,8 @@ from release_provisioning.paas.observe import (
 from release_provisioning.paas.plan import doubtful, plan_paas, plan_set
 from release_provisioning.paas.report import report_paas, report_set
 from release_provisioning.paas.seen import (
-    Given,
-    PaasSeen,
+    GivenElement,
+    HandOverSeen,
     SetSeen,
     elements_of,
     given_by,
@@ -78,7 +78,7 @@ class HandOver(Unit):
                 pause_s=SET_PAUSE_S,
                 rests_on_reads=True,
             ),
-            OF_PAAS: Handler[PaasSeen](
+            OF_PAAS: Handler[HandOverSeen](
                 observe=lambda owner, reader: observe_paas(owner.name, reader),
                 plan=plan_paas,
                 report=report_paas,
@@ -148,9 +148,9 @@ def _is_settled(paas: Paas) -> bool:
     return told.get("status") == "True" and told.get("observedGeneration") == paas.generation
 
 
-async def _due(paas: Paas, every: Sequence[Given], config: PaasConfig | None, reader: Reader) -> list[Owner]:
+async def _due(paas: Paas, every: Sequence[GivenElement], config: PaasConfig | None, reader: Reader) -> list[Owner]:
     """The ApplicationSets in which a Paas has not what it gives, or still has what it gives no more."""
-    wanted: dict[str, list[Given]] = {}
+    wanted: dict[str, list[GivenElement]] = {}
     for given in every:
         wanted.setdefault(given.application_set, []).append(given)
 

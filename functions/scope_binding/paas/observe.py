@@ -16,9 +16,9 @@ from scope_binding.paas.plan import bound_in_cluster, local_bindings, struck
 from scope_binding.paas.report import is_missing
 from scope_binding.paas.seen import (
     MANAGER,
-    Grant,
+    AccountGrant,
+    GrantsSeen,
     NamespaceSeen,
-    PaasSeen,
     RoleSeen,
     Subject,
     capability_namespaces,
@@ -198,21 +198,21 @@ async def _refusal(body: Object, reader: Reader) -> Refusal | None:
 # -- a Paas ------------------------------------------------------------------------------------------------
 
 
-async def observe_paas(name: str, reader: Reader) -> PaasSeen:
+async def observe_paas(name: str, reader: Reader) -> GrantsSeen:
     """Read a Paas, the namespaces of its grants, and whether they stand."""
     paas = await read_paas(name, reader)
     if paas is None:
-        return PaasSeen(None)
+        return GrantsSeen(None)
     if paas.deleted:
         return await _left(paas, reader)
     config = await active_config(reader)
     grants = grants_of(paas, config)
     if config is None or not grants:
-        return PaasSeen(paas, config)
+        return GrantsSeen(paas, config)
     namespaces, bindings = await asyncio.gather(
         by_name(NAMESPACE, {grant.subject.namespace for grant in grants}, reader), _bindings(grants, config, reader)
     )
-    seen = PaasSeen(paas, config, namespaces, bindings)
+    seen = GrantsSeen(paas, config, namespaces, bindings)
     if any(is_missing(seen, grant) for grant in grants):
         # what comes then is told by an event of an object that this run has read already
         reader.knows_only_part(PAAS, name)
@@ -221,7 +221,7 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
     return replace(seen, refused=await _refused(seen, paas, config, grants, reader))
 
 
-async def _bindings(grants: list[Grant], config: PaasConfig, reader: Reader) -> Mapping[tuple[str, str], Object | None]:
+async def _bindings(grants: list[AccountGrant], config: PaasConfig, reader: Reader) -> Mapping[tuple[str, str], Object | None]:
     """The bindings of these grants, by role and namespace: in the cluster those that a list has, else by name."""
     if not in_cluster(config):
         places = {(grant.role, grant.subject.namespace) for grant in grants}
@@ -233,7 +233,9 @@ async def _bindings(grants: list[Grant], config: PaasConfig, reader: Reader) -> 
     return {(role, ""): (listed | others).get(binding_name(role)) for role in roles}
 
 
-async def _refused(seen: PaasSeen, paas: Paas, config: PaasConfig, grants: list[Grant], reader: Reader) -> Mapping[str, Refusal]:
+async def _refused(
+    seen: GrantsSeen, paas: Paas, config: PaasConfig, grants: list[AccountGrant], reader: Reader
+) -> Mapping[str, Refusal]:
     """Why what could stand by now does not: the run of a role has no object to tell it on, so it is tried once more.
 
     A snapshot tries nothing.  It takes for refused what is missing: that makes the Paas due where nothing was told yet.
@@ -252,7 +254,7 @@ async def _refused(seen: PaasSeen, paas: Paas, config: PaasConfig, grants: list[
     return {role: refusal for role, refusal in zip(bodies, found, strict=True) if refusal is not None}
 
 
-async def _left(paas: Paas, reader: Reader) -> PaasSeen:
+async def _left(paas: Paas, reader: Reader) -> GrantsSeen:
     """What still stands for a Paas that is being deleted: who is bound in its namespaces in the cluster, and its RoleBindings."""
     every, listed, local = await asyncio.gather(
         shared_bindings(reader, marked=False),
@@ -265,7 +267,7 @@ async def _left(paas: Paas, reader: Reader) -> PaasSeen:
     read = await by_name(NAMESPACE, others, reader)
     own |= {name for name, found in read.items() if found is None or uid_of(found) in ("", paas.uid)}
     alone = tuple(binding for binding in local if uid_of(binding) == paas.uid and not is_terminating(binding))
-    return PaasSeen(paas, named=frozenset(subject for subject in named if subject.namespace in own), left=alone)
+    return GrantsSeen(paas, named=frozenset(subject for subject in named if subject.namespace in own), left=alone)
 
 
 # -- a namespace -------------------------------------------------------------------------------------------

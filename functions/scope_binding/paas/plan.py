@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterator, Mapping
 
 from scope_binding.paas.seen import (
     MANAGER,
+    GrantsSeen,
     NamespaceSeen,
-    PaasSeen,
     RoleSeen,
     Subject,
     granted,
@@ -132,7 +132,7 @@ def _local(seen: RoleSeen, wanted: Mapping[Subject, Paas]) -> Iterator[Write]:
 # -- a Paas ------------------------------------------------------------------------------------------------
 
 
-def plan_paas(seen: PaasSeen) -> Plan:
+def plan_paas(seen: GrantsSeen) -> Plan:
     """Our finalizer on a Paas whose service accounts get something, then the one on their namespaces; off when nothing stands."""
     paas = seen.paas
     if paas is None:
@@ -149,7 +149,7 @@ def plan_paas(seen: PaasSeen) -> Plan:
     return Plan(((first,), tuple(then)))
 
 
-def _takes(seen: PaasSeen, name: str) -> bool:
+def _takes(seen: GrantsSeen, name: str) -> bool:
     """Whether a namespace gets the finalizer: its own name must not be free while the cluster's binding names it."""
     return seen.paas is not None and in_cluster(seen.config) and held_by(seen.paas, seen.namespaces.get(name))
 

@@ -8,8 +8,8 @@ from scope_binding.paas.descriptor import PAAS_ACCOUNTS
 from scope_binding.paas.seen import (
     MANAGER,
     PERMISSIONS,
-    Grant,
-    PaasSeen,
+    AccountGrant,
+    GrantsSeen,
     RoleSeen,
     grants_of,
     illegal_accounts,
@@ -26,7 +26,7 @@ from tenantry.model.leftovers import report_leftovers
 from tenantry.model.paas.declared import Paas
 from tenantry.model.paas.names import ACCOUNTS_FINALIZER, ACCOUNTS_PART, NAMESPACES_PART, PAAS, SHARED, binding_name
 from tenantry.model.paas.places import held_by
-from tenantry.model.paas.status import Problem, part_report
+from tenantry.model.paas.status import PaasProblem, part_report
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
@@ -40,7 +40,7 @@ def report_role(seen: RoleSeen, refusals: Sequence[Refusal]) -> Plan:
     return report_leftovers(seen.leftovers, refusals, PAAS_ACCOUNTS, "paas")
 
 
-def is_missing(seen: PaasSeen, grant: Grant) -> bool:
+def is_missing(seen: GrantsSeen, grant: AccountGrant) -> bool:
     """Whether a grant does not stand yet, although its namespace is there and the name of its binding is not somebody else's."""
     assert seen.paas is not None
     return (
@@ -50,7 +50,7 @@ def is_missing(seen: PaasSeen, grant: Grant) -> bool:
     )
 
 
-def report_paas(seen: PaasSeen, refusals: Sequence[Refusal]) -> Plan:
+def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition of the part; the old one stays while what it depends on is being made."""
     paas = seen.paas
     if paas is None or paas.deleted:
@@ -61,7 +61,7 @@ def report_paas(seen: PaasSeen, refusals: Sequence[Refusal]) -> Plan:
         return _given_up(paas.live)
     if seen.config is None:
         text = "no PaasConfig is active, so permissions of service accounts stay as they are: have an administrator make one"
-        problems = [Problem("NoPaasConfig", text)]
+        problems = [PaasProblem("NoPaasConfig", text)]
     else:
         if not refusals and any(_is_coming(seen, grant) for grant in grants):
             return NOTHING
@@ -80,15 +80,15 @@ def _given_up(live: Object) -> Plan:
     return plan_of(Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", manager=MANAGER))
 
 
-def _binding(seen: PaasSeen, grant: Grant) -> Object | None:
+def _binding(seen: GrantsSeen, grant: AccountGrant) -> Object | None:
     return seen.bindings.get((grant.role, _place(seen, grant)))
 
 
-def _place(seen: PaasSeen, grant: Grant) -> str:
+def _place(seen: GrantsSeen, grant: AccountGrant) -> str:
     return "" if in_cluster(seen.config) else grant.subject.namespace
 
 
-def _is_coming(seen: PaasSeen, grant: Grant) -> bool:
+def _is_coming(seen: GrantsSeen, grant: AccountGrant) -> bool:
     """Whether nobody can say yet whether a grant will stand: its namespace, or the run of its role, is to be waited for."""
     assert seen.paas is not None
     if held_by(seen.paas, seen.namespaces.get(grant.subject.namespace)):
@@ -97,47 +97,47 @@ def _is_coming(seen: PaasSeen, grant: Grant) -> bool:
     return not (told.get("status") == "False" and told.get("observedGeneration") == seen.paas.generation)
 
 
-def _conflict(seen: PaasSeen, grant: Grant) -> bool:
+def _conflict(seen: GrantsSeen, grant: AccountGrant) -> bool:
     live = _binding(seen, grant)
     if live is None or seen.paas is None:
         return False
     return not (is_shared(live) if in_cluster(seen.config) else is_local(live, grant.role, seen.paas.uid))
 
 
-def _problems(seen: PaasSeen, paas: Paas, grants: Sequence[Grant]) -> Iterator[Problem]:
+def _problems(seen: GrantsSeen, paas: Paas, grants: Sequence[AccountGrant]) -> Iterator[PaasProblem]:
     for capability, account in illegal_accounts(paas, seen.config):
         text = f"capability {capability}: {account!r} is no name of a ServiceAccount: {FIXES['invalid']}"
-        yield Problem("InvalidName", text)
+        yield PaasProblem("InvalidName", text)
     for grant in grants:
         where = grant.subject.namespace
         if not held_by(paas, seen.namespaces.get(where)):
             text = f"{grant.subject} has no permissions, since namespace {where} is not of this Paas: see {NAMESPACES_PART}"
-            yield Problem("NamespaceConflict", text)
+            yield PaasProblem("NamespaceConflict", text)
         elif _conflict(seen, grant):
             yield _taken(seen, grant)
         elif is_missing(seen, grant) and grant.role in seen.refused:
             yield _refused(paas, seen.refused[grant.role])
 
 
-def _taken(seen: PaasSeen, grant: Grant) -> Problem:
+def _taken(seen: GrantsSeen, grant: AccountGrant) -> PaasProblem:
     if not in_cluster(seen.config):
         name = f"{grant.subject.namespace}/{local_name(grant.role)}"
         text = f"RoleBinding {name} is not of this Paas, so {grant.subject} is not bound"
-        return Problem("BindingConflict", f"{text}: delete it, or give it another name")
+        return PaasProblem("BindingConflict", f"{text}: delete it, or give it another name")
     text = f"ClusterRoleBinding {binding_name(grant.role)} was not made by Tenantry, so {grant.subject} is not bound"
     fix = f"have an administrator give it another name, or annotate it with {SHARED}={PERMISSIONS}"
-    return Problem("ClusterRoleBindingConflict", f"{text}: {fix}")
+    return PaasProblem("ClusterRoleBindingConflict", f"{text}: {fix}")
 
 
-def _refused(paas: Paas, refusal: Refusal) -> Problem:
+def _refused(paas: Paas, refusal: Refusal) -> PaasProblem:
     standing = message_of(paas.live, ACCOUNTS_PART, generation=paas.generation)
-    return Problem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
+    return PaasProblem(REASONS[refusal.cause], text_of(refusal, FIXES, standing, separator=_BETWEEN))
 
 
-def _warnings(paas: Paas, seen: PaasSeen) -> Iterator[Problem]:
+def _warnings(paas: Paas, seen: GrantsSeen) -> Iterator[PaasProblem]:
     for name, declared in paas.enabled.items():
         known = seen.config.capabilities.get(name) if seen.config is not None else None
         if known is not None and declared.extra_permissions and not known.extra_permissions:
             text = f"capability {name}: extra permissions are asked for, and the PaasConfig has none"
             fix = "set extra_permissions to false, or have an administrator configure them"
-            yield Problem("ExtraPermissionsNotConfigured", f"{text}: {fix}")
+            yield PaasProblem("ExtraPermissionsNotConfigured", f"{text}: {fix}")

@@ -59,7 +59,7 @@ class Subject(NamedTuple):
         return f"ServiceAccount {self.namespace}/{self.name}"
 
 
-class Grant(NamedTuple):
+class AccountGrant(NamedTuple):
     """What declarations give."""
 
     role: str
@@ -87,7 +87,7 @@ class RoleSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class PaasSeen:
+class GrantsSeen:
     """One Paas: the namespaces of its grants, and the bindings to the roles of these, in the cluster or in each namespace.
 
     Of one that is being deleted ``named`` has who still stands in the cluster's bindings, and ``left`` its RoleBindings.
@@ -115,12 +115,12 @@ class NamespaceSeen:
 # -- what declarations give --------------------------------------------------------------------------------
 
 
-def grants_of(paas: Paas, config: PaasConfig | None) -> list[Grant]:
+def grants_of(paas: Paas, config: PaasConfig | None) -> list[AccountGrant]:
     """What a Paas' service accounts get; nothing of one that is being deleted, nor without a configuration."""
     if config is None or paas.deleted:
         return []
     return [
-        Grant(role, Subject(namespace_name(paas.name, capability), account), capability)
+        AccountGrant(role, Subject(namespace_name(paas.name, capability), account), capability)
         for capability, declared in paas.enabled.items()
         for account, roles in config.permissions(capability, extra=declared.extra_permissions).items()
         for role in roles

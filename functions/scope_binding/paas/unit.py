@@ -23,8 +23,8 @@ from scope_binding.paas.observe import (
 from scope_binding.paas.plan import doubtful, plan_namespace, plan_paas, plan_role
 from scope_binding.paas.report import report_paas, report_role
 from scope_binding.paas.seen import (
+    GrantsSeen,
     NamespaceSeen,
-    PaasSeen,
     RoleSeen,
     Subject,
     capability_namespaces,
@@ -106,7 +106,7 @@ class PaasAccounts(Unit):
                 refused_again_after_s=STALE_S,
                 rests_on_reads=True,
             ),
-            OF_PAAS: Handler[PaasSeen](
+            OF_PAAS: Handler[GrantsSeen](
                 observe=lambda owner, reader: observe_paas(owner.name, reader),
                 plan=plan_paas,
                 report=report_paas,

@@ -106,7 +106,7 @@ class Service:
     @property
     def folders(self) -> tuple[str, ...]:
         """In ``knative/``, what comes only with another system: its rights and events, or single sources and Triggers."""
-        found = (self.rights_folder, *(each.folder for each in (*self.sources, *self.triggers)))
+        found = (self.rights_folder, *(each.folder for each in self.sources), *(each.folder for each in self.triggers))
         return tuple(dict.fromkeys(folder for folder in found if folder))
 
     @property

@@ -18,7 +18,7 @@ from tenantry.model.paas.ours import is_ours
 Origin = Literal["spec", "capability", "paasns"]
 
 
-class Place(NamedTuple):
+class PaasPlace(NamedTuple):
     """A wanted namespace: its full name, who asks for it, and the keys of groups that it is restricted to (None: all)."""
 
     name: str
@@ -29,10 +29,10 @@ class Place(NamedTuple):
     """``<namespace>/<name>`` of the PaasNS."""
 
 
-def spec_places(paas: Paas, config: PaasConfig | None) -> dict[str, Place]:
+def spec_places(paas: Paas, config: PaasConfig | None) -> dict[str, PaasPlace]:
     """The namespaces that the spec of a Paas asks for, by name; one that is also an enabled capability is treated as that."""
     found = {
-        name: Place(name, "spec", groups)
+        name: PaasPlace(name, "spec", groups)
         for suffix, groups in paas.namespaces.items()
         if (name := namespace_name(paas.name, suffix))
     }
@@ -40,7 +40,7 @@ def spec_places(paas: Paas, config: PaasConfig | None) -> dict[str, Place]:
         name = namespace_name(paas.name, capability)
         if config is not None and config.is_external(capability):
             continue
-        found[name] = Place(name, "capability", capability=capability)
+        found[name] = PaasPlace(name, "capability", capability=capability)
     return found
 
 
@@ -49,7 +49,9 @@ def held_by(paas: Paas, namespace: Object | None) -> bool:
     return namespace is not None and not is_terminating(namespace) and is_ours(namespace, paas.name, paas.uid)
 
 
-def counting(spec: Mapping[str, Place], asked: Sequence[PaasNs], paas: Paas) -> tuple[dict[str, Place], dict[str, PaasNs]]:
+def counting(
+    spec: Mapping[str, PaasPlace], asked: Sequence[PaasNs], paas: Paas
+) -> tuple[dict[str, PaasPlace], dict[str, PaasNs]]:
     """All wanted namespaces by name, and the PaasNS that do not count by their key.
 
     From the namespaces of the spec on, again and again, the oldest PaasNS that lives in a wanted namespace and asks for a name
@@ -65,13 +67,13 @@ def counting(spec: Mapping[str, Place], asked: Sequence[PaasNs], paas: Paas) -> 
             refused[chosen.key] = chosen
             continue
         groups = chosen.groups if chosen.groups is not None else wanted[chosen.namespace].groups
-        wanted[name] = Place(name, "paasns", groups, asked_by=chosen.key)
+        wanted[name] = PaasPlace(name, "paasns", groups, asked_by=chosen.key)
     return wanted, {**refused, **{each.key: each for each in waiting}}
 
 
 def applying(
-    paas: Paas, spec: Mapping[str, Place], namespace: Object, asked: Mapping[str, PaasNs], held: Mapping[str, Object]
-) -> Place | None:
+    paas: Paas, spec: Mapping[str, PaasPlace], namespace: Object, asked: Mapping[str, PaasNs], held: Mapping[str, Object]
+) -> PaasPlace | None:
     """What a namespace of the Paas is wanted for, as it remembers; None where nothing asks for it any more.
 
     Args:
@@ -93,4 +95,4 @@ def applying(
     if not chain:
         return spec[name]
     groups = next((each.groups for each in chain if each.groups is not None), spec[here].groups)
-    return Place(name, "paasns", groups, asked_by=chain[0].key)
+    return PaasPlace(name, "paasns", groups, asked_by=chain[0].key)

@@ -33,14 +33,14 @@ GOOD = "Reconciling"
 _BETWEEN = "; "
 
 
-class Problem(NamedTuple):
+class PaasProblem(NamedTuple):
     """What is wrong: reason, and a text that names the object and the fix."""
 
     reason: str
     text: str
 
 
-def first_reason(problems: Iterable[Problem], order: Sequence[str]) -> str:
+def first_reason(problems: Iterable[PaasProblem], order: Sequence[str]) -> str:
     """The reason of a condition about several problems: the first in the order of the specification."""
     reasons = {each.reason for each in problems}
     return next((reason for reason in order if reason in reasons), min(reasons, default=GOOD))
@@ -90,7 +90,7 @@ WARNING_REASONS = (
 """Reasons of warnings, in the same way."""
 
 
-def message_about(problems: Iterable[Problem]) -> str:
+def message_about(problems: Iterable[PaasProblem]) -> str:
     """Every problem, sorted, each once, as far as a condition has room."""
     texts = sorted({each.text for each in problems})
     shown = limits.few(texts, between=_BETWEEN, last=_BETWEEN)
@@ -102,7 +102,7 @@ def message_about(problems: Iterable[Problem]) -> str:
 
 
 def part_conditions(
-    part: str, errors: Sequence[Problem], warnings: Sequence[Problem], generation: int, *, done: str
+    part: str, errors: Sequence[PaasProblem], warnings: Sequence[PaasProblem], generation: int, *, done: str
 ) -> list[Object]:
     """The conditions of a part: complete or not, and its warnings while there are any; ``done`` is the message of success."""
     good = not errors
@@ -142,8 +142,8 @@ def part_report(
     kind: Kind,
     live: Object,
     part: str,
-    errors: Sequence[Problem],
-    warnings: Sequence[Problem],
+    errors: Sequence[PaasProblem],
+    warnings: Sequence[PaasProblem],
     *,
     manager: str,
     done: str,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from release_provisioning.paas.elements import is_of, operations
 from release_provisioning.paas.plan import doubtful, plan_paas, plan_set
 from release_provisioning.paas.report import report_paas, report_set
-from release_provisioning.paas.seen import MANAGER, PaasSeen, SetSeen, given_by
+from release_provisioning.paas.seen import MANAGER, HandOverSeen, SetSeen, given_by
 from tenantry.model.kinds import Object, object_of
 from tenantry.model.paas import names
 from tenantry.model.paas.config import PaasConfig, config_of
@@ -244,20 +244,20 @@ PART = names.HAND_OVER_PART
 
 def test_a_paas_is_let_go_when_no_element_is_left() -> None:
     gone = paas(deleted=True)
-    assert not list(plan_paas(PaasSeen(gone, left=True)).writes())
-    assert [type(each) for each in plan_paas(PaasSeen(gone)).writes()] == [RemoveFinalizers]
-    assert [type(each) for each in plan_paas(PaasSeen(paas(finalizers=()), config())).writes()] == [Apply]
-    assert not list(plan_paas(PaasSeen(paas(finalizers=()), config(), None)).writes())
+    assert not list(plan_paas(HandOverSeen(gone, left=True)).writes())
+    assert [type(each) for each in plan_paas(HandOverSeen(gone)).writes()] == [RemoveFinalizers]
+    assert [type(each) for each in plan_paas(HandOverSeen(paas(finalizers=()), config())).writes()] == [Apply]
+    assert not list(plan_paas(HandOverSeen(paas(finalizers=()), config(), None)).writes())
 
 
 def test_what_is_not_handed_over_is_told() -> None:
     """With its fix; an element that is on its way is not."""
-    assert reasons(report_paas(PaasSeen(paas(), config(), {"argoas": appset({"paas": "my"})}), ())) == {PART: "Reconciling"}
-    assert reasons(report_paas(PaasSeen(paas(), config(), {"argoas": appset()}), ())) == {}
-    assert reasons(report_paas(PaasSeen(paas(), config(), {"argoas": None}), ())) == {PART: "ApplicationSetMissing"}
+    assert reasons(report_paas(HandOverSeen(paas(), config(), {"argoas": appset({"paas": "my"})}), ())) == {PART: "Reconciling"}
+    assert reasons(report_paas(HandOverSeen(paas(), config(), {"argoas": appset()}), ())) == {}
+    assert reasons(report_paas(HandOverSeen(paas(), config(), {"argoas": None}), ())) == {PART: "ApplicationSetMissing"}
     required, stray = config(key={"required": True}), paas(custom_fields={"stray": "v"})
-    assert reasons(report_paas(PaasSeen(paas(), required, {"argoas": appset()}), ())) == {PART: "RequiredField"}
-    state = PaasSeen(stray, config(), {"argoas": appset({"paas": "my"})})
+    assert reasons(report_paas(HandOverSeen(paas(), required, {"argoas": appset()}), ())) == {PART: "RequiredField"}
+    state = HandOverSeen(stray, config(), {"argoas": appset({"paas": "my"})})
     assert reasons(report_paas(state, ())) == {PART: "UnknownCustomField"}
     (write,) = report_paas(state, ()).writes()
     assert isinstance(write, Apply)
@@ -266,13 +266,13 @@ def test_what_is_not_handed_over_is_told() -> None:
 
 def test_where_argo_cd_is_not_there_it_is_a_warning() -> None:
     """All else is there."""
-    found = reasons(report_paas(PaasSeen(paas(finalizers=()), config(), None), ()))
+    found = reasons(report_paas(HandOverSeen(paas(finalizers=()), config(), None), ()))
     assert found == {PART: "Reconciling", f"{PART}Warnings": "HandOverUnavailable"}
 
 
 def test_a_refusal_is_told() -> None:
     key = next(iter(plan_set(seen(appset(), paas())).writes())).key
-    state = PaasSeen(paas(), config(), {"argoas": appset()}, refused={"argoas": Refusal(key, "admission", "no")})
+    state = HandOverSeen(paas(), config(), {"argoas": appset()}, refused={"argoas": Refusal(key, "admission", "no")})
     assert reasons(report_paas(state, ())) == {PART: "AdmissionDenied"}
 
 

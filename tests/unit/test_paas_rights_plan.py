@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rbac_aggregation.paas.argo import conflicting_fields, policy_text
-from rbac_aggregation.paas.claims import Claim, Names, Other, claims_of, is_behind, kept_of_paas, other_of
+from rbac_aggregation.paas.claims import Claim, GroupClaimant, KnownNames, claims_of, is_behind, kept_of_paas, other_of
 from rbac_aggregation.paas.plan import lost_subjects, plan_paas, plan_rest
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import MANAGER, RBAC, Policy, Seen, rights_of
@@ -70,7 +70,7 @@ def seen(
     held = {name: object_of(NAMESPACE, {"name": name}) for name in places}
     wanted = {f"my-{key}": group(f"my-{key}", users=each.users) for key, each in paas.groups.items() if not each.query}
     live = wanted if groups is None else groups
-    claims = claims_of(paas, using, Names(served, live))
+    claims = claims_of(paas, using, KnownNames(served, live))
     found = Seen("my", paas, using, places, held, places, groups=live, served=served, claims=claims, bindings=bindings)
     return replace(found, **more)
 
@@ -99,8 +99,8 @@ def _stages(plan: Plan) -> list[list[str]]:
 # -- whose a name is -------------------------------------------------------------------------------------------------
 
 
-def claim(spec: Mapping[str, Any], of: str = "g", names: Names | None = None, configured: PaasConfig | None = None) -> Claim:
-    return claims_of(paas_of(stored(groups=spec)), configured or config(), names or Names(served=True))[of]
+def claim(spec: Mapping[str, Any], of: str = "g", names: KnownNames | None = None, configured: PaasConfig | None = None) -> Claim:
+    return claims_of(paas_of(stored(groups=spec)), configured or config(), names or KnownNames(served=True))[of]
 
 
 def reason(found: Claim) -> str:
@@ -110,8 +110,8 @@ def reason(found: Claim) -> str:
 def test_a_group_is_bound_when_its_object_is_proven() -> None:
     """Before that it is to be made, and no binding names it; without Groups there is nothing to wait for."""
     assert claim({"g": US}) == Claim("g", "my-g", True, wants_object=True)
-    assert claim({"g": US}, names=Names(True, {"my-g": group("my-g")})) == Claim("g", "my-g", True, None, True, True)
-    assert claim({"g": US}, names=Names(False)) == Claim("g", "my-g", True, bound=True)
+    assert claim({"g": US}, names=KnownNames(True, {"my-g": group("my-g")})) == Claim("g", "my-g", True, None, True, True)
+    assert claim({"g": US}, names=KnownNames(False)) == Claim("g", "my-g", True, bound=True)
     assert claim({"g": {"query": "CN=x"}}) == Claim("g", "x", False, bound=True)
 
 
@@ -120,27 +120,27 @@ def test_a_group_is_bound_when_its_object_is_proven() -> None:
 )
 def test_a_group_of_others_is_neither_made_nor_bound(there: Object) -> None:
     """p-48: a label proves nothing, and neither does the mark of another Paas."""
-    found = claim({"g": US}, names=Names(True, {"my-g": there}))
+    found = claim({"g": US}, names=KnownNames(True, {"my-g": there}))
     assert (reason(found), found.bound, found.wants_object) == ("GroupConflict", False, False)
 
 
 def test_a_query_names_no_group_that_another_paas_made() -> None:
     """p-101; one of the identity provider's it may name."""
     query = {"g": {"query": "CN=x"}}
-    assert reason(claim(query, names=Names(True, {"x": group("x", "other")}))) == "GroupConflict"
-    assert reason(claim(query, names=Names(True, {"x": object_of(GROUP, {"name": "x"})}))) == ""
+    assert reason(claim(query, names=KnownNames(True, {"x": group("x", "other")}))) == "GroupConflict"
+    assert reason(claim(query, names=KnownNames(True, {"x": object_of(GROUP, {"name": "x"})}))) == ""
 
 
 def test_a_generated_name_gives_way() -> None:
     """To a query of its own Paas, of any other, to an older Paas, to what is bound still, and to what the cluster binds."""
 
-    def other(created: str = "2026-01-01", **names: frozenset[str]) -> Names:
-        made = Other("o", (created, "o"), names.get("generates", frozenset()), names.get("queries", frozenset()))
-        return Names(True, others=(replace(made, holds=names.get("holds", frozenset())),))
+    def other(created: str = "2026-01-01", **names: frozenset[str]) -> KnownNames:
+        made = GroupClaimant("o", (created, "o"), names.get("generates", frozenset()), names.get("queries", frozenset()))
+        return KnownNames(True, others=(replace(made, holds=names.get("holds", frozenset())),))
 
     taken = frozenset({"my-g"})
     assert reason(claim({"g": US, "q": {"query": "CN=my-g"}})) == "GroupConflict"
-    for names in (other(queries=taken), other(generates=taken), other(holds=taken), Names(True, reserved=taken)):
+    for names in (other(queries=taken), other(generates=taken), other(holds=taken), KnownNames(True, reserved=taken)):
         assert reason(claim({"g": US}, names=names)) == "GroupConflict"
     assert reason(claim({"g": US}, names=other("2026-02-01", generates=taken))) == ""
     assert reason(claim({"g": US}, names=replace(other(queries=taken), groups={"my-g": group("my-g")}))) == ""

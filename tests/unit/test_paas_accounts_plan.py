@@ -12,8 +12,8 @@ from scope_binding.paas.plan import doubtful, plan_namespace, plan_paas, plan_ro
 from scope_binding.paas.report import report_paas
 from scope_binding.paas.seen import (
     MANAGER,
+    GrantsSeen,
     NamespaceSeen,
-    PaasSeen,
     RoleSeen,
     Subject,
     local_binding,
@@ -195,7 +195,7 @@ def test_names_that_no_object_can_have_stop_no_other() -> None:
     mine = paas()
     bad = config(argocd={"default_permissions": {"Not A Name": [ROLE], SA: [ROLE, "a/b"]}})
     assert wanted(plan_role(seen(mine, places=[namespace(mine)], config=bad))) == ["my-argocd/argo-sa"]
-    state = PaasSeen(mine, bad, {"my-argocd": namespace(mine)}, {(ROLE, ""): bound(("my-argocd", SA))})
+    state = GrantsSeen(mine, bad, {"my-argocd": namespace(mine)}, {(ROLE, ""): bound(("my-argocd", SA))})
     assert reasons(report_paas(state, ())) == {names.ACCOUNTS_PART: "InvalidName"}
 
 
@@ -237,7 +237,7 @@ def test_a_role_binding_of_another_kind_of_ours_is_left_alone() -> None:
     other["metadata"]["labels"] = {names.MANAGED_BY_PAAS: "my"}
     other["roleRef"] = {**other["roleRef"], "name": f"sa-{ROLE}"}
     assert not list(plan_role(seen(mine, places=[namespace(mine)], config=inside, local=(other,))).writes())
-    state = PaasSeen(mine, inside, {"my-argocd": namespace(mine)}, {(ROLE, "my-argocd"): other})
+    state = GrantsSeen(mine, inside, {"my-argocd": namespace(mine)}, {(ROLE, "my-argocd"): other})
     assert reasons(report_paas(state, ())) == {names.ACCOUNTS_PART: "BindingConflict"}
 
 
@@ -246,14 +246,14 @@ def test_a_role_binding_of_another_kind_of_ours_is_left_alone() -> None:
 
 def test_finalizers_come_first_the_one_of_the_paas_before_those_of_namespaces() -> None:
     mine = paas(finalizers=())
-    plan = plan_paas(PaasSeen(mine, config(), {"my-argocd": namespace(mine, finalizers=())}))
+    plan = plan_paas(GrantsSeen(mine, config(), {"my-argocd": namespace(mine, finalizers=())}))
     assert [[each.key.kind for each in stage if isinstance(each, Apply)] for stage in plan.stages] == [["Paas"], ["Namespace"]]
 
 
 def test_a_paas_is_let_go_when_nothing_stands_for_it() -> None:
     gone = paas(deleted=True)
-    assert not list(plan_paas(PaasSeen(gone, named=frozenset({Subject("my-argocd", SA)}))).writes())
-    assert [type(each) for each in plan_paas(PaasSeen(gone)).writes()] == [RemoveFinalizers]
+    assert not list(plan_paas(GrantsSeen(gone, named=frozenset({Subject("my-argocd", SA)}))).writes())
+    assert [type(each) for each in plan_paas(GrantsSeen(gone)).writes()] == [RemoveFinalizers]
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,9 @@ def reasons(plan: Plan) -> dict[str, str]:
 def test_a_grant_that_is_on_its_way_is_not_told() -> None:
     """Neither while its namespace is made nor while the run of its role is to come."""
     mine = paas()
-    assert reasons(report_paas(PaasSeen(mine, config()), ())) == {}
-    assert reasons(report_paas(PaasSeen(mine, config(), {"my-argocd": namespace(mine)}), ())) == {}
-    state = PaasSeen(mine, config(), {"my-argocd": namespace(mine)}, {(ROLE, ""): bound(("my-argocd", SA))})
+    assert reasons(report_paas(GrantsSeen(mine, config()), ())) == {}
+    assert reasons(report_paas(GrantsSeen(mine, config(), {"my-argocd": namespace(mine)}), ())) == {}
+    state = GrantsSeen(mine, config(), {"my-argocd": namespace(mine)}, {(ROLE, ""): bound(("my-argocd", SA))})
     assert reasons(report_paas(state, ())) == {names.ACCOUNTS_PART: "Reconciling"}
 
 
@@ -294,7 +294,7 @@ def test_what_cannot_be_given_is_told_with_its_fix() -> None:
     places = {"my-argocd": namespace(mine)}
     foreign = bound(("x", "y"))
     foreign["metadata"]["annotations"] = {}
-    (write,) = report_paas(PaasSeen(mine, config(), places, {(ROLE, ""): foreign}), ()).writes()
+    (write,) = report_paas(GrantsSeen(mine, config(), places, {(ROLE, ""): foreign}), ()).writes()
     assert isinstance(write, Apply)
     (told,) = write.wanted["status"]["conditions"]
     assert (told["status"], told["reason"]) == ("False", "ClusterRoleBindingConflict")
@@ -304,7 +304,7 @@ def test_what_cannot_be_given_is_told_with_its_fix() -> None:
     assert (write.event.type, write.event.reason) == ("Warning", "ClusterRoleBindingConflict")
 
     refusal = Refusal(shared_key(), "rights", "clusterroles is forbidden")
-    assert reasons(report_paas(PaasSeen(mine, config(), places, {}, refused={ROLE: refusal}), ())) == {
+    assert reasons(report_paas(GrantsSeen(mine, config(), places, {}, refused={ROLE: refusal}), ())) == {
         names.ACCOUNTS_PART: "RightMissing"
     }
 
@@ -318,7 +318,7 @@ def shared_key() -> Any:
 def test_extra_permissions_that_are_not_configured_are_a_warning() -> None:
     """Nothing is bound, and the part is complete."""
     mine = paas(finalizers=(), other={"enabled": True, "extra_permissions": True})
-    plan = report_paas(PaasSeen(mine, config(other={})), ())
+    plan = report_paas(GrantsSeen(mine, config(other={})), ())
     assert reasons(plan) == {
         names.ACCOUNTS_PART: "Reconciling",
         f"{names.ACCOUNTS_PART}Warnings": "ExtraPermissionsNotConfigured",
@@ -326,7 +326,7 @@ def test_extra_permissions_that_are_not_configured_are_a_warning() -> None:
 
 
 def test_a_paas_that_never_had_permissions_is_told_nothing() -> None:
-    assert reasons(report_paas(PaasSeen(paas(finalizers=(), argocd={"enabled": False}), config()), ())) == {}
+    assert reasons(report_paas(GrantsSeen(paas(finalizers=(), argocd={"enabled": False}), config()), ())) == {}
 
 
 def test_roles_are_known_by_the_names_of_bindings() -> None:
