@@ -199,8 +199,9 @@ class Engine:
 
     async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         async def work(together: Ask, fresh: JustRead) -> Verdict:
-            waits = self._runs.is_full
-            async with self._runs.turn(self._party_of(together)):
+            waits, whom = self._runs.is_full, self._party_of(together)
+            party.set(whom)
+            async with self._runs.turn(whom):
                 return await self._reconcile(unit, owner, together, {} if waits else fresh)
 
         return await self._flight.run(_name(unit, owner), ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
@@ -214,7 +215,6 @@ class Engine:
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun = time.perf_counter()
         running_owner.set(str(owner))
-        party.set(self._party_of(ask))
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
