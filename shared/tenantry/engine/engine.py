@@ -37,7 +37,7 @@ from tenantry.model.descriptor import Service
 from tenantry.model.event import Event
 from tenantry.model.kinds import SERVICE_ACCOUNT, Key, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.model.plan import KubernetesEvent, Refusal
+from tenantry.model.plan import KubernetesEvent
 
 log = logging.getLogger("tenantry")
 
@@ -47,8 +47,6 @@ EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
 CAUSES_LOOKED_AT = 8
 """Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
-OUR_POLICIES = "ValidatingAdmissionPolicy 'tenantry-"
-"""What the API server's refusal by one of them has in it."""
 TOLD = "refused and told"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
@@ -268,7 +266,7 @@ class Engine:
             if outcome.conflict:
                 await self._step_aside(attempt)
                 continue
-            stale = not patient and handler.refused_again_after_s > 0 and any(map(_may_be_stale, outcome.refusals))
+            stale = not patient and handler.refused_again_after_s > 0 and any(each.by_our_policy for each in outcome.refusals)
             if outcome.deleted or stale:  # something is to be made anew, or to be tried once more: look again
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
@@ -394,11 +392,6 @@ class Engine:
             await recorder.record(self._api, KubernetesEvent(account, "RightMissing", note, "Reconcile", "Warning"))
         except ApiError as error:
             log.warning("could not record the Event RightMissing: %s", error.message)
-
-
-def _may_be_stale(refusal: Refusal) -> bool:
-    """Whether an admission policy of ours refused: with the param that it gets now it may not."""
-    return refusal.cause == "admission" and OUR_POLICIES in refusal.message
 
 
 def _name(unit: Unit, owner: Owner) -> str:
