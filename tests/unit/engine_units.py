@@ -50,6 +50,7 @@ class Still:
     pause: float = 0.0
     log: list[str] = field(default_factory=list)
     endings: list[tuple[str, bool]] = field(default_factory=list)
+    resting: list[str] = field(default_factory=list)
     causes: list[frozenset[Key]] = field(default_factory=list)
     known: list[Mapping[Key, Object | None]] = field(default_factory=list)
     active: int = 0
@@ -57,7 +58,7 @@ class Still:
 
     @property
     def handlers(self) -> Mapping[str, Handler[Any]]:
-        made = Handler(observe=self.observe, plan=self.plan, pause_s=self.pause, ended=self.ended)
+        made = Handler(observe=self.observe, plan=self.plan, pause_s=self.pause, ended=self.ended, at_rest=self.at_rest)
         return dict.fromkeys("op", made)
 
     def accepts(self, owner: Owner) -> bool:
@@ -92,6 +93,10 @@ class Still:
 
     def ended(self, owner: Owner, succeeded: bool) -> None:
         self.endings.append((str(owner), succeeded))
+
+    def at_rest(self, owner: Owner, observed: tuple[str, bool]) -> None:
+        assert observed == (str(owner), False)
+        self.resting.append(str(owner))
 
     def prefetch(self) -> Sequence[Prefetch]:
         return []

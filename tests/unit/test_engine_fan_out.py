@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from engine_units import FUNCTION, MANY, Sent, Still, failing, look, make
+from engine_units import FUNCTION, MANY, Sent, Still, failing, look, make, settle
 
 from tenantry.api.errors import TransientError
 from tenantry.engine import Verdict, engine
@@ -48,6 +50,27 @@ async def test_a_large_fan_out_goes_to_the_broker() -> None:
     # What was sent is what is understood.
     await made.handle(first)
     assert unit.log == [f"+{first.subject}", f"-{first.subject}"]
+
+
+async def test_large_fan_outs_go_one_after_the_other() -> None:
+    """However many events concern many owners, so many wait for the broker at a time, and the others cost no task."""
+    waiting, most = 0, 0
+    go = asyncio.Event()
+
+    async def emit(event: Event) -> None:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await go.wait()
+        waiting -= 1
+
+    made, before = make(Still((MANY,)), emit=emit), len(asyncio.all_tasks())
+    events = [asyncio.create_task(made.handle(look(f"a{number}"))) for number in range(20)]
+    await settle()
+    assert len(asyncio.all_tasks()) - before <= len(events) + engine.PARALLEL
+    go.set()
+    assert {verdict.status for verdict in await asyncio.gather(*events)} == {204}
+    assert most == engine.PARALLEL
 
 
 async def test_a_broker_that_is_away() -> None:

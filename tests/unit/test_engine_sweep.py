@@ -25,6 +25,7 @@ async def test_a_sweep_runs_only_who_is_due() -> None:
     assert await make(unit, other).handle(sweep()) == Verdict(204, "nothing to do")
     assert sorted(unit.log) == ["+o/3", "+p/1", "-o/3", "-p/1"]
     assert other.log == []
+    assert (other.resting, set(unit.resting) & {"o/3", "p/1"}) == (["o/9"], set())
     assert unit.known == [{}, {}]
 
 

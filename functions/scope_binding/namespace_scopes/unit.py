@@ -20,7 +20,7 @@ from scope_binding.namespace_scopes.seen import ObservedHome
 from scope_binding.objects import KINDS
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
-from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage, taken_away
+from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage, taken_away
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label
@@ -44,6 +44,8 @@ from tenantry.serving import Settings
 HOME = "namespace"
 PAUSE_S = 0.5
 """A run's writes come back as events, two for each right in a member."""
+UNKNOWN = 20
+"""More homes than this of which a new process knows nothing are looked at in one sweep, and not once for each event."""
 CONSENT_PREFIX = consent_name("")
 
 
@@ -70,7 +72,7 @@ class NamespaceScopes(Unit):
         self._settings = config.scope_binding.namespace_scope
         self._registers = RegisterCache(self._settings.projection)
         self._clashes: dict[str, frozenset[tuple[str, str]]] = {}
-        """By home, the clashes that its last run knew."""
+        """By home, the clashes that its last run knew, or the last sweep that found it at rest."""
         self._filled: dict[str, dict[RolePlace, Rules]] = {}
         """By home, the rules that Roles had before its last run filled them: see `others`."""
         self.handlers = {
@@ -83,6 +85,7 @@ class NamespaceScopes(Unit):
                 # Also members that a list loses: one read that does not find them is not enough.
                 doubtful=lambda found, made: taken_away(found, made) | frozenset(shortened(found)),
                 ended=self._ended,
+                at_rest=lambda owner, found: self._know(owner.name, found),
             )
         }
 
@@ -91,13 +94,16 @@ class NamespaceScopes(Unit):
         remembered = self._filled.get(home, {})
         found = await observe.observe(home, self._settings, reader, remembered, self._registers)
         if reader.live:  # a snapshot may be older than what the last run filled
-            if len(self._clashes) >= limits.REMEMBERED:
-                self._clashes.clear()
-            self._clashes[home] = found.clashes
+            self._know(home, found)
             self._filled.pop(home, None)
             if about := filled(found, remembered):
                 self._filled[home] = about
         return found
+
+    def _know(self, home: str, found: ObservedHome) -> None:
+        if len(self._clashes) >= limits.REMEMBERED:
+            self._clashes.clear()
+        self._clashes[home] = found.clashes
 
     def _ended(self, owner: Owner, succeeded: bool) -> None:
         """Forget the clashes of a run that failed.  What it filled is observed again by the next run in any case."""
@@ -115,6 +121,8 @@ class NamespaceScopes(Unit):
             # NamespaceScopes of one name in several namespaces share the name of their Roles, see names.managed_role_name.
             # A home whose last run knew the same clashes is not run again, so that no event waits for all homes.
             others = [home for home in register.with_name(key.name) if register.clashes(home) != self._clashes.get(home)]
+            if sum(home not in self._clashes for home in others) > UNKNOWN:
+                return EVERY
             return _homes([key.namespace, *others])
         if key.kind in (ROLE.kind, ROLE_BINDING.kind):
             # Homes that may want it come first: they repair a changed label before the home in the label deletes a leftover.

@@ -35,9 +35,7 @@ from tenantry.engine.write import OnWrite, Writer
 from tenantry.model import limits
 from tenantry.model.descriptor import Service
 from tenantry.model.event import Event
-from tenantry.model.kinds import SERVICE_ACCOUNT, Key, object_of
-from tenantry.model.names import SYSTEM_NAMESPACE
-from tenantry.model.plan import KubernetesEvent
+from tenantry.model.kinds import Key
 
 log = logging.getLogger("tenantry")
 
@@ -81,6 +79,7 @@ class Engine:
         self._kinds_of = {unit.name: {(kind.group, kind.kind) for kind in unit.kinds} for unit in self._units.values()}
         self._named_kinds = set[tuple[str, str]]().union(*self._kinds_of.values())
         self._emit = emit
+        self._emitting = asyncio.Lock()
         self._writer = Writer(api, function, on_write)
         self._flight = SingleFlight()
         self._runs = Turns(limits.RUNS_AT_ONCE)
@@ -185,7 +184,8 @@ class Engine:
     async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
         assert self._emit is not None
         emit = self._emit
-        await in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause))))
+        async with self._emitting:  # one fan-out after the other: each waits for the broker
+            await in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause))))
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
@@ -373,7 +373,10 @@ class Engine:
             handler = unit.handlers[owner.type]
             observed = await handler.observe(owner, snapshot)
             plans = (handler.plan(observed), handler.report(observed, ()))
-            return any(plan.changes(self._api.field_manager) for plan in plans)
+            if any(plan.changes(self._api.field_manager) for plan in plans):
+                return True
+            handler.at_rest(owner, observed)
+            return False
         except Exception:  # a bug with one owner must not end the sweep of all
             return True
 
@@ -382,16 +385,9 @@ class Engine:
         log.log(level, "%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
-            await self._tell(f"{verdict.reason}: apply {self._service.rights_file} again")
+            note = f"{verdict.reason}: apply {self._service.rights_file} again"
+            await recorder.record_missing_right(self._api, self._service.name, note)
         return verdict
-
-    async def _tell(self, note: str) -> None:
-        """A Warning on our own ServiceAccount: a right that is missing for reading has no better place."""
-        account = object_of(SERVICE_ACCOUNT, {"name": self._service.name, "namespace": SYSTEM_NAMESPACE})
-        try:
-            await recorder.record(self._api, KubernetesEvent(account, "RightMissing", note, "Reconcile", "Warning"))
-        except ApiError as error:
-            log.warning("could not record the Event RightMissing: %s", error.message)
 
 
 def _name(unit: Unit, owner: Owner) -> str:

@@ -8,15 +8,19 @@ later makes a new one.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from datetime import UTC, datetime
 
 from tenantry.api import Api
-from tenantry.api.errors import AlreadyExists
+from tenantry.api.errors import AlreadyExists, ApiError
 from tenantry.model import limits
-from tenantry.model.kinds import EVENT, Object, object_of
+from tenantry.model.kinds import EVENT, SERVICE_ACCOUNT, Object, object_of
+from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.model.plan import KubernetesEvent
 from tenantry.model.standing import event_namespace
+
+log = logging.getLogger("tenantry")
 
 _INSTANCE = os.environ.get("HOSTNAME") or "local"
 
@@ -64,3 +68,12 @@ async def record(api: Api, event: KubernetesEvent) -> None:
         await api.create(EVENT, body)
     except AlreadyExists:
         return
+
+
+async def record_missing_right(api: Api, account: str, note: str) -> None:
+    """Record a Warning on a ServiceAccount of ours: a right that is missing for reading has no better place."""
+    regarding = object_of(SERVICE_ACCOUNT, {"name": account, "namespace": SYSTEM_NAMESPACE})
+    try:
+        await record(api, KubernetesEvent(regarding, "RightMissing", note, "Reconcile", "Warning"))
+    except ApiError as error:
+        log.warning("could not record the Event RightMissing: %s", error.message)

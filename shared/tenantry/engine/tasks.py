@@ -21,11 +21,13 @@ def started(run: Coroutine[Any, Any, Any], context: Context | None = None) -> as
 
 
 async def in_parallel(items: Sequence[Item], do: Callable[[Item], Awaitable[Result]]) -> list[Result]:
-    """What ``do`` gives for each, at most `PARALLEL` at a time."""
-    gate = asyncio.Semaphore(PARALLEL)
+    """What ``do`` gives for each, at most `PARALLEL` at a time; who waits for his turn costs no task."""
+    done: dict[int, Result] = {}
+    left = iter(enumerate(items))
 
-    async def one(item: Item) -> Result:
-        async with gate:
-            return await do(item)
+    async def work() -> None:
+        for number, item in left:
+            done[number] = await do(item)
 
-    return list(await asyncio.gather(*map(one, items)))
+    await asyncio.gather(*(work() for _ in range(min(len(items), PARALLEL))))
+    return [done[number] for number in range(len(items))]

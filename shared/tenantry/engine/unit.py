@@ -109,6 +109,8 @@ class Handler(Generic[Observed]):
     (`tenantry.engine.last_runs`)."""
     ended: Callable[[Owner, bool], None] = lambda _, __: None
     """Called after each run with whether it succeeded.  May only keep hints: a process remembers nothing for sure."""
+    at_rest: Callable[[Owner, Observed], None] = lambda _, __: None
+    """Called in a sweep for an owner that is as declared, with what the lists showed.  May only keep hints."""
 
 
 class Unit(ABC):
