@@ -16,6 +16,7 @@ from times import POLICY_S
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, RefusedError
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, ROLE_BINDING, Object
 from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID
 from tenantry.testing import eventually
@@ -85,7 +86,12 @@ async def test_a_cluster_role_that_does_not_exist_is_bound(system: Knative, paas
         await paasing.says(name, WARNED, "ClusterRoleMissing", role, status="True")
         await paasing.admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, role, rules=[]))
         await sweep(system)
-        await paasing.says(name, "Warnings", "Reconciling", status="False")
+
+        def mended(live: Object) -> bool:
+            told = find_condition(live, "Warnings")
+            return find_condition(live, WARNED) is None and told is not None and role not in told["message"]
+
+        await paasing.until(PAAS, name, "", mended)
     finally:
         await paasing.config()
 
