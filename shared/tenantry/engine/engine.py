@@ -316,7 +316,7 @@ class Engine:
         return await self._flight.run("*", Ask(), {}, work)
 
     async def _sweep_all(self) -> Verdict:
-        lists: Lists = {}  # for the first look of all units, which begin together
+        lists = Lists()  # for the first look of all units, which begin together
         verdicts = list(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
         verdict = worst(verdicts)
         if verdict.status == 204:

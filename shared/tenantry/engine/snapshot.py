@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakValueDictionary
 
 from tenantry.api import Api, Keep
 from tenantry.api.errors import KindNotServed
+from tenantry.engine.copies import OneCopy
 from tenantry.engine.reader import FEW, Fingerprint, Reader, fits, selector
 from tenantry.engine.tasks import started
 from tenantry.model.kinds import Key, Kind, Object, key_in, labels_of
@@ -83,11 +85,14 @@ class _Table:
         return self._indexes[index]
 
 
-Lists = dict[Prefetch, "asyncio.Task[builtins.list[Object]]"]
-"""Lists that are read, or being read, for several snapshots of one moment."""
+Lists = WeakValueDictionary[Prefetch, "asyncio.Task[builtins.list[Object]]"]
+"""Lists that are being read for several snapshots of one moment; they stay no longer than these need them."""
 
 
-async def _read(api: Api, wanted: Prefetch) -> list[Object]:
+async def _read(api: Api, wanted: Prefetch, one_copy: OneCopy) -> list[Object]:
+    def keep(item: Object) -> Object:
+        return one_copy(item if wanted.keep is None else wanted.keep(item))
+
     try:
         listing = await api.list(
             wanted.kind,
@@ -95,7 +100,7 @@ async def _read(api: Api, wanted: Prefetch) -> list[Object]:
             label_selector=selector(dict(wanted.labels)),
             field_selector=f"metadata.name={wanted.name}" if wanted.name else "",
             metadata_only=wanted.headers,
-            keep=wanted.keep,
+            keep=keep,
         )
     except KindNotServed:
         if not wanted.optional or await api.served(wanted.kind.api_version, wanted.kind.kind, again=True) is not None:
@@ -121,14 +126,21 @@ class Snapshot(Reader):
 
     @classmethod
     async def take(cls, api: Api, wanted: Iterable[Prefetch], lists: Lists | None = None) -> Snapshot:
-        """Read all that is wanted, in parallel; what is in ``lists`` is not read again, and what is not is put there."""
-        snapshot = cls(api)
-        lists = {} if lists is None else lists
+        """Read all that is wanted, in parallel; what is in ``lists`` is not read again, and what is not is put there.
+
+        Who shares lists is of one sweep: when that is given up, so are the reads.
+        """
+        snapshot, one_copy = cls(api), OneCopy()
+        lists = WeakValueDictionary() if lists is None else lists
         every = tuple(wanted)
-        for each in every:
-            if each not in lists:
-                lists[each] = started(_read(api, each))
-        for each, items in zip(every, await asyncio.gather(*(asyncio.shield(lists[each]) for each in every)), strict=True):
+        reads = [lists.get(each) or lists.setdefault(each, started(_read(api, each, one_copy))) for each in every]
+        try:
+            found = await asyncio.gather(*map(asyncio.shield, reads))
+        except asyncio.CancelledError:
+            for read in reads:
+                read.cancel()
+            raise
+        for each, items in zip(every, found, strict=True):
             snapshot._keep(each, items)
         return snapshot
 
