@@ -46,11 +46,13 @@ p-42 PaasNS outside of a Paas is refused
 p-43 PaasNS for another Paas is refused
 p-44 PaasNS with an impossible name is refused
 p-45 Role that is not mapped, by policy
+p-47 Users beside a query are ignored and told
 p-48 Foreign Group is untouched and never bound
 p-49 Names of Kubernetes are refused or left out
 p-52 Foreign ClusterRoleBinding is untouched and told
 p-53 Second PaasConfig is refused and without effect
 p-54 Contradicting quotas and bad expressions are refused
+p-55 Keys by expression, else as the API takes
 p-56 Quotas above the largest are refused
 p-57 Requestor: asked for, and a label's value
 p-58 Without PaasConfig nothing is made, then all
@@ -80,6 +82,11 @@ p-86 Restricted namespace never falls back to all
 p-87 Namespaces: two shapes, nothing else
 p-89 No webhook; both versions without any function
 p-90 What upstream stored reads as enabled
+p-91 Names that no Paas may have
+p-92 Impossible names are refused, and stop nothing
+p-93 Amounts and numbers have bounds; largest works
+p-94 No expression holds anybody up
+p-96 Beyond a limit: told by name, rest there
 p-97 Names out of queries, row by row
 p-98 Names that do not show are refused
 p-99 One name generated twice: exactly one has it
@@ -100,6 +107,7 @@ p-114 Binding to another role becomes what is declared
 p-115 Without a default mapping nothing is given
 p-116 Paas without groups has no bindings
 p-117 Users allowed: no warning
+p-118 Users discouraged: warned of, all there
 p-119 Blocked users are refused where new
 p-120 Blocked users: bindings go before their Group
 p-121 Labels of the Paas follow
@@ -111,6 +119,7 @@ p-128 Custom field: the Paas' value, else default
 p-129 Custom fields and their defaults are validated
 p-130 Unknown custom field is left out, told
 p-131 New required field takes no element away
+p-132 Each placeholder gives one value
 p-133 Unknown placeholders are refused
 p-134 Capability becomes an element, nothing else
 p-135 Element goes before its Paas
@@ -133,10 +142,12 @@ p-155 Resources that are not allowed are refused
 p-156 Extra permissions nobody configured: told, unbound
 p-157 Permissions in namespaces, without a gap
 p-158 No name is free with a right
+p-161 Secrets are ignored and told
 p-162 Fields without a use are named
 p-163 A Paas waits only for parts it needs
 p-164 Function away: the others' parts are complete
 p-165 Columns and short name
+p-166 Forged marks: refused, and proving nothing
 p-169 Withdrawn role: bindings shrink and never grow
 p-171 Policies do not judge what is unchanged
 p-172 Who may read and write PaasNS
@@ -146,6 +157,8 @@ p-175 Changed roles: access is never missing
 p-176 Refused additions stop no withdrawal
 p-182 Without PaasConfig nothing changes by itself
 p-183 The older PaasConfig counts, then the younger
+p-184 Each mistake of a PaasConfig, each warning
+p-196 Command checks as the API server does
 p-197 Command shows what a Paas comes to
 p-198 Command converts as upstream did
 p-199 Command refuses a conversion that widens

@@ -16,12 +16,13 @@ ROOM = 63 - len(NAME) - 1
 HIDDEN = {"line feed": "\n", "carriage return": "\r", "tab": "\t", "NUL": "\0", "U+2028": "\u2028", "U+202E": "\u202e"}
 
 
+@pytest.mark.check("p-91", without=SHAPE)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "name", ["a.b", "paas", "true", "kube", "kube-x", "openshift", "openshift-x", "cattle-y", "tenantry", "tenantry-z", "a" * 64]
 )
 async def test_a_paas_does_not_have_any_name(admitting: Admitting, name: str, version: str) -> None:
-    """It begins the names of namespaces: it is a part of such a name, and not one that systems begin theirs with (p-91)."""
+    """It begins the names of namespaces: it is a part of such a name, and not one that systems begin theirs with."""
     await admitting.refused(paas(name, version), f"metadata.name: {name} is no name for a Paas")
 
 
@@ -44,6 +45,7 @@ async def test_a_requestor_is_asked_for_and_is_the_value_of_a_label(admitting: A
 
 
 @pytest.mark.check("p-79", without=SHAPE)
+@pytest.mark.check("p-92", without=SHAPE)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("shape", ["list", "map"])
 @pytest.mark.parametrize("entry", ["Test", "a_b", "-a", "a-", "a.b", "", "ä", "a" * (ROOM + 1)])
@@ -64,8 +66,9 @@ async def test_a_requestor_of_64_characters_is_refused(admitting: Admitting) -> 
     await admitting.refused(paas(requestor="r" * 64), "spec.requestor: rrr")
 
 
+@pytest.mark.check("p-92", without=SHAPE)
 async def test_names_of_capabilities_are_judged_in_the_same_way(admitting: Admitting) -> None:
-    """A capability has a namespace, too (p-92)."""
+    """A capability has a namespace, too."""
     for capability in ("Argo", "a.b", "a" * (ROOM + 1)):
         await admitting.refused(
             paas(NAME, capabilities={capability: {}}), f"spec.capabilities[{capability}]: {NAME}-{capability}"
@@ -190,9 +193,10 @@ async def test_a_query_that_gives_a_name_is_taken(admitting: Admitting, query: s
     await admitting.refused(paas(groups={"others": {"query": "CN=" + "n" * 254}}), "spec.groups[others].query")
 
 
+@pytest.mark.check("p-93")
 @pytest.mark.parametrize("quantity", ["abc", "-1", -1, "1e999999", "+1", "1.", ".5", "1 Gi", "1" * 16, 1.5, True, ""])
 async def test_no_quantity_is_refused(admitting: Admitting, quantity: Any) -> None:
-    """What is no amount, or one that takes long to read (p-93)."""
+    """What is no amount, or one that takes long to read."""
     await admitting.refused(paas(quota={"limits.cpu": quantity}), "spec.quota.limits.cpu")
     capabilities = {"argocd": {"quota": {"limits.cpu": quantity}}}
     await admitting.refused(paas(capabilities=capabilities), "spec.capabilities.argocd.quota.limits.cpu")
@@ -204,8 +208,9 @@ async def test_quantities_are_taken_as_kubernetes_writes_them(admitting: Admitti
     await admitting.admitted(paas(quota={f"r{number}": each for number, each in enumerate(amounts)}))
 
 
+@pytest.mark.check("p-93", without=SHAPE)
 async def test_numbers_have_their_bounds(admitting: Admitting) -> None:
-    """500 groups, 64 roles and 10,000 users of one, 500 namespaces, 100 capabilities: one more is refused, with a path (p-93)."""
+    """500 groups, 64 roles and 10,000 users of one, 500 namespaces, 100 capabilities: one more is refused, with a path."""
     users, roles = [f"u{number}" for number in range(10_000)], [f"r{number}" for number in range(64)]
     many: dict[str, Any] = {f"g{number}": {} for number in range(500)}
     entries = [f"n{number}" for number in range(500)]

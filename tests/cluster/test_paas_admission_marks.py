@@ -149,6 +149,11 @@ async def test_a_namespace_is_not_labelled_into_a_paas(admitting: Admitting, sce
         assert (await put(admitting, "default", who, "", labels=change)).status == 200
 
 
+FIELDS = {"apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}}
+BY_HAND = {"manager": MANAGER, "operation": "Apply", "time": "2026-01-01T00:00:00Z", **FIELDS}
+
+
+@pytest.mark.check("p-166", without=MARKS)
 @pytest.mark.parametrize(
     ("metadata", "path"),
     [
@@ -159,12 +164,13 @@ async def test_a_namespace_is_not_labelled_into_a_paas(admitting: Admitting, sce
         ({"finalizers": [SUBJECTS_FINALIZER]}, f"metadata.finalizers[{SUBJECTS_FINALIZER}]"),
         ({"ownerReferences": [OWNER]}, "metadata.ownerReferences[Paas]"),
         ({}, f"metadata.managedFields[{MANAGER}]"),
+        ({"labels": {"team": "a"}, "managedFields": [BY_HAND]}, f"metadata.managedFields[{MANAGER}]"),
     ],
 )
 async def test_a_namespace_is_not_made_with_marks(admitting: Admitting, scene: Scene, metadata: Object, path: str) -> None:
-    """Who may only create namespaces makes none that looks like one of a Paas, nor any under the name of a field manager of ours
-    (p-166); administrators and authors may."""
-    body = obj(NAMESPACE, f"n-{token()}", metadata=metadata)
+    """Who may only create namespaces makes none that looks like one of a Paas, nor any under the name of a field manager of ours;
+    administrators and authors may."""
+    body = obj(NAMESPACE, f"{paas_name()}-x", metadata=metadata)
     names, query = NAMESPACE.path(), DRY if metadata else {**DRY, "fieldManager": MANAGER}
     says(await admitting.ask("POST", names, body, user=scene.labeller, query=query), path, WRITTEN)
     for who in ("", scene.author):

@@ -86,6 +86,7 @@ async def test_what_makes_sense_is_admitted(admitting: Admitting, version: str) 
 # -- one -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check("p-184", without="tenantry-guard-paas-config-one")
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_second_one_is_refused(admitting: Admitting, version: str) -> None:
     """With the name of the first (p-53); the first can be changed and applied again, and when it is gone another one is taken."""
@@ -151,9 +152,10 @@ async def test_quotas_that_contradict_each_other_are_refused(admitting: Admittin
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check("p-92", without=POLICY)
 @pytest.mark.parametrize("name", ["Argo", "a.b", "a_b", "-a", "a" * 64, ""])
 async def test_names_that_nothing_can_have_are_refused(admitting: Admitting, name: str) -> None:
-    """Of capabilities, which are parts of namespaces' names, and of ServiceAccounts (2.10, p-92)."""
+    """Of capabilities, which are parts of namespaces' names, and of ServiceAccounts (2.10)."""
     await admitting.refused(paas_config(**capability(name)), f"spec.capabilities[{name}]: a name has")
     for field in ("default_permissions", "extra_permissions"):
         if name not in ("a.b", "a" * 64):

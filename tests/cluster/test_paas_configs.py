@@ -132,6 +132,7 @@ async def test_the_configuration_of_the_checks_is_in_use_and_has_nothing_to_tell
 
 
 @pytest.mark.check("p-162")
+@pytest.mark.check("p-184")
 async def test_every_field_without_a_use_is_named(paasing: Paasing) -> None:
     """All fields of the last row of 1.3 at once; taken away again, nothing is told any more."""
     await paasing.config(**UNUSED)
@@ -142,6 +143,7 @@ async def test_every_field_without_a_use_is_named(paasing: Paasing) -> None:
     await says(paasing, "Warnings", "Reconciling", status="False")
 
 
+@pytest.mark.check("p-184")
 async def test_a_cluster_role_that_is_missing_is_told_until_it_is_there(paasing: Paasing, plain: Knative) -> None:
     """p-112, on the PaasConfig: a mapped one, and one of service accounts; gone by the sweep after they exist."""
     mapped, permitted = f"mapped-{token()}", f"permitted-{token()}"
@@ -157,6 +159,7 @@ async def test_a_cluster_role_that_is_missing_is_told_until_it_is_there(paasing:
         await paasing.admin.delete(CLUSTER_ROLE, name)
 
 
+@pytest.mark.check("p-184")
 async def test_capabilities_without_a_quota_are_told(paasing: Paasing) -> None:
     """p-153, on the PaasConfig: the source's example-capability; not one that is external."""
     empty = {"quotas": {"clusterwide": False, "defaults": {}, "min": {}, "max": {}, "ratio": 0}}
@@ -165,6 +168,7 @@ async def test_capabilities_without_a_quota_are_told(paasing: Paasing) -> None:
     assert "outside" not in told["message"]
 
 
+@pytest.mark.check("p-184")
 async def test_a_clusterwide_quota_on_plain_kubernetes_is_told(paasing: Paasing) -> None:
     """p-149, on the PaasConfig: what becomes of it, and of min and ratio."""
     await paasing.config(capabilities={"tekton": WIDE})
@@ -211,6 +215,8 @@ GOT_IN: Mapping[str, Object] = {
         "capabilities": {"g": {"custom_fields": {"x": {"template": "{{ .Paas.Spec.Groups }}"}}}}
     },
     "spec.quota_label": {"quota_label": "a b"},
+    "spec.protectedLabels": {"protectedLabels": ["a b"]},
+    "spec.managed_by_suffix": {"managed_by_suffix": "a b"},
     "spec.templating.groupLabels[tenantry.dev/x]": {"templating": {"groupLabels": {"tenantry.dev/x": "1"}}},
     "spec.templating.clusterQuotaLabels[x]": {"templating": {"clusterQuotaLabels": {"x": "{{ range .Paas.Labels }}"}}},
 }

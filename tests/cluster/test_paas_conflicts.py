@@ -150,29 +150,35 @@ async def test_upstreams_namespaces_are_taken_over_by_their_owner_reference(syst
 # -- names that cannot be, and quotas ----------------------------------------------------------------------
 
 
+@pytest.mark.check("p-91")
 @pytest.mark.parametrize("name", ["paas", "kube", "openshift-x", "cattle-y", "tenantry", "paas-tekton", "a.b"])
 async def test_names_of_paas_that_cannot_be(system: Knative, paasing: Paasing, name: str) -> None:
-    """Where such a Paas got in it says why, and nothing is made (p-91, where it got in)."""
+    """Where such a Paas got in it says why, and nothing is made."""
     tekton = {"tekton": {"quotas": {"clusterwide": True, "ratio": 0.1, "defaults": {"pods": "1"}}}}
     await paasing.config(capabilities={**CONFIG["capabilities"], **tekton})
     await paasing.paas(name, namespaces={"one": {}}, quota={"pods": "9"})
     await paasing.says(name, PART, "QuotaConflict" if name == "paas-tekton" else "InvalidName", name)
-    assert await paasing.admin.get(NAMESPACE, f"{name}-one") is None
+    await paasing.says(name, "HasErrors", "QuotaConflict" if name == "paas-tekton" else "InvalidName", name, status="True")
+    assert (await swept(system, FUNCTION))[0] == 204
+    for each in (name, f"{name}-one"):
+        assert await paasing.admin.get(NAMESPACE, each) is None
     assert await paasing.admin.get(CLUSTER_RESOURCE_QUOTA, name) is None
     await paasing.leave(name)
     await paasing.config()
 
 
+@pytest.mark.check("p-92")
 async def test_one_bad_entry_stops_no_other(system: Knative, paasing: Paasing) -> None:
-    """Names and label values that cannot be are told, each with its name; the rest is there (p-92, where it got in)."""
+    """Names and label values that cannot be are told, each with its name; the rest is there."""
     name = paas_name()
     long = "x" * (63 - len(name))
     bad: dict[str, object] = {"Test": {}, "a_b": {}, "-": {}, long: {}}
-    await paasing.paas(name, namespaces={"one": {}, **bad}, requestor="a b", quota={"pods": "9"})
+    capabilities = {"A_b": {"enabled": True}, "argocd": {"enabled": True}}
+    await paasing.paas(name, namespaces={"one": {}, **bad}, capabilities=capabilities, requestor="a b", quota={"pods": "9"})
     told = await paasing.says(name, PART, "InvalidName", f"{name}-Test")
-    assert all(f"{name}-{each}" in told["message"] for each in bad)
+    assert all(f"{name}-{each}" in told["message"] for each in (*bad, "A_b"))
     assert "label requestor cannot be 'a b'" in told["message"]
-    found = await paasing.has_namespaces(name, "one")
+    found = await paasing.has_namespaces(name, "one", "argocd")
     assert "requestor" not in labels_of(found[f"{name}-one"])
 
 

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 import pytest_asyncio
 from paasing import Paasing, paas_name, together
-from people import token
+from people import swept, token
 from righting import SHAPE, Change, anyway, group_names, has_users, history, in_order, named, refused, righting, sweep
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, labels_of
-from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, is_terminating, labels_of
+from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID, SUBJECTS_FINALIZER
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -146,6 +146,47 @@ async def test_what_was_there_before_a_paas_stays_as_it_is(system: Knative, paas
     for (kind, called), found in before.items():
         assert await paasing.get(kind, called) == found
     assert not await paasing.bindings(f"{name}-one")
+
+
+MANAGER = "tenantry-namespace-registration-paas"
+
+
+@pytest.mark.check("p-166")
+async def test_a_namespace_with_forged_marks_is_not_the_paas(system: Knative, paasing: Paasing) -> None:
+    """Made before a Paas wants its name, by somebody whom no policy stops, with each mark but for the proof, and with all: each
+    stays as it is, nothing is bound in it, and it is told."""
+    name, admin = paas_name(), paasing.admin
+    uid = "e1d8f1a2-0000-4000-8000-000000000000"  # a Paas that is not there yet has none that anybody could know
+    other = await paasing.paas(paas_name())
+    owner = {"apiVersion": PAAS.api_version, "kind": "Paas", **{part: other["metadata"][part] for part in ("name", "uid")}}
+    fields = {"f:metadata": {"f:labels": {f"f:{MANAGED_BY_PAAS}": {}}}}
+    by_hand = {"manager": MANAGER, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    forged: dict[str, Object] = {
+        "label": {"labels": {MANAGED_BY_PAAS: name}},
+        "annotation": {"annotations": {PAAS_UID: uid}},
+        "finalizer": {"finalizers": [SUBJECTS_FINALIZER]},
+        "owner": {"ownerReferences": [owner]},
+        "fields": {"labels": {MANAGED_BY_PAAS: name}, "managedFields": [{**by_hand, "time": "2026-01-01T00:00:00Z"}]},
+    }
+    forged["all"] = {part: value for each in forged.values() for part, value in each.items()}
+    before = {}
+    for entry, metadata in forged.items():
+        before[entry] = await admin.create(NAMESPACE, obj(NAMESPACE, f"{name}-{entry}", metadata=metadata))
+    await paasing.paas(name, groups={"us": {"users": ["me"]}}, namespaces={"good": {}, **{each: {} for each in forged}})
+    await paasing.bound(f"{name}-good", {"paas-view": [f"{name}-us"]})
+    for type_ in ("tenantry.dev/Namespaces", "HasErrors"):
+        told = await paasing.says(name, type_, "NamespaceConflict")
+        assert [each for each in forged if f"namespace {name}-{each} " not in told["message"]] == []
+    await sweep(system)
+    assert (await swept(system, "namespace-registration"))[0] == 204
+    for entry, made in before.items():
+        assert await paasing.get(NAMESPACE, f"{name}-{entry}") == made
+        assert await paasing.bindings(f"{name}-{entry}") == {}
+    await paasing.leave(name)
+    for entry in forged:
+        assert not is_terminating(await paasing.get(NAMESPACE, f"{name}-{entry}"))
+    for entry in ("finalizer", "all"):
+        await paasing.edit(NAMESPACE, f"{name}-{entry}", "", ("remove", "/metadata/finalizers", None))
 
 
 @pytest.mark.check("p-99")

@@ -85,6 +85,42 @@ async def test_a_field_has_the_value_of_the_paas_else_its_default(empty: None, p
     await paasing.leave(name)
 
 
+TEXTS = {
+    "name": ("{{ .Paas.Name }}", "{name}"),
+    "requestor": ("{{.Paas.Spec.Requestor}}", "team"),
+    "managed": ("<{{ .Paas.Spec.ManagedByPaas }}>", "<>"),
+    "managed_or": ("{{ .Paas.Spec.ManagedByPaas | default .Paas.Name }}", "{name}"),
+    "label": ('{{ index .Paas.Labels "example.org/team" }}', "a"),
+    "no_label": ('<{{ index .Paas.Labels "none" }}>', "<>"),
+    "annotation": ('{{ index .Paas.Annotations "odd" }}', "{odd}"),
+    "no_annotation": ('<{{ index .Paas.Annotations "none" }}>', "<>"),
+    "first": ('{{ (splitn "-" 2 .Paas.Name)._0 }}', "{first}"),
+    "rest": ('{{  (splitn "-" 2 .Paas.Name)._1  }}', "{rest}"),
+    "several": ("{{ .Paas.Name }}: {\n{{ .Paas.Spec.Requestor }} } }}", "{name}: {{\nteam }} }}}}"),
+}
+"""Placeholders in fixed text, and what they give."""
+ODD = "a: b\npaas: other\n{{ .Paas.Name }} }} {x: [y]}\n---\n\tz"
+
+
+@pytest.mark.check("p-132")
+async def test_each_placeholder_gives_one_value(empty: None, paasing: HandingOver) -> None:
+    """In templates of custom fields and in fields for all capabilities; what is not there is empty; text that looks like more
+    than one value, or like a placeholder, is one value as it is."""
+    first, rest = paas_name(), "b-c"
+    name = f"{first}-{rest}"
+    templates = {key: {"template": text} for key, (text, _) in TEXTS.items()}
+    generic = {f"all_{key}": text for key, (text, _) in TEXTS.items()}
+    await paasing.config(capabilities=handing_over(fields=templates), templating={"genericCapabilityFields": generic})
+    body = obj(PAAS, name, labels={"example.org/team": "a"}, annotations={"odd": ODD}, spec={**argo(), "quota": {}})
+    await paasing.admin.create(PAAS, body)
+    wanted = {key: value.format(name=name, odd=ODD, first=first, rest=rest) for key, (_, value) in TEXTS.items()}
+    await paasing.element_of(name, {**wanted, **{f"all_{key}": value for key, value in wanted.items()}})
+    await paasing.edit(PAAS, name, "", ("add", "/spec/managedByPaas", "boss"))
+    wanted |= {"managed": "<boss>", "managed_or": "boss"}
+    await paasing.element_of(name, {**wanted, **{f"all_{key}": value for key, value in wanted.items()}})
+    await paasing.leave(name)
+
+
 @pytest.mark.check("p-130")
 async def test_a_field_that_is_not_configured_is_left_out(empty: None, paasing: HandingOver, admitting: Admitting) -> None:
     """It is refused; where it got in it is told, and the rest of the element is there."""
@@ -151,6 +187,7 @@ async def test_another_application_set_takes_the_elements_over(empty: None, paas
 
 
 @pytest.mark.check("p-137")
+@pytest.mark.check("p-184")
 async def test_an_element_that_no_paas_has_stays(empty: None, paasing: HandingOver, system: Knative, calm: Calm) -> None:
     """It is told once on the PaasConfig."""
     stray = paas_name()

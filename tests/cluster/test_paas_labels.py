@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 import pytest_asyncio
+from admitting import Admitting, paas_ns
+from admitting import paas as body_of
 from paasing import Paasing, make_roles, make_world, paas_name
 
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import NAMESPACE, Object, labels_of
-from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA
+from tenantry.model.kinds import NAMESPACE, SECRET, Object, labels_of
+from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, PAAS_NS
+from tenantry.testing import eventually
 
 FUNCTION = "namespace-registration"
 WARNED = "tenantry.dev/NamespacesWarnings"
@@ -139,6 +142,38 @@ async def test_labels_by_templates(system: Knative, paasing: Paasing) -> None:
     await paasing.config()
     await _labelled(paasing, name, {"requestor": "me"}, ("x",))
     await paasing.until(CLUSTER_RESOURCE_QUOTA, name, "", lambda found: "y" not in labels_of(found))
+
+
+@pytest.mark.check("p-161")
+async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """Of a Paas, a capability, an entry and a PaasNS: admitted with a warning, then told with the path, and no Secret comes."""
+    name, some = paas_name(), {"ssh://git": "c2VjcmV0"}
+    capabilities = {"argocd": {"enabled": True, "sshSecrets": some}, "tekton": {"enabled": True, "secrets": some}}
+    namespaces = {"one": {"secrets": some}, "two": {}}
+    spec = {"capabilities": capabilities, "namespaces": namespaces, "quota": {"pods": "9"}}
+    paths = [f"spec.capabilities[{each}].{field}" for each, field in (("argocd", "sshSecrets"), ("tekton", "secrets"))]
+    paths += ["spec.namespaces[one].secrets", "spec.secrets", "spec.sshSecrets"]
+    await eventually(
+        lambda: admitting.admitted(body_of(secrets=some)),
+        lambda said: "spec.secrets" in said,
+        what="policies have the PaasConfig",
+    )
+    answer = await admitting.create(body_of(name, secrets=some, sshSecrets=some, **spec), dry=False)
+    assert [each for each in paths if each not in answer.told] == []
+    assert "ignored, no Secret is made of it" in answer.told
+    told = await paasing.says(name, WARNED, "SecretsIgnored", status="True")
+    assert [each for each in paths if each not in told["message"]] == []
+    assert "spec.namespaces[two]" not in told["message"]
+    await paasing.says(name, "Warnings", "UnknownCapability", "spec.sshSecrets", status="True")
+
+    for field in ("secrets", "sshSecrets"):
+        body = paas_ns(f"{name}-one", field.lower(), **{field: some})
+        answer = await admitting.create(body, dry=False)
+        assert f"spec.{field}: ignored, no Secret is made of it" in answer.told
+        where = {"kind": PAAS_NS, "namespace": f"{name}-one"}
+        told = await paasing.says(field.lower(), "Warnings", "SecretsIgnored", f"spec.{field}", status="True", **where)  # type: ignore[arg-type]
+    found = await paasing.has_namespaces(name, "one", "two", "argocd", "tekton", "secrets", "sshsecrets")
+    assert {each: (await paasing.admin.list(SECRET, each)).items for each in found} == {each: [] for each in found}
 
 
 async def test_another_quota_label(system: Knative, paasing: Paasing) -> None:

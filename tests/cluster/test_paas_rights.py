@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
+from admitting import Admitting, paas
 from paasing import CONFIG, Paasing, example, managed, paas_name, together
 from righting import (
     NS_GROUPS,
@@ -82,6 +83,24 @@ async def test_groups_are_made_and_bound_in_all_namespaces(system: Knative, paas
     assert {each["kind"] for each in view["subjects"]} == {"Group"}
     assert RIGHTS_FINALIZER in finalizers_of(await paasing.get(PAAS, name))
     await paasing.says(name, "tenantry.dev/Rights", "Reconciling", status="True")
+
+
+@pytest.mark.check("p-47")
+async def test_users_beside_a_query_count_for_nothing(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """The Paas is admitted with a warning; the name out of the query is bound, and nobody makes a Group of the users."""
+    name, asked = paas_name(), f"x-{paas_name()}"
+    groups = {"both": {"query": f"CN={asked},OU=x", "users": [f"friend-{name}"]}, "us": {"users": ["me"]}}
+    answer = await admitting.create(paas(name, groups=groups, namespaces=["a"], quota={"pods": "9"}), dry=False)
+    assert answer.status == 201, answer
+    assert "spec.groups[both].users: ignored, since the group has a query" in answer.told
+    assert "[us]" not in answer.told
+    await paasing.bound(f"{name}-a", {"paas-view": sorted([asked, f"{name}-us"])})
+    told = await paasing.says(name, "Warnings", "QueryAndUsers", "'both'", status="True")
+    assert "'us'" not in told["message"]
+    await paasing.ready(name)
+    for group in (asked, f"{name}-both"):
+        assert await paasing.users(group) is None
+    assert not [each for each in (await paasing.admin.list(GROUP)).items if f"friend-{name}" in (each.get("users") or ())]
 
 
 @pytest.mark.check("p-7")

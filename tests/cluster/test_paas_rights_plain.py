@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from paasing import Paasing, example, paas_name, together
-from righting import SHAPE, anyway, example_bindings, named, righting
+from righting import SHAPE, anyway, example_bindings, named, refused, righting
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -62,11 +62,17 @@ async def test_users_can_be_bound_in_place_of_groups(system: Knative, paasing: P
     await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-us", "q"]})
 
 
+@pytest.mark.check("p-55")
 async def test_a_name_is_bound_that_no_object_could_have(system: Knative, paasing: Paasing) -> None:
-    """p-55, plain."""
+    """Without an expression for keys the name is bound; with one the key is refused."""
     name = paas_name()
     await paasing.paas(name, groups={"my_group": {"users": ["me"]}}, namespaces={"a": {}})
     await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-my_group"]})
+    try:
+        await paasing.config(validations={"paas": {"groupName": "^[a-z0-9-]*$"}})
+        await refused(paasing, 'spec.groups["my_group"] does not match ^[a-z0-9-]*$', groups={"my_group": {"users": ["me"]}})
+    finally:
+        await paasing.config()
 
 
 async def test_a_query_comes_before_a_generated_name(system: Knative, paasing: Paasing) -> None:

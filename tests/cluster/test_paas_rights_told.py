@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from admitting import Admitting, paas
 from paasing import CONFIG, Paasing, paas_name, together
 from people import token
-from righting import binding, has_users, refused, righting, sweep, versions
+from righting import binding, has_users, named, refused, righting, sweep, versions
 from times import POLICY_S
 
 from tenantry.api import Api
@@ -110,12 +111,57 @@ async def test_a_binding_of_others_is_left_alone(system: Knative, paasing: Paasi
     assert await paasing.get(ROLE_BINDING, "paas-view", f"{name}-a") == theirs
 
 
+@pytest.mark.check("p-55")
 async def test_a_group_that_the_api_refuses_is_not_bound(system: Knative, paasing: Paasing) -> None:
-    """p-55, os: a CRD takes no underscore; the other groups are there."""
+    """A CRD takes no underscore; the other groups are there. Administrators can have such a key refused at once."""
     name = paas_name()
-    await paasing.paas(name, groups={"my_group": {"users": ["me"]}, "us": {"users": ["you"]}}, namespaces={"a": {}})
+    groups = {"my_group": {"users": ["me"]}, "us": {"users": ["you"]}}
+    try:
+        await paasing.config(validations={"paas": {"groupName": "^[a-z0-9-]*$"}})
+        await refused(paasing, 'spec.groups["my_group"] does not match ^[a-z0-9-]*$', groups=groups)
+        await paasing.config()
+        body = obj(PAAS, name, spec={"quota": {}, "groups": groups, "namespaces": {"a": {}}})
+        await eventually(lambda: admitted(paasing, body), within=POLICY_S, what="the expression is forgotten")
+    finally:
+        await paasing.config()
     await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-us"]})
     await paasing.says(name, RIGHTS, "GroupRefused", "my_group", status="False")
+    await sweep(system)
+    assert await named(paasing, f"{name}-my_group", name) == []
+    assert await paasing.users(f"{name}-my_group") is None
+
+
+async def admitted(paasing: Paasing, body: Object) -> bool:
+    """Whether an object could be made."""
+    try:
+        await paasing.admin.apply(PAAS, body)
+    except AdmissionDenied:
+        return False
+    return True
+
+
+@pytest.mark.check("p-94")
+async def test_no_function_runs_an_expression(system: Knative, paasing: Paasing) -> None:
+    """One that would keep Python busy for years over a key that is there: that Paas, and others, are worked on as ever."""
+    name, other = paas_name(), paas_name()
+    key = "a" * 188 + "-b"
+    await paasing.paas(name, groups={key: {"users": ["me"]}}, namespaces={"a": {}}, quota={"pods": "9"})
+    await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-{key}"]})
+    slow = "^(a+)+$"
+    try:
+        every = dict.fromkeys(("name", "groupName", "namespaceName", "requestor", "allowedQuotas"), slow)
+        await paasing.config(validations={"paas": {**every, "name": "", "allowedQuotas": ""}, "paasNs": {"name": slow}})
+        await refused(paasing, f"does not match {slow}", groups={key: {}})
+        await paasing.edit(PAAS, name, "", ("add", "/spec/groups/aaa", {"users": ["you"]}))
+        await paasing.paas(other, groups={"a" * 150: {"users": ["me"]}}, namespaces={"aa": {}}, quota={"pods": "9"})
+        await together(
+            paasing.bound(f"{name}-a", {"paas-view": [f"{name}-aaa", f"{name}-{key}"]}),
+            paasing.bound(f"{other}-aa", {"paas-view": [f"{other}-{'a' * 150}"]}),
+            paasing.ready(name),
+            paasing.ready(other),
+        )
+    finally:
+        await paasing.config()
 
 
 @pytest.mark.check("p-117")
@@ -131,14 +177,31 @@ async def test_users_are_allowed_where_nothing_is_said(system: Knative, paasing:
     await paasing.config()
 
 
-async def test_users_are_discouraged(system: Knative, paasing: Paasing) -> None:
-    """p-118, functions: all is there, and it is told."""
+@pytest.mark.check("p-118")
+async def test_users_are_discouraged(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """The Paas is admitted with a warning for each group with users; all is there, and it is told."""
     name = paas_name()
+    groups = {"us": {"users": ["me"]}, "them": {"users": ["you"]}, "others": {"query": "CN=others"}, "nobody": {}}
+    body = paas(name, groups=groups, namespaces=["a"], quota={"pods": "9"})
+    words = ("spec.groups[them].users", "spec.groups[us].users", "users are going to be managed elsewhere")
     try:
         await paasing.config(feature_flags={"group_user_management": "warn"})
-        await paasing.paas(name, groups={"us": {"users": ["me"]}}, namespaces={"a": {}})
-        await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-us"]})
-        await paasing.says(name, WARNED, "GroupUsersDiscouraged", "'us'", status="True")
+        await eventually(lambda: admitting.admitted(body), lambda found: words[-1] in found, within=POLICY_S)
+        said = (await admitting.create(body, dry=False)).told
+        assert [each for each in words if each not in said] == []
+        assert "[others]" not in said
+        assert "[nobody]" not in said
+        names = sorted([*(f"{name}-{key}" for key in ("nobody", "them", "us")), "others"])
+        await together(
+            paasing.bound(f"{name}-a", {"paas-view": names}),
+            has_users(paasing, f"{name}-us", ["me"]),
+            has_users(paasing, f"{name}-them", ["you"]),
+        )
+        for type_ in (WARNED, "Warnings"):
+            warning = await paasing.says(name, type_, "GroupUsersDiscouraged", "'us'", status="True")
+            assert "'them'" in warning["message"]
+            assert "'nobody'" not in warning["message"]
+        await paasing.ready(name)
     finally:
         await paasing.config()
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from namespace_registration.paas_checked import findings
+from namespace_registration.paas_shapes import PAAS_CONFIG_SHAPE, PAAS_NS_SHAPE, PAAS_SHAPE
 from tenantry.model.kinds import Object
 
 GROUP = "cpet.belastingdienst.nl"
@@ -29,7 +30,8 @@ CONFIG: Object = {
 
 def manifest(kind: str = "Paas", version: str = "v1alpha2", metadata: Object | None = None, **spec: Any) -> Object:
     """A manifest as a person writes it."""
-    return {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": {"name": "p", **(metadata or {})}, "spec": spec}
+    written = {"quota": {}, **spec} if kind == "Paas" else spec
+    return {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": {"name": "p", **(metadata or {})}, "spec": written}
 
 
 def said(*documents: Any) -> list[tuple[bool, str]]:
@@ -68,13 +70,19 @@ def test_the_example_is_accepted_with_its_warnings() -> None:
         (manifest(managedByPaas="x" * 64), "spec.managedByPaas"),
         (manifest(namespaces=["Test"]), "spec.namespaces[Test]"),
         (manifest(namespaces=["x" * 62]), f"spec.namespaces[{'x' * 62}]"),
-        (manifest(namespaces="text"), "spec.namespaces[text]"),
+        (manifest(namespaces="text"), "spec.namespaces"),
+        (manifest(namespaces=["a", 1]), "spec.namespaces (2 entries)"),
+        (manifest(namespaces={"a": {"secrets": ["x"]}}), "spec.namespaces[a]"),
         (manifest(namespaces={"a": {"colour": "red"}}), "spec.namespaces[a]"),
         (manifest(namespaces={"a": {"groups": ["nobody"]}}), "spec.namespaces[a].groups"),
-        (manifest(groups={"x" * 191: {}}), f"spec.groups[{'x' * 191}]"),
+        (manifest(groups={"x" * 191: {}}), f'spec.groups["{"x" * 191}"]'),
         (manifest(groups={"g": {"query": "CN="}}), "spec.groups[g].query"),
         (manifest(groups={"g": {"query": r"CN=\73ystem:masters"}}), "spec.groups[g].query"),
-        (manifest(groups={"g": {"users": ["system:admin"]}}), "spec.groups[g].users"),
+        (manifest(groups={"g": {"users": ["a\tb"]}}), "spec.groups[g].users"),
+        (manifest(groups={"g": {"users": ["me", ""]}}), "spec.groups[g].users[1]"),
+        (manifest(groups={"g": "us"}), "spec.groups[g]"),
+        (manifest(capabilities={"argocd": "on"}), "spec.capabilities[argocd]"),
+        (manifest(quota=None), "spec.quota"),
         (manifest(groups={"g": {"roles": ["default"] * 65}}), "spec.groups[g].roles"),
         (manifest(groups={f"g{each}": {} for each in range(501)}), "spec.groups"),
         (manifest(quota={"limits.cpu": "abc"}), "spec.quota[limits.cpu]"),
@@ -132,7 +140,7 @@ def test_warnings() -> None:
     found = said(CONFIG, manifest(metadata=labels, **spec))
     assert not [text for is_refused, text in found if is_refused]
     assert [text.partition(":")[0] for _, text in found] == [
-        "spec.capabilities[tekton].quota[requests.cpu]",
+        "spec.capabilities[tekton].quota",
         "spec.capabilities[tekton].extra_permissions",
         "metadata.labels[field.cattle.io/projectId]",
         "metadata.labels[istio.io/x]",
@@ -155,3 +163,43 @@ def test_groups_of_a_paas_ns_are_those_of_its_paas() -> None:
 def test_other_documents_are_passed_over() -> None:
     """A folder has more in it."""
     assert said({"kind": "Namespace", "metadata": {"name": "x"}}, None, "text") == []
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def _bare(schema: Any) -> Any:
+    """A schema of a CRD without what says nothing about values: descriptions, defaults, how lists and maps merge, rules."""
+    if not isinstance(schema, dict):
+        return schema
+    left = {key: value for key, value in schema.items() if key not in ("description", "default", "format")}
+    bare = {key: value for key, value in left.items() if not key.startswith("x-kubernetes-") or key in _KEPT}
+    return {
+        key: {name: _bare(each) for name, each in value.items()} if key == "properties" else _bare(value)
+        for key, value in bare.items()
+    }
+
+
+_KEPT = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+SHAPES = {"paas": PAAS_SHAPE, "paasns": PAAS_NS_SHAPE, "paasconfig": PAAS_CONFIG_SHAPE}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_shapes_are_those_of_the_crds(kind: str) -> None:
+    """Both versions of each, field by field."""
+    crd = yaml.safe_load((Path(__file__).parents[2] / f"knative/crds/{kind}.yaml").read_text())
+    for version in crd["spec"]["versions"]:
+        assert _bare(version["schema"]["openAPIV3Schema"]["properties"]["spec"]) == SHAPES[kind]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"kind": kind, **written} for kind in ("Paas", "PaasNS", "PaasConfig") for written in (
+        {}, {"metadata": []}, {"metadata": {"name": 5}, "spec": []}, {"spec": "text"}, {"spec": {"capabilities": [1]}},
+        {"spec": {"groups": [1], "namespaces": [None], "quota": 1, "rolemappings": 1, "templating": {"groupLabels": [1]}}},
+    )],
+)  # fmt: skip
+def test_whatever_stands_in_a_file_is_read(document: Object) -> None:
+    """A mistake is told, and ends nothing."""
+    found = said(CONFIG, document)
+    assert refused(CONFIG, document) or document["kind"] != "Paas", found

@@ -94,8 +94,8 @@ def namespace_labels(paas: Paas, quota: str, config: PaasConfig, project_label: 
         (config.managed_by_label, f"{paas.managed_by or paas.name}-{config.managed_by_suffix}", "spec.managedByPaas"),
     )
     for key, value, field in built_in:
-        if not key or not value or key in written:
-            continue
+        if not is_label_key(key) or not value or key in written:
+            continue  # switched off, or told on the PaasConfig
         if is_label_value(value):
             written[key] = value
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from namespace_registration.quotas import number
-from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.paas.config import CapabilityConfig, PaasConfig
 from tenantry.model.paas.names import GROUP_OF_KINDS
 from tenantry.model.paas.placeholders import template_problem
@@ -34,6 +34,12 @@ def _of_labels(config: PaasConfig) -> Iterator[str]:
     ):
         if key and not is_label_key(key):
             yield f"spec.{field}: {key!r} cannot be the key of a label: write one as [domain/]name"
+    for pattern in config.protected_labels:
+        domain = pattern[2:-1] + "x" if pattern.startswith("*.") and pattern.endswith("/*") else pattern
+        if not is_label_key(domain):
+            yield f"spec.protectedLabels: {pattern!r} is no key of a label: write one as [domain/]name, or as *.domain/*"
+    if not is_label_value(config.managed_by_suffix):
+        yield f"spec.managed_by_suffix: {config.managed_by_suffix!r} cannot end the value of a label: use letters and digits"
     for field, labels in _labels(config):
         for key in labels:
             path = f"spec.templating.{field}[{key}]"
@@ -77,7 +83,7 @@ def _of_capability(path: str, name: str, known: CapabilityConfig) -> Iterator[st
         where = f"{path}.custom_fields[{field}]"
         given = [part for part, value in _ways(custom.required, custom.default, custom.template) if value]
         if len(given) > 1:
-            yield f"{where} has {' and '.join(given)}: leave one of them"
+            yield f"{where}: it has {' and '.join(given)}: leave one of them"
         if problem := template_problem(custom.template):
             yield f"{where}.template: {problem}"
 
@@ -90,12 +96,12 @@ def _of_quotas(path: str, known: CapabilityConfig) -> Iterator[str]:
     for resource in sorted({*known.least, *known.most}):
         least, most, usual = (amounts.get(resource) for amounts in (known.least, known.most, known.defaults))
         if least is not None and most is not None and number(least) > number(most):
-            yield f"{path}.min[{resource}] is {least} and above max, which is {most}: lower it or raise max"
+            yield f"{path}.min[{resource}]: {least} is above max, which is {most}: lower it or raise max"
         if usual is None:
             field = "min" if least is not None else "max"
-            yield f"{path}.{field}[{resource}] is given and defaults has none: give a default, or remove it"
+            yield f"{path}.{field}[{resource}]: defaults has none: give a default, or remove it"
             continue
         if most is not None and number(usual) > number(most):
-            yield f"{path}.defaults[{resource}] is {usual} and above max, which is {most}: lower it or raise max"
+            yield f"{path}.defaults[{resource}]: {usual} is above max, which is {most}: lower it or raise max"
         if least is not None and not known.clusterwide and number(usual) < number(least):
-            yield f"{path}.defaults[{resource}] is {usual} and below min, which is {least}: raise it or lower min"
+            yield f"{path}.defaults[{resource}]: {usual} is below min, which is {least}: raise it or lower min"

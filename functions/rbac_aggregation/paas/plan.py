@@ -15,7 +15,7 @@ from rbac_aggregation.paas.argo import plan_policy
 from rbac_aggregation.paas.claims import Claim
 from rbac_aggregation.paas.seen import MANAGER, RBAC, Seen, WantedBinding, members_of, rights_of, subjects_of
 from tenantry.model.difference import owns
-from tenantry.model.identifiers import is_label_value
+from tenantry.model.identifiers import is_label_key, is_label_value
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     ROLE_BINDING,
@@ -218,17 +218,23 @@ def _named_in(bindings: Iterable[Object], seen: Seen) -> frozenset[str]:
 
 
 def _labels(templates: Mapping[str, str] | None, paas: Paas, live: Object | None) -> dict[str, str]:
-    """What ``templating`` says, as far as it can be a label; without a PaasConfig the labels of ours stay as they are."""
+    """What ``templating`` says, as far as it can be labels; without a PaasConfig the labels of ours stay as they are."""
     if templates is None:
         return {key: value for key, value in labels_of(live).items() if live and owns(live, MANAGER, "metadata", "labels", key)}
-    found = {key: rendered(text, paas) for key, text in templates.items()}
-    return {key: value for key, value in found.items() if value is not None and is_label_value(value)}
+    found = _rendered(templates, paas)
+    return {key: value for key, value in found.items() if is_label_value(value)}
 
 
 def bad_labels(templates: Mapping[str, str], paas: Paas) -> dict[str, str]:
     """The labels whose value no label can have, for the report."""
-    found = {key: rendered(text, paas) for key, text in templates.items()}
-    return {key: value for key, value in found.items() if value is not None and not is_label_value(value)}
+    found = _rendered(templates, paas)
+    return {key: value for key, value in found.items() if not is_label_value(value)}
+
+
+def _rendered(templates: Mapping[str, str], paas: Paas) -> dict[str, str]:
+    """The values by key; without keys that no label has and texts with unknown placeholders, which are told on the PaasConfig."""
+    found = {key: rendered(text, paas) for key, text in templates.items() if is_label_key(key)}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _finalizer(seen: Seen, paas: Paas) -> Stage:

@@ -12,7 +12,7 @@ from scope_binding.paas.seen import (
     GrantsSeen,
     RoleSeen,
     grants_of,
-    illegal_accounts,
+    impossible_names,
     in_cluster,
     is_local,
     is_shared,
@@ -57,7 +57,7 @@ def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
         return NOTHING
     warnings = list(_warnings(paas, seen))
     grants = grants_of(paas, seen.config)
-    if not grants and not warnings and not illegal_accounts(paas, seen.config) and not _has_finalizer(paas):
+    if not grants and not warnings and not impossible_names(paas, seen.config) and not _has_finalizer(paas):
         return _given_up(paas.live)
     if seen.config is None:
         text = "no PaasConfig is active, so permissions of service accounts stay as they are: have an administrator make one"
@@ -105,9 +105,8 @@ def _conflict(seen: GrantsSeen, grant: AccountGrant) -> bool:
 
 
 def _problems(seen: GrantsSeen, paas: Paas, grants: Sequence[AccountGrant]) -> Iterator[PaasProblem]:
-    for capability, account in illegal_accounts(paas, seen.config):
-        text = f"capability {capability}: {account!r} is no name of a ServiceAccount: {FIXES['invalid']}"
-        yield PaasProblem("InvalidName", text)
+    for capability, problem in impossible_names(paas, seen.config):
+        yield PaasProblem("InvalidName", f"capability {capability}: {problem}: {FIXES['invalid']}")
     for grant in grants:
         where = grant.subject.namespace
         if not held_by(paas, seen.namespaces.get(where)):

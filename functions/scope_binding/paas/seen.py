@@ -128,15 +128,24 @@ def grants_of(paas: Paas, config: PaasConfig | None) -> list[AccountGrant]:
     ]
 
 
-def illegal_accounts(paas: Paas, config: PaasConfig | None) -> list[tuple[str, str]]:
-    """Capabilities of a Paas with what is no name of a ServiceAccount; it got into the configuration without our policies."""
+def impossible_names(paas: Paas, config: PaasConfig | None) -> list[tuple[str, str]]:
+    """Capabilities of a Paas with names in their permissions that nothing can have: of ServiceAccounts, which got into the
+    configuration without our policies, and of ClusterRoles."""
     if config is None or paas.deleted:
         return []
-    return [
-        (capability, account)
-        for capability, declared in paas.enabled.items()
-        for account in config.permissions(capability, extra=declared.extra_permissions)
+    given = {name: config.permissions(name, extra=declared.extra_permissions) for name, declared in paas.enabled.items()}
+    found = [
+        (capability, f"{account!r} is no name of a ServiceAccount")
+        for capability, accounts in given.items()
+        for account in accounts
         if not is_dns_subdomain(account)
+    ]
+    roles = {capability: {role for each in accounts.values() for role in each} for capability, accounts in given.items()}
+    return found + [
+        (capability, f"{role!r} is no name of a ClusterRole")
+        for capability, named in roles.items()
+        for role in sorted(named)
+        if not can_be_name(role)
     ]
 
 

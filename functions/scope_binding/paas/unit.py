@@ -30,6 +30,7 @@ from scope_binding.paas.seen import (
     capability_namespaces,
     enabled_namespaces,
     grants_of,
+    impossible_names,
     in_cluster,
     is_local,
     is_prepared,
@@ -151,8 +152,7 @@ class PaasAccounts(Unit):
         grants = grants_of(paas, config)
         own = [Owner(OF_PAAS, name)]
         if not finalized:  # it comes first, and is an event of its own
-            asks = any(each.extra_permissions for each in paas.enabled.values())
-            return [own] if grants or asks or find_condition(paas.live, ACCOUNTS_PART) is not None else []
+            return [own] if grants or _is_told(paas, config) else []
         return _stages(_roles(await _due(paas, config, reader)), own)
 
     async def _namespace_owners(self, name: str, reader: Reader) -> Stages:
@@ -212,10 +212,7 @@ class PaasAccounts(Unit):
         concerned = (
             paas
             for paas in every
-            if grants[paas.name]
-            or ACCOUNTS_FINALIZER in finalizers_of(paas.live)
-            or any(each.extra_permissions for each in paas.enabled.values())
-            or find_condition(paas.live, ACCOUNTS_PART) is not None
+            if grants[paas.name] or ACCOUNTS_FINALIZER in finalizers_of(paas.live) or _is_told(paas, config)
         )
         held = (each for each in await reader.list_shared(NAMESPACE) if SUBJECTS_FINALIZER in finalizers_of(each))
         return [
@@ -223,6 +220,12 @@ class PaasAccounts(Unit):
             *(Owner(OF_PAAS, paas.name) for paas in concerned),
             *(Owner(HELD, _name(each)) for each in held),
         ]
+
+
+def _is_told(paas: Paas, config: PaasConfig | None) -> bool:
+    """Whether a Paas to whose accounts nothing is given has to hear why, or has heard something."""
+    asks = any(each.extra_permissions for each in paas.enabled.values())
+    return asks or bool(impossible_names(paas, config)) or find_condition(paas.live, ACCOUNTS_PART) is not None
 
 
 def _name(obj: Object) -> str:

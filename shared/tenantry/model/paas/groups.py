@@ -56,7 +56,7 @@ def key_problem(key: str) -> str:
     """Why a group cannot have this key; empty when it can."""
     if len(key) > KEY_CHARACTERS:
         return f"the key has {len(key)} characters: use at most {KEY_CHARACTERS}"
-    return _text_problem(key, "the key")
+    return text_problem(key, "the key")
 
 
 def name_problem(name: str) -> str:
@@ -65,10 +65,11 @@ def name_problem(name: str) -> str:
         return f"the name {name!r} begins with {SYSTEM_PREFIX}, which is Kubernetes' own: use another name"
     if len(name) > NAME_CHARACTERS:
         return f"the name has {len(name)} characters: use at most {NAME_CHARACTERS}"
-    return _text_problem(name, "the name")
+    return text_problem(name, "the name")
 
 
-def _text_problem(text: str, what: str) -> str:
+def text_problem(text: str, what: str) -> str:
+    """Why a text is no name: it is empty, or not all of it shows; empty when it is one."""
     if not text:
         return f"{what} is empty: write one"
     for character in text:
