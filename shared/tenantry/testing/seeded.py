@@ -300,9 +300,9 @@ def remember_the_configuration() -> None:
     listed = reader.Reader.list_shared
     cache: dict[str, tuple[float, Any]] = {}
 
-    async def remembered(self: Any, kind: Any, **options: Any) -> Any:
+    async def remembered(self: Any, kind: Any, *place: Any, **options: Any) -> Any:
         if kind.kind != "PaasConfig":
-            return await listed(self, kind, **options)
+            return await listed(self, kind, *place, **options)
         if kind.kind not in cache or time.monotonic() - cache[kind.kind][0] > STALE_S:
             cache[kind.kind] = time.monotonic(), await listed(self, kind, **options)
         return cache[kind.kind][1]

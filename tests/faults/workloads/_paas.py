@@ -96,8 +96,8 @@ def config_of_run(config: Object, tag: str) -> Spec:
 def worlds(moment: Moment) -> Iterator[tuple[Mapping[str, Object], Spec, Mapping[str, Object]]]:
     """Every way to put together what is in force, or was a moment ago: Paas, the configuration, and PaasNS by their keys."""
     tag = tag_of(moment.change.key.namespace, moment.change.key.name)
-    every = [_choices(states) for _, states in moment.all_declared(PAAS.kind)]
-    asked = [_choices(states) for _, states in moment.all_declared(PAAS_NS.kind)]
+    every = [_choices(key in moment.objects, states) for key, states in moment.all_declared(PAAS.kind)]
+    asked = [_choices(key in moment.objects, states) for key, states in moment.all_declared(PAAS_NS.kind)]
     for config in configs(moment, tag):
         for chosen in product(*every):
             for some in product(*asked):
@@ -106,8 +106,9 @@ def worlds(moment: Moment) -> Iterator[tuple[Mapping[str, Object], Spec, Mapping
                 yield owners, config, spaces
 
 
-def _choices(states: Sequence[Object]) -> list[Object | None]:
-    return [None if is_terminating(each) else each for each in states]
+def _choices(there: bool, states: Sequence[Object]) -> list[Object | None]:
+    """The last two states of an object; None where it is going, or gone."""
+    return [*([] if there else [None]), *(None if is_terminating(each) else each for each in states)]
 
 
 def enabled(owner: Object) -> dict[str, Spec]:
