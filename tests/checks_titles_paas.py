@@ -155,6 +155,7 @@ p-173 Deleted Paas: bindings, Groups, then namespaces
 p-174 Removed group: Group after its last binding
 p-175 Changed roles: access is never missing
 p-176 Refused additions stop no withdrawal
+p-181 Faults: only what is declared, no free name
 p-182 Without PaasConfig nothing changes by itself
 p-183 The older PaasConfig counts, then the younger
 p-184 Each mistake of a PaasConfig, each warning
