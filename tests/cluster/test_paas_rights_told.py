@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from admitting import Admitting
+from admitting import paas as body_of
 from paasing import CONFIG, Paasing, paas_name, together
 from people import token
 from righting import binding, has_users, refused, righting, sweep, versions
@@ -110,6 +112,24 @@ async def test_a_group_that_the_api_refuses_is_not_bound(system: Knative, paasin
     await paasing.paas(name, groups={"my_group": {"users": ["me"]}, "us": {"users": ["you"]}}, namespaces={"a": {}})
     await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-us"]})
     await paasing.says(name, RIGHTS, "GroupRefused", "my_group", status="False")
+
+
+@pytest.mark.check("p-47")
+async def test_users_beside_a_query(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """They are ignored, and that is said when it is written and afterwards: the name is the query's, and no Group has them."""
+    name = paas_name()
+    groups = {"ext": {"query": f"CN=ext-{name},OU=x", "users": ["friend"]}, "us": {"users": ["me"]}}
+    answer = await admitting.create(body_of(name, groups=groups, namespaces={"one": {}}, quota={"limits.cpu": 1}), dry=False)
+    assert answer.status == 201, answer
+    assert "spec.groups[ext].users: ignored" in answer.told
+    await paasing.bound(f"{name}-one", {"paas-view": [f"ext-{name}", f"{name}-us"]})
+    await paasing.ready(name)
+    await paasing.says(name, "Warnings", "QueryAndUsers", "'ext'", status="True")
+    await sweep(system)
+    mine = (await paasing.admin.list(GROUP, label_selector=f"{MANAGED_BY_PAAS}={name}")).items
+    assert [(each["metadata"]["name"], each["users"]) for each in mine] == [(f"{name}-us", ["me"])]
+    for each in (f"ext-{name}", f"{name}-ext"):
+        assert await paasing.admin.get(GROUP, each) is None
 
 
 @pytest.mark.check("p-117")
