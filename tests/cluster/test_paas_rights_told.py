@@ -164,6 +164,24 @@ async def test_no_function_runs_an_expression(system: Knative, paasing: Paasing)
         await paasing.config()
 
 
+@pytest.mark.check("p-47")
+async def test_users_beside_a_query(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """They are ignored, and that is said when it is written and afterwards: the name is the query's, and no Group has them."""
+    name = paas_name()
+    groups = {"ext": {"query": f"CN=ext-{name},OU=x", "users": ["friend"]}, "us": {"users": ["me"]}}
+    answer = await admitting.create(paas(name, groups=groups, namespaces={"one": {}}, quota={"limits.cpu": 1}), dry=False)
+    assert answer.status == 201, answer
+    assert "spec.groups[ext].users: ignored" in answer.told
+    await paasing.bound(f"{name}-one", {"paas-view": [f"ext-{name}", f"{name}-us"]})
+    await paasing.ready(name)
+    await paasing.says(name, "Warnings", "QueryAndUsers", "'ext'", status="True")
+    await sweep(system)
+    mine = (await paasing.admin.list(GROUP, label_selector=f"{MANAGED_BY_PAAS}={name}")).items
+    assert [(each["metadata"]["name"], each["users"]) for each in mine] == [(f"{name}-us", ["me"])]
+    for each in (f"ext-{name}", f"{name}-ext"):
+        assert await paasing.admin.get(GROUP, each) is None
+
+
 @pytest.mark.check("p-117")
 async def test_users_are_allowed_where_nothing_is_said(system: Knative, paasing: Paasing) -> None:
     """And where it says allow: no warning."""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from namespace_registration.paas import observe, plan, report
 from namespace_registration.paas.seen import OutsideSeen, PaasSeen, prefixes
+from namespace_registration.paas.wanted import waits
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -63,6 +64,7 @@ class PaasUnit(Unit):
                 accepts=is_cluster_scoped,
                 pause_s=0.1,  # its own writes come back as half a dozen events
                 refused_again_after_s=0.3,
+                waits=waits,
                 rests_on_reads=True,
             ),
             PAAS_NS_OWNER: Handler[OutsideSeen](

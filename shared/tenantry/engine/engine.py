@@ -46,6 +46,7 @@ CONFLICT_PAUSE_S = 0.02
 CAUSES_LOOKED_AT = 8
 """Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
 TOLD = "refused and told"
+WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
@@ -266,7 +267,9 @@ class Engine:
             if outcome.conflict:
                 await self._step_aside(attempt)
                 continue
-            stale = not patient and handler.refused_again_after_s > 0 and any(each.by_our_policy for each in outcome.refusals)
+            waits = handler.waits(observed)
+            stale = waits or any(each.by_our_policy for each in outcome.refusals)
+            stale = stale and not patient and handler.refused_again_after_s > 0
             if outcome.deleted or stale:  # something is to be made anew, or to be tried once more: look again
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
@@ -278,9 +281,10 @@ class Engine:
             if reported.conflict:
                 await self._step_aside(attempt)
                 continue
-            for refusal in (*outcome.refusals, *reported.refusals):
-                if refusal.cause == "rights":
-                    return Verdict(503, missing_right(refusal.message), writes=writes)
+            if lacks := [each for each in (*outcome.refusals, *reported.refusals) if each.cause == "rights"]:
+                return Verdict(503, missing_right(lacks[0].message), writes=writes)
+            if waits:
+                return Verdict(409, WAITS, writes=writes)
             complete = not outcome.refusals and not reported.refusals
             if not writes or not ask.verify or await reader.unchanged():
                 if complete and reader.noted is not None:
