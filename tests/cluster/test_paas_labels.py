@@ -184,10 +184,11 @@ async def test_labels_by_templates(system: Knative, paasing: Paasing) -> None:
 async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
     """Of a Paas, a capability, an entry and a PaasNS: admitted with a warning, then told with the path, and no Secret comes."""
     name, some = paas_name(), {"ssh://git": "c2VjcmV0"}
-    capabilities = {"argocd": {"enabled": True, "sshSecrets": some}, "tekton": {"enabled": True, "secrets": some}}
+    capabilities = {"grafana": {"enabled": True, "sshSecrets": some}, "tekton": {"enabled": True, "secrets": some}}
     namespaces = {"one": {"secrets": some}, "two": {}}
     spec = {"capabilities": capabilities, "namespaces": namespaces, "quota": {"pods": "9"}}
-    paths = [f"spec.capabilities[{each}].{field}" for each, field in (("argocd", "sshSecrets"), ("tekton", "secrets"))]
+    await paasing.config(capabilities={each: {"quotas": {"defaults": {"pods": "1"}}} for each in capabilities})
+    paths = [f"spec.capabilities[{each}].{field}" for each, field in (("grafana", "sshSecrets"), ("tekton", "secrets"))]
     paths += ["spec.namespaces[one].secrets", "spec.secrets", "spec.sshSecrets"]
     await eventually(
         lambda: admitting.admitted(body_of(secrets=some)),
@@ -200,7 +201,7 @@ async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paa
     told = await paasing.says(name, WARNED, "SecretsIgnored", status="True")
     assert [each for each in paths if each not in told["message"]] == []
     assert "spec.namespaces[two]" not in told["message"]
-    await paasing.says(name, "Warnings", "UnknownCapability", "spec.sshSecrets", status="True")
+    await paasing.says(name, "Warnings", "SecretsIgnored", "spec.sshSecrets", status="True")
 
     for field in ("secrets", "sshSecrets"):
         body = paas_ns(f"{name}-one", field.lower(), **{field: some})
@@ -208,8 +209,9 @@ async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paa
         assert f"spec.{field}: ignored, no Secret is made of it" in answer.told
         where = {"kind": PAAS_NS, "namespace": f"{name}-one"}
         told = await paasing.says(field.lower(), "Warnings", "SecretsIgnored", f"spec.{field}", status="True", **where)  # type: ignore[arg-type]
-    found = await paasing.has_namespaces(name, "one", "two", "argocd", "tekton", "secrets", "sshsecrets")
+    found = await paasing.has_namespaces(name, "one", "two", "grafana", "tekton", "secrets", "sshsecrets")
     assert {each: (await paasing.admin.list(SECRET, each)).items for each in found} == {each: [] for each in found}
+    await paasing.config()
 
 
 @pytest.mark.check("p-76")
