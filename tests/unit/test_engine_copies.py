@@ -40,7 +40,7 @@ def binding(name: str, **labels: str) -> Object:
 def test_equal_parts_are_one() -> None:
     """And the objects are as they were."""
     one = OneCopy()
-    a, b, c = (one(each) for each in (binding("a", of="i"), binding("b", of="i"), binding("c", of="k")))
+    a, b, c = (one.with_shared_parts(each) for each in (binding("a", of="i"), binding("b", of="i"), binding("c", of="k")))
     assert (a, b, c) == (binding("a", of="i"), binding("b", of="i"), binding("c", of="k"))
     assert a["metadata"]["labels"] is b["metadata"]["labels"]
     assert a["metadata"]["labels"] is not c["metadata"]["labels"]
@@ -51,14 +51,13 @@ def test_equal_parts_are_one() -> None:
 
 
 def test_an_object_of_two_lists_is_one() -> None:
-    """Unless one of the lists keeps less of it, or something is left out."""
+    """Unless one of the lists keeps less of it."""
     one = OneCopy()
-    whole = one(binding("a", of="i"))
-    assert one(binding("a", of="i")) is whole
+    whole = one.of_several_lists(binding("a", of="i"))
+    assert one.of_several_lists(binding("a", of="i")) is whole
     less = {name: part for name, part in binding("a", of="i").items() if name != "subjects"}
-    assert one(dict(less)) == less
-    out = LeftOut(binding("a", of="i"))
-    assert one(out) is out
+    assert one.of_several_lists(dict(less)) == less
+    assert one.of_several_lists(binding("b", of="i"))["metadata"]["labels"] is whole["metadata"]["labels"]
 
 
 class Slow:
@@ -94,6 +93,18 @@ async def test_lists_of_a_sweep_are_shared_and_not_kept() -> None:
     assert found[0][0]["metadata"]["labels"] is found[1][1]["metadata"]["labels"]
     del both
     assert not lists
+
+
+async def test_two_lists_of_a_kind_share_their_objects() -> None:
+    """What is left out of one stays what it is."""
+    server = Slow()
+    server.go.set()
+    out = Prefetch(NAMESPACE, keep=LeftOut)
+    wanted = [Prefetch(ROLE_BINDING, (("of", ""),)), Prefetch(ROLE_BINDING, (("x", ""),)), out]
+    snapshot = await Snapshot.take(cast(Api, server), wanted)
+    by_one, by_other = [table._items for table in snapshot._tables[ROLE_BINDING]]
+    assert [one is other for one, other in zip(by_one, by_other, strict=True)] == [True, True]
+    assert [type(each) for each in snapshot._tables[NAMESPACE][0]._items] == [LeftOut, LeftOut]
 
 
 async def test_a_sweep_that_is_given_up_reads_no_further() -> None:

@@ -17,30 +17,27 @@ _METADATA = ("labels", "annotations", "ownerReferences")
 
 
 class OneCopy:
-    """What is kept of each object of some lists: the object that another list had, else itself with parts that others have.
+    """What is kept of the objects of some lists.  Nobody may change what it returns.
 
     >>> one = OneCopy()
     >>> a, b = ({"metadata": {"uid": uid, "resourceVersion": "1", "labels": {"x": "y"}}} for uid in "ab")
-    >>> one(a)["metadata"]["labels"] is one(b)["metadata"]["labels"]
+    >>> one.with_shared_parts(a)["metadata"]["labels"] is one.with_shared_parts(b)["metadata"]["labels"]
     True
-
-    Nobody may change what it returns.
     """
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], Object] = {}
         self._parts: dict[bytes, Any] = {}
 
-    def __call__(self, item: Object) -> Object:
-        """The object to be kept for this one."""
-        if type(item) is not dict:
-            return item  # it says more than its contents
+    def of_several_lists(self, item: Object) -> Object:
+        """The object that another list had, where that is the same, else this one as `with_shared_parts` leaves it."""
         metadata = item["metadata"]
-        identity = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-        if all(identity):
-            before = self._objects.setdefault(identity, item)
-            if before is not item and before == item:
-                return before
+        before = self._objects.setdefault((metadata["uid"], metadata["resourceVersion"]), item)
+        return before if before is not item and before == item else self.with_shared_parts(item)
+
+    def with_shared_parts(self, item: Object) -> Object:
+        """The object, with parts that others have."""
+        metadata = item["metadata"]
         for entry in metadata.get("managedFields") or ():
             self._share(entry, "fieldsV1")
         for name in _METADATA:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -89,9 +90,10 @@ Lists = WeakValueDictionary[Prefetch, "asyncio.Task[builtins.list[Object]]"]
 """Lists that are being read for several snapshots of one moment; they stay no longer than these need them."""
 
 
-async def _read(api: Api, wanted: Prefetch, one_copy: OneCopy) -> list[Object]:
+async def _read(api: Api, wanted: Prefetch, shared: Keep) -> list[Object]:
     def keep(item: Object) -> Object:
-        return one_copy(item if wanted.keep is None else wanted.keep(item))
+        kept = item if wanted.keep is None else wanted.keep(item)
+        return shared(kept) if type(kept) is dict else kept  # a `LeftOut` says more than its contents
 
     try:
         listing = await api.list(
@@ -133,7 +135,11 @@ class Snapshot(Reader):
         snapshot, one_copy = cls(api), OneCopy()
         lists = WeakValueDictionary() if lists is None else lists
         every = tuple(wanted)
-        reads = [lists.get(each) or lists.setdefault(each, started(_read(api, each, one_copy))) for each in every]
+        of_kind = Counter(each.kind for each in every)
+        reads = []
+        for each in every:
+            shared = one_copy.of_several_lists if of_kind[each.kind] > 1 else one_copy.with_shared_parts
+            reads.append(lists.get(each) or lists.setdefault(each, started(_read(api, each, shared))))
         try:
             found = await asyncio.gather(*map(asyncio.shield, reads))
         except asyncio.CancelledError:
