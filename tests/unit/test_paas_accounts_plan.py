@@ -197,6 +197,9 @@ def test_names_that_no_object_can_have_stop_no_other() -> None:
     assert wanted(plan_role(seen(mine, places=[namespace(mine)], config=bad))) == ["my-argocd/argo-sa"]
     state = GrantsSeen(mine, bad, {"my-argocd": namespace(mine)}, {(ROLE, ""): bound(("my-argocd", SA))})
     assert reasons(report_paas(state, ())) == {names.ACCOUNTS_PART: "InvalidName"}
+    for account, role in (("Not A Name", ROLE), (SA, "a/b")):  # also where nothing is left to be given
+        state = GrantsSeen(paas(finalizers=()), config(argocd={"default_permissions": {account: [role]}}))
+        assert reasons(report_paas(state, ())) == {names.ACCOUNTS_PART: "InvalidName"}
 
 
 # -- in namespaces ---------------------------------------------------------------------------------------------------
