@@ -307,7 +307,7 @@ def remember_the_configuration() -> None:
             cache[kind.kind] = time.monotonic(), await listed(self, kind, **options)
         return cache[kind.kind][1]
 
-    reader.Reader.list_shared = remembered  # type: ignore[method-assign,assignment]
+    reader.Reader.list_shared = remembered  # type: ignore[method-assign]
 
 
 @bug("scope-binding-paas")
