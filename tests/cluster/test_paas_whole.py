@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +16,7 @@ from people import CORE_EVENT, tell
 from times import NAMESPACE_GONE_S
 
 from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, annotations_of, labels_of
@@ -154,11 +156,23 @@ async def _is_gone(paasing: Paasing, name: str) -> None:
     assert await _accounts(paasing, name) == []
 
 
-async def test_a_paas_that_is_deleted_leaves_nothing(system: Knative, paasing: Paasing) -> None:
-    """When it is gone, groups, bindings, quotas and subjects are, and its namespaces are on their way (p-34)."""
+@pytest.mark.check("p-34")
+@pytest.mark.check("p-168")
+@pytest.mark.parametrize("controllers", ["run", "are away"])
+async def test_a_paas_that_is_deleted_leaves_nothing(
+    system: Knative, paasing: Paasing, control_plane: ControlPlane, controllers: str
+) -> None:
+    """When it is gone, groups, bindings, quotas and subjects are, and its namespaces are on their way; Kubernetes' own
+    controllers are not needed for that.  Every identity can do its part, making and taking away."""
     name = await _ready(paasing)
-    await paasing.admin.delete(PAAS, name)
-    await _is_gone(paasing, name)
+    if controllers == "are away":
+        await asyncio.to_thread(control_plane.stop_controller_manager)
+    try:
+        await paasing.admin.delete(PAAS, name)
+        await _is_gone(paasing, name)
+    finally:
+        if controllers == "are away":
+            await asyncio.to_thread(control_plane.start_controller_manager)
 
 
 @pytest.mark.check("p-38")
