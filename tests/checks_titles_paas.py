@@ -157,6 +157,7 @@ p-155 Resources that are not allowed are refused
 p-156 Extra permissions nobody configured: told, unbound
 p-157 Permissions in namespaces, without a gap
 p-158 No name is free with a right
+p-159 Each reason is told and heals
 p-161 Secrets are ignored and told
 p-162 Fields without a use are named
 p-163 A Paas waits only for parts it needs

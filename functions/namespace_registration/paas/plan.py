@@ -63,13 +63,13 @@ def _finalizer(paas: Paas) -> Apply:
 
 
 def _told(plan: Plan, paas: Paas) -> Plan:
-    """The plan with one Event about all that it changes, on the first write that is really needed."""
+    """The plan with one Event about all that it changes, on the first write that is really needed and has none of its own."""
     changes = [change for change in plan.changes(MANAGER) if change.key.kind != PAAS.kind]
-    if not changes:
+    first = next((change.write for change in changes if change.write.event is None), None)
+    if first is None:
         return plan
     texts = sorted(f"{change.verb} {change.key}" for change in changes)
     event = KubernetesEvent(paas.live, "Reconciled", limits.few(texts), "Reconcile")
-    first = changes[0].write
 
     def within(plan: Plan) -> Plan:
         stages = tuple(tuple(told(item) for item in stage) for stage in plan.stages)
@@ -215,7 +215,10 @@ def _labelled(name: str, seen: PaasSeen, paas: Paas, config: PaasConfig, wanted:
     labels = {**namespace_labels(paas, quota, config, project_label).written, NAMESPACE_NAME: name}
     labels |= {key: labels_of(live)[key] for key, value in seen.selected if labels.get(key) == value and key in labels_of(live)}
     body = object_of(NAMESPACE, {"name": name, "labels": labels, "annotations": annotations})
-    made = Apply(NAMESPACE, body, live, create_only=True, manager=MANAGER)
+    healed = None
+    if live is not None and is_left(live, seen):  # a Warning says so
+        healed = KubernetesEvent(live, "Healed", f"this namespace is of Paas {paas.name} now", "Adopt")
+    made = Apply(NAMESPACE, body, live, create_only=True, event=healed, manager=MANAGER)
     if live is not None and is_marked(live, paas) and (reference := owner_reference_of(live)) is not None:
         return made, _without_reference(live, reference)
     return (made,)

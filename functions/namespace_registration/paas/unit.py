@@ -25,6 +25,7 @@ from tenantry.model.names import ADOPT
 from tenantry.model.paas.names import (
     CLUSTER_RESOURCE_QUOTA,
     MANAGED_BY_PAAS,
+    OUR_KINDS,
     PAAS,
     PAAS_CONFIG,
     PAAS_NS,
@@ -51,6 +52,7 @@ class PaasUnit(Unit):
 
     name = "paas"
     kinds = frozenset({PAAS, PAAS_NS, PAAS_CONFIG, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
+    ours = OUR_KINDS
     readable = frozenset({PAAS, PAAS_NS, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
     states = MappingProxyType(dict.fromkeys((NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA), _state))
 

@@ -21,7 +21,7 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
-from tenantry.engine.decision import decide
+from tenantry.engine.decision import decide, stands_aside
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.reader import Reader
@@ -147,7 +147,8 @@ class Engine:
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         reader = Reader(self._api, (request.key,), shared=self._shared)
         try:
-            stages = await unit.owners(request.key, request.hint, reader)
+            aside = await stands_aside(unit, self._api)
+            stages = () if aside else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
                 return await self._run_every(unit)
             return await self._run_stages(unit, stages, reader.known, request.key)
@@ -190,7 +191,7 @@ class Engine:
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
-        if unit is None or owner is None or not unit.accepts(owner):
+        if unit is None or owner is None or not unit.accepts(owner) or await stands_aside(unit, self._api):
             return NOTHING_TO_DO
         return await self._run(unit, owner, Ask(), {})
 
@@ -338,6 +339,8 @@ class Engine:
         stuck: set[Owner] = set()
         for _ in range(ATTEMPTS):
             try:
+                if await stands_aside(unit, self._api):
+                    break
                 due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])

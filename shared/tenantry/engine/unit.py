@@ -126,6 +126,8 @@ class Unit(ABC):
     """By type of owner."""
     states: Mapping[Kind, State] = MappingProxyType({})
     """What of an object of a kind the decisions rest on, where that is less than the whole: a change beside it needs no run."""
+    ours: frozenset[Kind] = frozenset()
+    """Kinds of which another system may have its own CRD: while that one is served the unit does nothing."""
     readable: frozenset[Kind] = frozenset()
     """Kinds of which an object is read by name to see whether an event needs a run: those that it may get and that are small."""
 

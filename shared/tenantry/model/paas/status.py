@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
+from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Kind, Object, finalizers_of, name_metadata, object_of
 from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas
@@ -21,6 +22,7 @@ from tenantry.model.paas.names import (
     HAND_OVER_PART,
     HAS_ERRORS,
     NAMESPACES_PART,
+    PAAS,
     PARTS,
     READY,
     RIGHTS_PART,
@@ -154,6 +156,15 @@ def part_report(
     wanted = object_of(kind, name_metadata(live), status={"conditions": conditions, **(more or {})})
     event = changed_problem(live, conditions, about=(part, f"{part}{WARNINGS}"))
     return Apply(kind, wanted, live, subresource="status", event=event, manager=manager)
+
+
+def part_given_up(live: Object, part: str, *, manager: str) -> Apply | None:
+    """The end of what a part tells on a Paas that it has nothing to do with any more; None where it tells nothing."""
+    types = (part, f"{part}{WARNINGS}")
+    if all(find_condition(live, each) is None for each in types) or not entries_of(live, manager, "status"):
+        return None
+    event = changed_problem(live, (), about=types)
+    return Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", event=event, manager=manager)
 
 
 def due_parts(paas: Paas, config: PaasConfig | None) -> tuple[str, ...]:
