@@ -147,8 +147,7 @@ class Engine:
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         reader = Reader(self._api, (request.key,), shared=self._shared)
         try:
-            aside = await stands_aside(unit, self._api)
-            stages = () if aside else await unit.owners(request.key, request.hint, reader)
+            stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
                 return await self._run_every(unit)
             return await self._run_stages(unit, stages, reader.known, request.key)
@@ -392,8 +391,7 @@ class Engine:
         log.log(level, "%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
-            note = f"{verdict.reason}: apply {self._service.rights_file} again"
-            await recorder.record_missing_right(self._api, self._service.name, note)
+            await recorder.record_missing_right(self._api, self._service, verdict.reason)
         return verdict
 
 
