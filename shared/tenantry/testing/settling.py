@@ -20,7 +20,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenantry.api import Api
-from tenantry.api.errors import KindNotServed, NotFound
+from tenantry.api.errors import AdmissionDenied, KindNotServed, NotFound
 from tenantry.local.knative import Knative
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
@@ -66,6 +66,8 @@ _BODIES: Mapping[str, Object] = {
     "ApplicationSet": {"spec": {}},
     "ArgoCD": {"spec": {}},
 }
+NO_PARAM = "no params found for policy binding"
+"""In the refusal of a policy whose param, a PaasConfig, there is none of."""
 _BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig"})
 """Kinds of which no object is without effect: one that is there is touched, and where there is none nothing is waited for."""
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
@@ -130,6 +132,11 @@ class Markers:
             applied = await self._admin.apply(kind, self._body(name, watched))
         except KindNotServed:
             del self._watched[name], self._seen[name]
+            return 0
+        except AdmissionDenied as error:
+            if NO_PARAM not in error.message:
+                raise
+            self._seen[name].set()  # nobody can make such an object now
             return 0
         return int(applied["metadata"]["resourceVersion"])
 
