@@ -312,6 +312,13 @@ def test_what_cannot_be_given_is_told_with_its_fix() -> None:
     }
 
 
+def test_a_paas_that_is_being_deleted_tells_only_what_holds_it() -> None:
+    refusal = Refusal(shared_key(), "rights", "paas is forbidden")
+    gone = GrantsSeen(paas(deleted=True), config())
+    assert reasons(report_paas(gone, [refusal])) == {names.ACCOUNTS_PART: "RightMissing"}
+    assert reasons(report_paas(gone, ())) == {}
+
+
 def shared_key() -> Any:
     (write,) = plan_role(seen(paas(), places=[namespace(paas())])).writes()
     assert write.key.kind == CLUSTER_ROLE_BINDING.kind

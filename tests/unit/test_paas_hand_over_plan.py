@@ -14,7 +14,7 @@ from release_provisioning.paas.elements import is_of, operations
 from release_provisioning.paas.plan import doubtful, plan_paas, plan_set
 from release_provisioning.paas.report import report_paas, report_set
 from release_provisioning.paas.seen import MANAGER, HandOverSeen, SetSeen, given_by, told_sets
-from tenantry.model.kinds import Object, object_of
+from tenantry.model.kinds import Object, key_of, object_of
 from tenantry.model.paas import names
 from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.declared import Paas, paas_of
@@ -274,6 +274,17 @@ def test_a_refusal_is_told() -> None:
     key = next(iter(plan_set(seen(appset(), paas())).writes())).key
     state = HandOverSeen(paas(), config(), {"argoas": appset()}, refused={"argoas": Refusal(key, "admission", "no")})
     assert reasons(report_paas(state, ())) == {PART: "AdmissionDenied"}
+
+
+def test_a_refused_finalizer_is_told_while_elements_wait_for_it() -> None:
+    """No ApplicationSet was tried then; and a Paas that is being deleted tells what holds it."""
+    refusal = Refusal(key_of(paas().live), "admission", "no")
+    for finalizers in ((), OURS):
+        state = HandOverSeen(paas(finalizers=finalizers), config(), {"argoas": appset()})
+        assert reasons(report_paas(state, [refusal])) == {PART: "AdmissionDenied"}
+    gone = HandOverSeen(paas(deleted=True), config(), {})
+    assert reasons(report_paas(gone, [refusal])) == {PART: "AdmissionDenied"}
+    assert reasons(report_paas(gone, ())) == {}
 
 
 def test_an_element_that_no_paas_has_is_told_until_it_goes() -> None:

@@ -97,7 +97,7 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
         await namespaces.complete(paas, config, reader)
     shares = await _shares(name, reader, served=quotas is not None, ends=paas is None or paas.deleted)
     seen = PaasSeen(name, paas, config, namespaces.found, namespaces.all_asked, quotas, shares)
-    if paas is not None and quotas is not None and not paas.deleted:
+    if paas is not None and quotas is not None:  # of one that is being deleted too: what lacks the label goes all the same
         wanted = [each for each in values_of(paas, config) if each not in quotas]
         read = await if_served(CLUSTER_RESOURCE_QUOTA, reader, by_name(CLUSTER_RESOURCE_QUOTA, wanted, reader)) or {}
         seen = replace(seen, quotas={**quotas, **{each: found for each, found in read.items() if found is not None}})

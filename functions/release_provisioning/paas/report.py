@@ -62,8 +62,12 @@ def is_missing(seen: HandOverSeen, given: GivenElement) -> bool:
 def report_paas(seen: HandOverSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition of the part; the old one stays until the run of an ApplicationSet has been seen."""
     paas = seen.paas
-    if paas is None or paas.deleted:
+    if paas is None:
         return NOTHING
+    if paas.deleted:
+        problems = [_refused(paas, each) for each in refusals]
+        told = part_report(PAAS, paas.live, HAND_OVER_PART, problems, [], manager=MANAGER, done=DONE)
+        return plan_of(told) if problems else NOTHING
     every = given_by(paas, seen.config)
     if seen.config is None and is_prepared(paas):
         text = "no PaasConfig is active, so elements of ApplicationSets stay as they are: have an administrator make one"
@@ -98,7 +102,7 @@ def _problems(seen: HandOverSeen, paas: Paas, every: Sequence[GivenElement]) -> 
         elif seen.sets.get(given.application_set) is None:
             text = f"ApplicationSet {place}/{given.application_set} of capability {given.capability} is not there"
             yield PaasProblem("ApplicationSetMissing", f"{text}: have an administrator make it, or correct the PaasConfig")
-        elif is_missing(seen, given):
+        elif is_missing(seen, given) and given.application_set in seen.refused:
             yield _refused(paas, seen.refused[given.application_set])
 
 

@@ -38,10 +38,19 @@ from tenantry.api.errors import AlreadyExists, NotFound, RefusedError, Transient
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, is_terminating, key_of, labels_of
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE_BINDING,
+    Object,
+    finalizers_of,
+    is_terminating,
+    key_of,
+    labels_of,
+)
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, paas_of
-from tenantry.model.paas.names import BINDING_PREFIX, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, binding_name
+from tenantry.model.paas.names import BINDING_PREFIX, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, SUBJECTS_FINALIZER, binding_name
 from tenantry.model.paas.ours import is_ours, uid_of
 from tenantry.model.paas.places import held_by
 from tenantry.model.plan import Refusal
@@ -275,7 +284,10 @@ async def _left(paas: Paas, reader: Reader) -> GrantsSeen:
 
 async def observe_namespace(name: str, reader: Reader) -> NamespaceSeen:
     """Read a namespace, whether permissions are declared for it, and whether a binding of ours names it."""
-    namespace, bindings = await asyncio.gather(reader.get(NAMESPACE, name), shared_bindings(reader, marked=False))
+    namespace = await reader.get(NAMESPACE, name)
+    if SUBJECTS_FINALIZER not in finalizers_of(namespace):
+        return NamespaceSeen(namespace)
+    bindings = await shared_bindings(reader, marked=False)
     named = any(subject.namespace == name for binding in bindings for subject in subjects_of(binding))
     if namespace is None or is_terminating(namespace) or named:
         return NamespaceSeen(namespace, named=named)

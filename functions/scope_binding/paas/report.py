@@ -52,8 +52,12 @@ def is_missing(seen: GrantsSeen, grant: AccountGrant) -> bool:
 def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
     """The condition of the part; the old one stays while what it depends on is being made."""
     paas = seen.paas
-    if paas is None or paas.deleted:
+    if paas is None:
         return NOTHING
+    if paas.deleted:
+        problems = [_refused(paas, refusal) for refusal in refusals]
+        told = part_report(PAAS, paas.live, ACCOUNTS_PART, problems, [], manager=MANAGER, done=DONE)
+        return plan_of(told) if problems else NOTHING
     warnings = list(_warnings(paas, seen))
     grants = grants_of(paas, seen.config)
     if not grants and not warnings and not impossible_names(paas, seen.config) and not _has_finalizer(paas):

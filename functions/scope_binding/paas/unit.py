@@ -141,7 +141,7 @@ class PaasAccounts(Unit):
         return await self._binding_owners(role, await reader.get(CLUSTER_ROLE_BINDING, key.name), reader)
 
     async def _paas_owners(self, name: str, reader: Reader) -> Stages:
-        """The roles in which a Paas has not what it declares, then itself."""
+        """The roles in which a Paas has not what it declares, then itself; of one that changed before it what is held no more."""
         paas = await read_paas(name, reader)
         if paas is None:  # gone, by force if something of it is left
             labelled = await reader.list(NAMESPACE, labels={MANAGED_BY_PAAS: name})
@@ -155,7 +155,13 @@ class PaasAccounts(Unit):
         own = [Owner(OF_PAAS, name)]
         if not finalized:  # it comes first, and is an event of its own
             return [own] if grants or _is_told(paas, config) else []
-        return _stages(_roles(await _due(paas, config, reader)), own)
+        told = find_condition(paas.live, ACCOUNTS_PART) or {}
+        changed = told.get("observedGeneration") != paas.generation and not paas.deleted
+        left = (
+            capability_namespaces(paas) - {grant.subject.namespace for grant in grants} if changed and config is not None else ()
+        )
+        held = [Owner(HELD, each) for each in sorted(left)]
+        return _stages(_roles(await _due(paas, config, reader)), held, own)
 
     async def _namespace_owners(self, name: str, reader: Reader) -> Stages:
         """Where a namespace comes: its Paas, the roles of its capability, and its Paas again.  Where it goes: who names it."""

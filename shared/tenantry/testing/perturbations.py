@@ -310,7 +310,14 @@ class Refused(Answered):
 
     async def meet(self, scene: Scene, ask: Ask) -> faults.Response | None:
         """Refuse it as often as it comes."""
-        if ask.target.rpartition(" #")[0] != scene.target.rpartition(" #")[0] or scene.notes.get("lifted"):
+        asked, wanted = (target.rpartition(" #")[0] for target in (ask.target, scene.target))
+        if scene.notes.get("lifted"):
+            return None
+        if self.workload.rehearses and "dryRun" in ask.request.query and self.on != "read":
+            same = asked.partition(" ")[2] == wanted.partition(" ")[2]
+            refusal: faults.Response | None = await type(self).fault().act(ask.request, ask.forward) if same else None
+            return refusal
+        if asked != wanted:
             return None
         answer = await self.hit(scene, ask)
         scene.reached = scene.reached or answer is not None  # a dry run is let pass: it writes nothing

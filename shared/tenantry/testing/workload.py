@@ -163,6 +163,8 @@ class Workload:
     """What the function must be allowed to make before anything begins: the API server is slow to find what policies ask."""
     shared: Sequence[Kind] = ()
     """Kinds whose objects all runs share: their changes are in each run's history, and who writes them writes nothing foreign."""
+    rehearses: bool = False
+    """Whether the function tries what it may write (dry runs): who refuses the write refuses that too."""
     services: Sequence[str] = ()
     """The Services that it is about, where duties of the function run apart; default: all."""
     name: str = ""

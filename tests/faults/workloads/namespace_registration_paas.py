@@ -9,11 +9,13 @@ from ._paas_namespaces import BEGIN, OFF, ON, READY, ask, namespaces_of_paas, on
 workload = namespaces_of_paas()
 HELD, FREED = one("a", finalizers=[RIGHTS_FINALIZER]), edit("Paas", P, "", "/metadata/finalizers/0")
 story(workload, "come", one("a", k=ON), two("b"), before=[BEGIN])
-story(workload, "other-names", one("n"), one("a", "n"), before=READY)
-story(workload, "stack", ask("d", "p-@-a"), ask("e", "p-@-d"), before=READY, other=[*READY, ask("d", "p-@-a"), ask("e", "p-@-d")])
-STACKED = [*READY, ask("d", "p-@-a"), ask("e", "p-@-d")]
+story(workload, "other-names", one("n"), one("n", "m"), before=READY)
+D, E = ask("d", "p-@-a"), ask("e", "p-@-d")
+STACKED = [*READY, D, E]
+story(workload, "stack", D, ask("f", "p-@-a"), before=READY, other=[*READY, ask("f", "p-@-a"), D])
+story(workload, "stack-deeper", E, before=[*READY, D], other=STACKED)
 story(workload, "unstack", delete("PaasNS", "d", "p-@-a"), before=STACKED, other=[*STACKED, delete("PaasNS", "d", "p-@-a")])
-story(workload, "name-of-both", one("a", "x-b"), two("b2"), before=READY, other=[*READY, one("a", "x-b"), two("b2")])
+story(workload, "name-of-both", one("a", "x-b"), one("a", "x-c"), before=READY)
 story(workload, "off", one("a", c=OFF), two("b", k=OFF), before=READY)
 story(workload, "foreign", one("a", "foreign"), before=READY)
 GOING = [BEGIN, together(HELD, two("b"))]
