@@ -168,7 +168,7 @@ THEFT = Theft(
         Attack(
             "what a Paas declares",
             apply(PAAS, obj(PAAS, "fence", spec={"requestor": "me", "quota": {}})),
-            "of what a Paas or a PaasConfig declares namespace-registration writes nothing",
+            "of what a Paas, a PaasNS or a PaasConfig declares namespace-registration writes nothing",
         ),
         Attack(
             "a finalizer that holds a Paas",

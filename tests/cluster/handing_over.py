@@ -82,7 +82,7 @@ async def handing(start: Callable[..., Awaitable[Knative]], admin: Api, world: s
     await make_roles(admin)
     if await admin.get(NAMESPACE, PLACE) is None:
         await admin.create(NAMESPACE, obj(NAMESPACE, PLACE))
-    running = await start({}, functions=FUNCTIONS, **options)
+    running = await start({}, **{"functions": FUNCTIONS, **options})
     await HandingOver(admin).config()
     return running
 

@@ -10,17 +10,35 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from namespace_registration.paas.labels import namespace_labels
-from namespace_registration.paas.report import gone_event
-from namespace_registration.paas.seen import OtherPaas, OutsideSeen, PaasSeen, left_namespaces, places_of, prefixes, selector_of
+from namespace_registration.paas.report import gone_event, told_leftover
+from namespace_registration.paas.seen import (
+    OtherPaas,
+    OutsideSeen,
+    PaasSeen,
+    is_held,
+    left_namespaces,
+    places_of,
+    prefixes,
+    selector_of,
+)
 from namespace_registration.paas.wanted import values_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
+from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import EVENT, NAMESPACE, RESOURCE_QUOTA, Object, declared, is_terminating, labels_of
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
-from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, QUOTA_NAME
+from tenantry.model.paas.names import (
+    CLUSTER_RESOURCE_QUOTA,
+    MANAGED_BY_PAAS,
+    NAMESPACES_PART,
+    PAAS,
+    PAAS_CONFIG,
+    PAAS_NS,
+    QUOTA_NAME,
+)
 from tenantry.model.paas.ours import is_ours, owner_reference_of, uid_of
 from tenantry.model.paas.places import held_by
 from tenantry.model.standing import event_namespace
@@ -33,6 +51,11 @@ async def read_paas(name: str, reader: Reader) -> Paas | None:
     """A Paas by name."""
     found = await if_served(PAAS, reader, reader.get(PAAS, name))
     return paas_of(found) if found is not None else None
+
+
+async def read_paas_ns(namespace: str, name: str, reader: Reader) -> Object | None:
+    """A PaasNS."""
+    return await if_served(PAAS_NS, reader, reader.get(PAAS_NS, name, namespace))
 
 
 async def _config(reader: Reader) -> PaasConfig | None:
@@ -62,6 +85,15 @@ class _Namespaces:
         read = await by_name(NAMESPACE, missing, reader)
         self.found |= {name: each for name, each in read.items() if each is not None}
         return bool(missing)
+
+    async def look_at_bare(self, paas: Paas, reader: Reader) -> None:
+        """Read the namespace called like the Paas itself, which opr-paas made up to v1.11 without the label.
+
+        It is looked for once, by the first run for a Paas, and as long as it is told: nobody makes such a one any more.
+        """
+        if find_condition(paas.live, NAMESPACES_PART) is None or told_leftover(paas, paas.name):
+            found = await reader.get(NAMESPACE, paas.name)
+            self.found |= {paas.name: found} if found is not None and is_ours(found, paas.name, paas.uid) else {}
 
     async def complete(self, paas: Paas, config: PaasConfig | None, reader: Reader) -> None:
         """Read what the spec and the PaasNS ask for, until nothing more follows from what was read."""
@@ -94,6 +126,7 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
     paas = paas_of(live) if live is not None else None
     await namespaces.look_at((cause.name for cause in reader.causes if cause.kind == NAMESPACE.kind), reader)
     if paas is not None:
+        await namespaces.look_at_bare(paas, reader)
         await namespaces.complete(paas, config, reader)
     shares = await _shares(name, reader, served=quotas is not None, ends=paas is None or paas.deleted)
     seen = PaasSeen(name, paas, config, namespaces.found, namespaces.all_asked, quotas, shares)
@@ -237,9 +270,9 @@ async def keeper(namespace: Object | None, reader: Reader) -> Paas | None:
 
 async def observe_outside(namespace: str, name: str, reader: Reader) -> OutsideSeen:
     """Read a PaasNS that no Paas may have; there is nothing to say where one has its namespace, or where that goes."""
-    live, home = await asyncio.gather(
-        if_served(PAAS_NS, reader, reader.get(PAAS_NS, name, namespace)), reader.get(NAMESPACE, namespace)
-    )
+    live, home = await asyncio.gather(read_paas_ns(namespace, name, reader), reader.get(NAMESPACE, namespace))
+    if is_held(live):
+        return OutsideSeen(held=live)
     if live is None or is_terminating(live) or is_terminating(home) or await keeper(home, reader) is not None:
         return OutsideSeen()
     return OutsideSeen(paas_ns_of(live))

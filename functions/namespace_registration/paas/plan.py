@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from namespace_registration.paas.descriptor import MANAGER
 from namespace_registration.paas.labels import namespace_labels, template_labels
-from namespace_registration.paas.seen import PaasSeen, is_left, is_marked
+from namespace_registration.paas.seen import UPSTREAM_FINALIZER, OutsideSeen, PaasSeen, is_left, is_marked
 from namespace_registration.paas.shares import plan_shares
 from namespace_registration.paas.wanted import Wanted, is_going, label_problem, quota_names, wanted_of
 from tenantry.model import limits
@@ -34,6 +34,7 @@ from tenantry.model.paas.names import (
     OTHERS_FINALIZERS,
     PAAS,
     PAAS_FINALIZER,
+    PAAS_NS,
 )
 from tenantry.model.paas.ours import is_ours, marked, owner_reference_of
 from tenantry.model.paas.places import held_by
@@ -169,6 +170,15 @@ def _plan_left(seen: PaasSeen) -> Plan:
     shares = [live for _, live in sorted(seen.shares.items()) if is_left(live, seen) and not is_terminating(live)]
     writes = [*(Delete(CLUSTER_RESOURCE_QUOTA, live) for live in quotas), *(Delete(RESOURCE_QUOTA, live) for live in shares)]
     return plan_of(*writes)
+
+
+def plan_outside(seen: OutsideSeen) -> Plan:
+    """Nothing but the removal of the finalizer of opr-paas from a PaasNS that is being deleted."""
+    if seen.held is None:
+        return NOTHING
+    note = f"the finalizer {UPSTREAM_FINALIZER} of opr-paas was taken off, so that this PaasNS can go"
+    event = KubernetesEvent(seen.held, "FinalizerTakenOff", note, "Release")
+    return plan_of(RemoveFinalizers(PAAS_NS, seen.held, (UPSTREAM_FINALIZER,), event))
 
 
 # -- what is made ------------------------------------------------------------------------------------------

@@ -141,8 +141,17 @@ def _leftovers(seen: PaasSeen, paas: Paas, wanted: Wanted) -> Iterator[PaasProbl
     for name, live in sorted(seen.namespaces.items()):
         if name in wanted.places or is_terminating(live) or is_marked(live, paas) or not is_ours(live, paas.name, paas.uid):
             continue
-        text = f"namespace {name} was made for this Paas by another system: delete it, or add it to spec.namespaces"
-        yield PaasProblem("Leftover", text)
+        fix = "delete it" if name == paas.name else "delete it, or add it to spec.namespaces"
+        yield PaasProblem("Leftover", f"{_leftover(name)}: {fix}")
+
+
+def _leftover(name: str) -> str:
+    return f"namespace {name} was made for this Paas by another system"
+
+
+def told_leftover(paas: Paas, name: str) -> bool:
+    """Whether a Paas was told of a namespace that another system made for it."""
+    return _leftover(name) in ((find_condition(paas.live, _WARNED) or {}).get("message") or "")
 
 
 def _status(

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import Object, annotations_of, is_terminating
+from tenantry.model.kinds import Object, annotations_of, finalizers_of, is_terminating
 from tenantry.model.names import ADOPT
 from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, PaasNs
 from tenantry.model.paas.names import ASKED_BY, PAAS_UID, namespace_name
 from tenantry.model.paas.ours import is_ours, uid_of
 from tenantry.model.paas.places import PaasPlace, counting, spec_places
+
+UPSTREAM_FINALIZER = "paasns.cpet.belastingdienst.nl/finalizer"
+"""Finalizer of opr-paas on a PaasNS; we put none there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,18 @@ class PaasSeen:
 
 @dataclass(frozen=True, slots=True)
 class OutsideSeen:
-    """A PaasNS in a namespace that no Paas has; ``paas_ns`` is None where there is nothing to say about it."""
+    """A PaasNS in a namespace that no Paas has; ``paas_ns`` is None where there is nothing to say about it.
+
+    ``held`` is one, wherever it lives, that cannot go because of the finalizer of opr-paas.
+    """
 
     paas_ns: PaasNs | None = None
+    held: Object | None = None
+
+
+def is_held(paas_ns: Object | None) -> bool:
+    """Whether a PaasNS is to go, and nobody takes the finalizer of opr-paas off (p-188)."""
+    return is_terminating(paas_ns) and UPSTREAM_FINALIZER in finalizers_of(paas_ns)
 
 
 def prefixes(name: str) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from namespace_registration.paas import observe, plan, report
-from namespace_registration.paas.seen import OutsideSeen, PaasSeen, prefixes
+from namespace_registration.paas.seen import OutsideSeen, PaasSeen, is_held, prefixes
 from namespace_registration.paas.wanted import waits
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
@@ -71,6 +71,7 @@ class PaasUnit(Unit):
             ),
             PAAS_NS_OWNER: Handler[OutsideSeen](
                 observe=lambda owner, reader: observe.observe_outside(owner.namespace, owner.name, reader),
+                plan=plan.plan_outside,
                 report=lambda seen, _: report.report_outside(seen),
                 accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
                 rests_on_reads=True,
@@ -94,10 +95,12 @@ class PaasUnit(Unit):
         return stage(await self._of_namespace(key.namespace or key.name, hint, reader))
 
     async def _of_paas_ns(self, key: Key, reader: Reader) -> Stages:
+        own = [Owner(PAAS_NS_OWNER, key.name, key.namespace)]
         paas = await observe.keeper(await reader.get(NAMESPACE, key.namespace), reader)
-        if paas is not None:
-            return [[Owner(PAAS_OWNER, paas.name)]]
-        return [[Owner(PAAS_NS_OWNER, key.name, key.namespace)]]
+        if paas is None:
+            return [own]
+        held = is_held(await observe.read_paas_ns(key.namespace, key.name, reader))
+        return [*([own] if held else []), [Owner(PAAS_OWNER, paas.name)]]
 
     async def _of_namespace(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[Owner]:
         """The Paas that has a namespace, and those that its marks name; of one that is gone those that could want it."""
@@ -141,7 +144,7 @@ class PaasUnit(Unit):
         return [*declared, Prefetch(NAMESPACE), Prefetch(RESOURCE_QUOTA, ours)]
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """Every Paas, those that are gone and left something, and PaasNS in namespaces that none has."""
+        """Every Paas, those that are gone and left something, and PaasNS in namespaces that none has, or that cannot go."""
         declared = {each["metadata"]["name"]: each["metadata"]["uid"] for each in await reader.list(PAAS)}
         owners = [Owner(PAAS_OWNER, name) for name in sorted(declared)]
         uids, held = frozenset(declared.values()), set[str]()
@@ -153,7 +156,8 @@ class PaasUnit(Unit):
         for kind in (CLUSTER_RESOURCE_QUOTA, RESOURCE_QUOTA):
             marked += await reader.list(kind, labels={MANAGED_BY_PAAS: ""})
         owners += _left(marked, uids)
-        outside = (each["metadata"] for each in await reader.list(PAAS_NS) if each["metadata"]["namespace"] not in held)
+        asked = await reader.list(PAAS_NS)
+        outside = (each["metadata"] for each in asked if each["metadata"]["namespace"] not in held or is_held(each))
         owners += [Owner(PAAS_NS_OWNER, each["name"], each["namespace"]) for each in outside]
         return list(dict.fromkeys(owners))
 
