@@ -282,25 +282,27 @@ async def test_another_quota_label(system: Knative, paasing: Paasing) -> None:
     await together(*(paasing.paas(name, labels=labels[name], **spec) for name in ring))
     quotas = {name: {"one": name, "two": name, "argocd": f"{name}-argocd", "tekton": "paas-tekton"} for name in ring}
 
-    async def carry(new: str, old: Mapping[str, str | None]) -> None:
+    async def carry(new: str, old: str, others: Mapping[str, str | None]) -> None:
         """Wait until namespaces and quotas have one label, and namespaces what is left of the other one."""
-        other = "clusterquotagroup" if new == key else key
-        for name in ring:
-            for suffix, quota in quotas[name].items():
+        spaces = {f"{name}-{each}": (quota, others[name]) for name in ring for each, quota in quotas[name].items()}
+        limits = {quota: {new: quota} for found in quotas.values() for quota in found.values()}
 
-                def holds(found: Object, quota: str = quota, name: str = name) -> bool:
-                    return (labels_of(found).get(new), labels_of(found).get(other)) == (quota, old[name])
+        async def carried() -> bool:
+            now = {each["metadata"]["name"]: labels_of(each) for each in (await paasing.admin.list(NAMESPACE)).items}
+            live = {name: (found.get(new), found.get(old)) for name, found in now.items() if name in spaces}
+            found = (await paasing.admin.list(CLUSTER_RESOURCE_QUOTA)).items
+            selected = {each["metadata"]["name"]: selects(each) for each in found if each["metadata"]["name"] in limits}
+            return live == spaces and selected == limits
 
-                await paasing.until(NAMESPACE, f"{name}-{suffix}", "", holds, what=f"{name}-{suffix} counts to {new}={quota}")
-        for quota in {each for found in quotas.values() for each in found.values()}:
-            await paasing.until(CLUSTER_RESOURCE_QUOTA, quota, "", lambda found, quota=quota: selects(found) == {new: quota})
+        await eventually(carried, within=paasing.eventually_s, what=f"all carry {new} and {others} of {old}")
 
-    await carry("clusterquotagroup", {name: labels[name][key] for name in ring})
+    mine = {name: labels[name][key] for name in ring}
+    await carry("clusterquotagroup", key, mine)
     listed = {kind: await paasing.admin.list(kind) for kind in (NAMESPACE, CLUSTER_RESOURCE_QUOTA)}
     await paasing.config(capabilities=known, quota_label=key)
-    await carry(key, dict.fromkeys(ring))
+    await carry(key, "clusterquotagroup", dict.fromkeys(ring))
     await paasing.config(capabilities=known)
-    await carry("clusterquotagroup", {name: labels[name][key] for name in ring})
+    await carry("clusterquotagroup", key, mine)
     changes = [each for kind, found in listed.items() for each in await history(paasing.admin, kind, found.resource_version)]
     assert len(changes) >= 2 * (4 * 4 + 9)
     assert wrongly_counted([each for found in listed.values() for each in found.items], changes) == []

@@ -202,14 +202,14 @@ def test_what_is_no_placeholder_is_a_problem(template: str) -> None:
 def test_parts_are_due_by_what_is_configured_or_still_held() -> None:
     """1.4: Namespaces and Rights always; the others by the enabled capabilities, and while a finalizer is there."""
     always = (names.NAMESPACES_PART, names.RIGHTS_PART)
-    config = config_of(
-        configured(capabilities={"sa": {"default_permissions": {"a": ["r"]}}, "app": {"applicationset": "x"}, "off": {}})
-    )
-    on = {"enabled": True}
+    accounts = {"default_permissions": {"a": ["r"]}}
+    known = {"sa": accounts, "app": {"applicationset": "x"}, "off": {}, "out": {**accounts, "external": True}}
+    config, on = config_of(configured(capabilities=known)), {"enabled": True}
     assert status.due_parts(paas(capabilities={"off": on, "nope": on, "app": {"enabled": False}}), config) == always
     assert status.due_parts(paas(capabilities={"sa": on}), config) == (*always, names.ACCOUNTS_PART)
     assert status.due_parts(paas(capabilities={"app": on}), config) == (*always, names.HAND_OVER_PART)
     assert status.due_parts(paas(capabilities={"app": on}), None) == always
+    assert status.due_parts(paas(capabilities={"out": on}), config) == always
     leaving = stored({}, finalizers=[names.ACCOUNTS_FINALIZER, names.HAND_OVER_FINALIZER])
     assert status.due_parts(leaving, None) == names.PARTS
 

@@ -216,15 +216,21 @@ async def test_a_quota_gets_a_new_label_when_no_namespace_of_others_has_it(keepe
 @pytest.mark.parametrize("selects", [NEW, LABEL])
 async def test_a_label_that_was_that_of_quotas_waits_for_the_quotas_of_others(selects: str) -> None:
     """p-185: what a Paas has as a label of its own is not written while a quota of another Paas selects by it."""
-    mine, known = namespace("p-one", "p", labels={NEW: "p"}), config()
-    own = paas("p", "one")
+    own = paas("p", "one", "two", capabilities={"tekton": {"enabled": True}})
     own["metadata"]["labels"] = {NEW: "q"}
-    cluster = Cluster(own, paas("q"), known, mine, _selecting("p", "p", NEW), _selecting("q", "q", selects))
+    known = config(capabilities={"tekton": {"quotas": {"clusterwide": True, "defaults": {"pods": "1"}}}})
+    there = (paas("q"), known, _selecting("p", "p", NEW), _selecting("q", "q", selects))
     held = selects == NEW
-    assert waits(await cluster.seen("p")) is held
-    (made,) = [_apply(each) for each in (await cluster.plan("p")).writes() if each.key.kind == "Namespace"]
-    assert (made.wanted["metadata"]["labels"][NEW], made.wanted["metadata"]["labels"][LABEL]) == ("p" if held else "q", "p")
-    assert "update ClusterResourceQuota p" in await cluster.changes("p")
+    for name, quota_name in (("one", "p"), ("tekton", "paas-tekton")):
+        cluster = Cluster(own, *there, namespace(f"p-{name}", "p", labels={NEW: quota_name}))
+        assert waits(await cluster.seen("p")) is held
+        made = [_apply(each) for each in (await cluster.plan("p")).writes() if each.key.kind == "Namespace"]
+        labels = {each.key.name: each.wanted["metadata"]["labels"] for each in made}
+        former = {each: found.get(NEW) for each, found in labels.items()}
+        old = {each: quota_name if each == f"p-{name}" else None for each in labels}
+        assert former == (old if held else dict.fromkeys(labels, "q"))
+        assert {each: found[LABEL] for each, found in labels.items()} == {"p-one": "p", "p-tekton": "paas-tekton", "p-two": "p"}
+        assert "update ClusterResourceQuota p" in await cluster.changes("p")
 
 
 async def test_quotas_of_a_paas_that_is_gone_are_deleted_and_namespaces_stay() -> None:

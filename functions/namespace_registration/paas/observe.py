@@ -21,7 +21,7 @@ from namespace_registration.paas.seen import (
     prefixes,
     selector_of,
 )
-from namespace_registration.paas.wanted import values_of
+from namespace_registration.paas.wanted import shared_quota, values_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
@@ -206,12 +206,12 @@ def _lacking_quotas(seen: PaasSeen) -> list[str]:
 async def _counted(seen: PaasSeen, reader: Reader) -> dict[str, tuple[Paas, ...]]:
     """By quota the Paas whose namespaces have its label: of one that another Paas could have too, or that gets another label."""
     paas, config = seen.paas, seen.config
-    if paas is None or paas.deleted or config is None or seen.quotas is None:
+    if paas is None or paas.deleted or config is None:
         return {}
     others = [each.paas for each in seen.others.values() if not each.paas.deleted]
     names = []
     for name in sorted(values_of(paas, config)):
-        if (live := seen.quotas.get(name)) is not None:
+        if (live := (seen.quotas or {}).get(name)) is not None:
             looked_up = config.quota_label not in selector_of(live)
         else:
             looked_up = any(name in values_of(each, config) for each in others)
@@ -233,14 +233,13 @@ async def _selected(seen: PaasSeen, reader: Reader) -> frozenset[tuple[str, str]
     paas, config = seen.paas, seen.config
     if paas is None or paas.deleted or config is None or seen.quotas is None:
         return frozenset()
-    wanted, own = namespace_labels(paas, paas.name, config, "").written, values_of(paas, config)
+    own = values_of(paas, config)
+    former = own | {shared_quota(each) for each in paas.enabled}
     held = [labels_of(each) for each in seen.namespaces.values() if held_by(paas, each)]
-    pairs = {
-        (key, value)
-        for key, value in wanted.items()
-        if key != config.quota_label and any(labels.get(key) in own - {value} for labels in held)
-    }
-    quotas = await by_name(CLUSTER_RESOURCE_QUOTA, sorted({value for _, value in pairs} - own), reader) if pairs else {}
+    wanted = namespace_labels(paas, paas.name, config, "").written.items() - {(config.quota_label, paas.name)}
+    pairs = {(key, value) for key, value in wanted if any(labels.get(key) in former - {value} for labels in held)}
+    others = sorted({value for _, value in pairs} - own)
+    quotas = await if_served(CLUSTER_RESOURCE_QUOTA, reader, by_name(CLUSTER_RESOURCE_QUOTA, others, reader)) or {}
     return frozenset((key, value) for key, value in pairs if key in selector_of(quotas.get(value) or {}))
 
 

@@ -222,8 +222,9 @@ def _labelled(name: str, seen: PaasSeen, paas: Paas, config: PaasConfig, wanted:
     _, annotations = marked(paas.name, paas.uid)
     if asked_by := wanted.places[name].asked_by:
         annotations[ASKED_BY] = asked_by
-    labels = {**namespace_labels(paas, quota, config, project_label).written, NAMESPACE_NAME: name}
-    labels |= {key: labels_of(live)[key] for key, value in seen.selected if labels.get(key) == value and key in labels_of(live)}
+    written = namespace_labels(paas, quota, config, project_label).written.items() - seen.selected
+    kept = {key: labels_of(live)[key] for key, _ in seen.selected if key in labels_of(live)}
+    labels = {**dict(sorted(written)), **kept, NAMESPACE_NAME: name}
     body = object_of(NAMESPACE, {"name": name, "labels": labels, "annotations": annotations})
     healed = None
     if live is not None and is_left(live, seen):  # a Warning says so

@@ -59,7 +59,7 @@ def name_problem(paas: Paas, config: PaasConfig | None) -> PaasProblem | None:
         return PaasProblem("InvalidName", f"Paas {name}: the name has to be lower-case letters, digits and '-' only: {fix}")
     if name in _TAKEN_NAMES or any(name == each or name.startswith(f"{each}-") for each in _SYSTEMS):
         return PaasProblem("InvalidName", f"Paas {name}: namespaces of this name are the system's own: {fix}")
-    if name in (f"paas-{each}" for each in clusterwide):
+    if name in map(shared_quota, clusterwide):
         return PaasProblem("QuotaConflict", f"Paas {name}: its quota would be that of all Paas with capability {name[5:]}: {fix}")
     return None
 
@@ -178,7 +178,12 @@ def _quota_of(place: PaasPlace, paas: Paas, config: PaasConfig) -> str:
     known = config.capabilities.get(place.capability) if place.origin == "capability" else None
     if known is None:
         return paas.name
-    return f"paas-{place.capability}" if known.clusterwide else namespace_name(paas.name, place.capability)
+    return shared_quota(place.capability) if known.clusterwide else namespace_name(paas.name, place.capability)
+
+
+def shared_quota(capability: str) -> str:
+    """The name of the quota of a clusterwide capability."""
+    return f"paas-{capability}"
 
 
 def quota_names(paas: Paas, config: PaasConfig | None) -> frozenset[str]:
