@@ -20,7 +20,7 @@ RELEASES = Service(
         Trigger(f"{NAME}-cluster", (EventsOf(CLUSTER_ROLE_BINDING, NAME),)),
         Trigger(f"{NAME}-owned", tuple(EventsOf(kind, NAME) for kind in (PROJECT_HELM_CHART, ROLE_BINDING, ROLE))),
     ),
-    memory_mib=256,
+    memory_mib=288,
 )
 part = Part(
     RELEASES,

@@ -53,7 +53,7 @@ NAMESPACE_SCOPES = Service(
     ),
     triggers=(Trigger(_FROM_NAMESPACES, tuple(EventsOf(kind, NAME) for kind in _WAKING)),),
     finalizers=(Finalizer(NAMESPACE_SCOPE, NAMESPACE_SCOPE_FINALIZER, shared=True),),
-    memory_mib=1280,
+    memory_mib=256,
 )
 part = Part(
     NAMESPACE_SCOPES,

@@ -32,7 +32,7 @@ SCOPES = Service(
         Trigger(f"{NAME}-cluster", tuple(EventsOf(kind, NAME) for kind in (*_WATCHED, CLUSTER_ROLE_BINDING))),
         Trigger(f"{NAME}-owned", (EventsOf(ROLE_BINDING, NAME),)),
     ),
-    memory_mib=384,
+    memory_mib=256,
 )
 part = Part(
     SCOPES,
