@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from admitting import Admitting, paas_ns
 from admitting import paas as body_of
-from paasing import Paasing, make_roles, make_world, paas_name
+from paasing import CONFIG, Paasing, make_roles, make_world, paas_name
 
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError
@@ -153,6 +153,8 @@ async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paa
     spec = {"capabilities": capabilities, "namespaces": namespaces, "quota": {"pods": "9"}}
     paths = [f"spec.capabilities[{each}].{field}" for each, field in (("argocd", "sshSecrets"), ("tekton", "secrets"))]
     paths += ["spec.namespaces[one].secrets", "spec.secrets", "spec.sshSecrets"]
+    tekton = {"tekton": {"quotas": {"defaults": {"pods": "1"}}}}
+    await paasing.config(capabilities={**CONFIG["capabilities"], **tekton})
     await eventually(
         lambda: admitting.admitted(body_of(secrets=some)),
         lambda said: "spec.secrets" in said,
@@ -164,7 +166,6 @@ async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paa
     told = await paasing.says(name, WARNED, "SecretsIgnored", status="True")
     assert [each for each in paths if each not in told["message"]] == []
     assert "spec.namespaces[two]" not in told["message"]
-    await paasing.says(name, "Warnings", "UnknownCapability", "spec.sshSecrets", status="True")
 
     for field in ("secrets", "sshSecrets"):
         body = paas_ns(f"{name}-one", field.lower(), **{field: some})
@@ -174,6 +175,7 @@ async def test_secrets_are_told_and_nothing_is_made_of_them(system: Knative, paa
         told = await paasing.says(field.lower(), "Warnings", "SecretsIgnored", f"spec.{field}", status="True", **where)  # type: ignore[arg-type]
     found = await paasing.has_namespaces(name, "one", "two", "argocd", "tekton", "secrets", "sshsecrets")
     assert {each: (await paasing.admin.list(SECRET, each)).items for each in found} == {each: [] for each in found}
+    await paasing.config()
 
 
 async def test_another_quota_label(system: Knative, paasing: Paasing) -> None:
