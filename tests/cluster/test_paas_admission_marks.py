@@ -149,10 +149,6 @@ async def test_a_namespace_is_not_labelled_into_a_paas(admitting: Admitting, sce
         assert (await put(admitting, "default", who, "", labels=change)).status == 200
 
 
-FIELDS = {"apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}}
-BY_HAND = {"manager": MANAGER, "operation": "Apply", "time": "2026-01-01T00:00:00Z", **FIELDS}
-
-
 @pytest.mark.check("p-166", without=MARKS)
 @pytest.mark.parametrize(
     ("metadata", "path"),
@@ -164,7 +160,6 @@ BY_HAND = {"manager": MANAGER, "operation": "Apply", "time": "2026-01-01T00:00:0
         ({"finalizers": [SUBJECTS_FINALIZER]}, f"metadata.finalizers[{SUBJECTS_FINALIZER}]"),
         ({"ownerReferences": [OWNER]}, "metadata.ownerReferences[Paas]"),
         ({}, f"metadata.managedFields[{MANAGER}]"),
-        ({"labels": {"team": "a"}, "managedFields": [BY_HAND]}, f"metadata.managedFields[{MANAGER}]"),
     ],
 )
 async def test_a_namespace_is_not_made_with_marks(admitting: Admitting, scene: Scene, metadata: Object, path: str) -> None:
@@ -175,6 +170,23 @@ async def test_a_namespace_is_not_made_with_marks(admitting: Admitting, scene: S
     says(await admitting.ask("POST", names, body, user=scene.labeller, query=query), path, WRITTEN)
     for who in ("", scene.author):
         assert (await admitting.ask("POST", names, body, user=who, query=query)).status == 201
+
+
+@pytest.mark.check("p-166", without=MARKS)
+async def test_no_entry_of_our_managers_is_written_by_hand(admitting: Admitting, scene: Scene) -> None:
+    """In a new namespace the API server itself drops what somebody writes as managedFields; later it would be taken, and is
+    refused."""
+    fields = {"apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}}
+    by_hand = {"manager": MANAGER, "operation": "Apply", "time": "2026-01-01T00:00:00Z", **fields}
+    body = obj(NAMESPACE, f"{paas_name()}-x", labels={"team": "a"}, metadata={"managedFields": [by_hand]})
+    answer = await admitting.ask("POST", NAMESPACE.path(), body, user=scene.labeller, query=DRY)
+    assert answer.status == 201, answer
+    assert MANAGER not in [each["manager"] for each in answer.body["metadata"]["managedFields"]]
+    for who, status in ((scene.labeller, 422), ("", 200)):
+        written = await put(admitting, "default", who, "", labels={"team": "a"}, managedFields=[by_hand])
+        assert written.status == status, written
+        if who:
+            says(written, f"metadata.managedFields[{MANAGER}]", WRITTEN)
 
 
 async def test_who_may_only_label_hands_no_namespace_to_a_paas(admitting: Admitting, scene: Scene) -> None:
