@@ -158,11 +158,8 @@ p-156 Extra permissions nobody configured: told, unbound
 p-157 Permissions in namespaces, without a gap
 p-158 No name is free with a right
 p-159 Each reason is told and heals
-<<<<<<< HEAD
-p-161 Secrets are ignored and told
-=======
 p-160 At rest nothing is written; Ready never flaps
->>>>>>> 7ee2229583330071447d9db246c617737b7cea9a
+p-161 Secrets are ignored and told
 p-162 Fields without a use are named
 p-163 A Paas waits only for parts it needs
 p-164 Function away: the others' parts are complete
@@ -175,14 +172,11 @@ p-173 Deleted Paas: bindings, Groups, then namespaces
 p-174 Removed group: Group after its last binding
 p-175 Changed roles: access is never missing
 p-176 Refused additions stop no withdrawal
-<<<<<<< HEAD
-p-181 Faults: only what is declared, no free name
-=======
 p-177 Mapping that reaches 600 namespaces in time
 p-178 Broken Paas are in nobody's way
 p-179 Many at once are soon complete
 p-180 Configuration without another meaning writes nothing
->>>>>>> 7ee2229583330071447d9db246c617737b7cea9a
+p-181 Faults: only what is declared, no free name
 p-182 Without PaasConfig nothing changes by itself
 p-183 The older PaasConfig counts, then the younger
 p-184 Each mistake of a PaasConfig, each warning
