@@ -46,9 +46,12 @@ p-42 PaasNS outside of a Paas is refused
 p-43 PaasNS for another Paas is refused
 p-44 PaasNS with an impossible name is refused
 p-45 Role that is not mapped, by policy
+p-46 Unknown capability: namespace without rights, or refused
 p-47 Users beside a query are ignored and told
 p-48 Foreign Group is untouched and never bound
 p-49 Names of Kubernetes are refused or left out
+p-50 Who has a namespace keeps it
+p-51 Namespace that was there before is unchanged
 p-52 Foreign ClusterRoleBinding is untouched and told
 p-53 Second PaasConfig is refused and without effect
 p-54 Contradicting quotas and bad expressions are refused
@@ -56,6 +59,7 @@ p-55 Keys by expression, else as the API takes
 p-56 Quotas above the largest are refused
 p-57 Requestor: asked for, and a label's value
 p-58 Without PaasConfig nothing is made, then all
+p-59 Example on plain Kubernetes
 p-60 Tenants with everything change no mark
 p-61 The source's three documents give the table
 p-62 Removed mapping leaves no binding anywhere
@@ -71,21 +75,26 @@ p-71 At rest no RoleBinding is written
 p-73 PaasNS in a restricted namespace is restricted
 p-74 Deletions without a PaasConfig; of two one counts
 p-75 A mistake stops no withdrawal
+p-76 Protected and dropped labels are nowhere
 p-77 Twenty at once; other generators stay
 p-78 Stolen token binds nothing that is undeclared
 p-79 Impossible names and requestors are refused
 p-80 No subject ever begins with system:
 p-81 Spoiled shared binding is put right
+p-82 Example is the same in both versions
 p-83 Either shape works through either version
 p-84 Capability is on by its version
+p-85 Capability never turns on by itself
 p-86 Restricted namespace never falls back to all
 p-87 Namespaces: two shapes, nothing else
+p-88 What only v1alpha1 asks for
 p-89 No webhook; both versions without any function
 p-90 What upstream stored reads as enabled
 p-91 Names that no Paas may have
 p-92 Impossible names are refused, and stop nothing
 p-93 Amounts and numbers have bounds; largest works
 p-94 No expression holds anybody up
+p-95 Two quotas of one name and label
 p-96 Beyond a limit: told by name, rest there
 p-97 Names out of queries, row by row
 p-98 Names that do not show are refused
@@ -95,6 +104,7 @@ p-101 Query binds no Group of another Paas
 p-102 Name bound in the cluster is not generated
 p-103 Name passes on without two meanings
 p-104 Users in place of groups, and back
+p-105 PaasNS takes nothing from the spec
 p-106 Next PaasNS gets a new, empty namespace
 p-107 PaasNS that hold each other up go
 p-108 Namespace of a PaasNS becomes the spec's
@@ -114,6 +124,8 @@ p-121 Labels of the Paas follow
 p-122 Protected labels are told, tools' are not
 p-123 Managed by another Paas
 p-124 Built-in labels off and on
+p-125 Templated labels are on their kind only
+p-126 Labels that somebody changes are back
 p-127 Required custom field is asked for
 p-128 Custom field: the Paas' value, else default
 p-129 Custom fields and their defaults are validated
@@ -137,11 +149,15 @@ p-147 Small amounts are divided
 p-148 Whole quota for each, and shares again
 p-149 Capabilities' quotas without shared ones
 p-150 Shares go when shared quotas come, and back
+p-151 Quota a tenant changes or deletes is back
 p-152 Capability's quota between min and max
+p-153 Capability without quotas, or external
+p-154 No quota, or more requests than limits
 p-155 Resources that are not allowed are refused
 p-156 Extra permissions nobody configured: told, unbound
 p-157 Permissions in namespaces, without a gap
 p-158 No name is free with a right
+p-159 Each reason is told and heals
 p-161 Secrets are ignored and told
 p-162 Fields without a use are named
 p-163 A Paas waits only for parts it needs
@@ -155,9 +171,12 @@ p-173 Deleted Paas: bindings, Groups, then namespaces
 p-174 Removed group: Group after its last binding
 p-175 Changed roles: access is never missing
 p-176 Refused additions stop no withdrawal
+p-181 Faults: only what is declared, no free name
 p-182 Without PaasConfig nothing changes by itself
 p-183 The older PaasConfig counts, then the younger
 p-184 Each mistake of a PaasConfig, each warning
+p-185 Other quota label: never another Paas' namespace
+p-186 Capability that leaves the configuration
 p-196 Command checks as the API server does
 p-197 Command shows what a Paas comes to
 p-198 Command converts as upstream did

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 
 import pytest
 import pytest_asyncio
@@ -17,6 +18,9 @@ from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, finalizers_of, is_terminating
 from tenantry.model.paas.names import ACCOUNTS_FINALIZER, PAAS, PAAS_CONFIG, SUBJECTS_FINALIZER
+from tenantry.testing import answers
+from tenantry.testing.faults import Fault, Forward, Request, Response, creations, on
+from tenantry.testing.proxy import FaultProxy
 
 MONITORING = "monitoring-edit"
 LOCAL = f"paas-sa-{MONITORING}"
@@ -29,9 +33,9 @@ def paasing(admin: Api) -> Accounting:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
+async def system(proxy: FaultProxy, flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """Namespaces and permissions of service accounts, on plain Kubernetes."""
-    return await accounting(flawlessly, admin, "plain")
+    return await accounting(flawlessly, admin, "plain", through=proxy)
 
 
 @pytest.fixture
@@ -183,4 +187,47 @@ async def test_a_paas_whose_capabilities_give_nothing_has_no_finalizer_of_ours(s
     live = await paasing.get(PAAS, name)
     assert ACCOUNTS_FINALIZER not in finalizers_of(live)
     assert not [each for each in live["status"]["conditions"] if each["type"].startswith(PART)]
+    await paasing.leave(name)
+
+
+@dataclass(eq=False)
+class StaleParam(Fault, name="stale param", concerns=creations):
+    """A policy of ours refuses a write once, as it does while the API server still gives it an older PaasConfig."""
+
+    _: KW_ONLY
+    policy: str
+
+    async def act(self, request: Request, forward: Forward) -> Response | None:
+        """Answer; nothing is written."""
+        del forward
+        answer = answers.denied_by_policy(request, "no params found for policy binding with `Deny` parameterNotFoundAction")
+        return Response(answer.status, answer.content.replace(b"'rules'", f"'{self.policy}'".encode()), answer.headers)
+
+
+@pytest.mark.check("p-170")
+async def test_what_a_policy_refused_by_mistake_is_done_at_once(system: Knative, proxy: FaultProxy, paasing: Accounting) -> None:
+    """A namespace, a RoleBinding and a ClusterRoleBinding: each is there within a second after the refusal."""
+    name = paas_name()
+    place = f"{name}-argocd"
+    await paasing.config()
+    fence = "tenantry-fence-{}-paas-roles"
+    faults = {
+        "namespaces": StaleParam(where=on("namespaces", place), policy="tenantry-guard-paas-quota-label"),
+        "rolebindings": StaleParam(where=on("rolebindings", namespace=place), policy=fence.format("rbac-aggregation")),
+        "clusterrolebindings": StaleParam(where=on("clusterrolebindings"), policy=fence.format("scope-binding")),
+    }
+    since = proxy.recording.mark()
+    proxy.faults.extend(faults.values())
+    try:
+        await paasing.paas(name, **argo(), groups={"us": {"users": ["me"]}})
+        await together(paasing.bound_to(MONITORING, name, "argocd/argo-sa"), paasing.bound(place, {"paas-view": [f"{name}-us"]}))
+    finally:
+        for fault in faults.values():
+            proxy.faults.remove(fault)
+    assert {resource: fault.acted for resource, fault in faults.items()} == dict.fromkeys(faults, 1)
+    told = proxy.recording.writes(since)
+    for resource in faults:
+        (refused,) = [each for each in told if each.resource == resource and each.fault]
+        made = [each for each in told if each.resource == resource and each.changed and each.seq > refused.seq]
+        assert min(each.until for each in made) - refused.until < 1.0, resource
     await paasing.leave(name)

@@ -6,15 +6,21 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
+from admitting import MERGE, Admitting
 from configuring import second
-from paasing import CONFIG, CONFIG_NAME, Paasing, make_roles, paas_name
-from people import FUNCTION, token
+from paasing import CONFIG, CONFIG_NAME, Paasing, example, make_roles, paas_name, together
+from people import FUNCTION, may, token
+from righting import example_bindings
+from rights import account, cluster_role
+from times import CONTROLLER_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import is_terminating
-from tenantry.model.paas.names import PAAS, PAAS_CONFIG
+from tenantry.model.kinds import RESOURCE_QUOTA, ROLE_BINDING, Object, is_terminating
+from tenantry.model.paas.names import MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_UID, QUOTA_NAME
+from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 APP = {"applicationset": "apps", "quotas": {"defaults": {"limits.cpu": "1"}}}
 
@@ -46,6 +52,65 @@ async def test_a_paas_waits_only_for_the_parts_that_it_needs(paasing: Paasing) -
     assert "ServiceAccounts" not in told["message"]
     await paasing.leave(plain)
     await paasing.leave(handed)
+
+
+@pytest.mark.check("p-59")
+async def test_the_example_where_no_groups_and_no_quotas_of_many_namespaces_are(paasing: Paasing) -> None:
+    """Names are bound all the same, and each namespace has its share; that nobody makes the users members is told."""
+    name = paas_name()
+    await paasing.paas(name, **example())
+    shares = {"argocd": "8", "cicd": "13334m", "prod": "13333m", "test": "13333m"}
+    await together(
+        *(paasing.bound(f"{name}-{each}", example_bindings(name)) for each in shares),
+        *(_limited(paasing, f"{name}-{each}", amount) for each, amount in shares.items()),
+    )
+    await paasing.ready(name)
+    told = await paasing.says(name, "Warnings", "QueryAndUsers", "'others'", status="True")
+    assert "them, us" in told["message"]
+    alone = example()
+    del alone["groups"]["others"]["users"]
+    await paasing.paas(name, **alone)
+    await paasing.says(name, "Warnings", "GroupAPIMissing", "them, us", status="True")
+    await paasing.ready(name)
+    await paasing.leave(name)
+
+
+async def _limited(paasing: Paasing, namespace: str, amount: str) -> Object:
+    """Wait until a namespace has a quota of exactly this."""
+
+    def holds(found: Object) -> bool:
+        return bool(found["spec"].get("hard") == {"limits.cpu": amount})
+
+    return await paasing.until(RESOURCE_QUOTA, QUOTA_NAME, namespace, holds, what=f"{namespace} has {amount}")
+
+
+@pytest.mark.check("p-151")
+async def test_a_tenant_gets_no_quota_of_his_own_choice(paasing: Paasing, admitting: Admitting) -> None:
+    """Who has everything in a namespace may change and delete paas-quota, and it is back; our marks on it he cannot take off."""
+    name = paas_name()
+    home, path = f"{name}-one", RESOURCE_QUOTA.path(f"{name}-one", QUOTA_NAME)
+    await paasing.paas(name, namespaces={"one": {}, "two": {}}, quota={"limits.cpu": "4"})
+    await _limited(paasing, home, "2")
+    subject = account("tenant", home)
+    tenant = f"system:serviceaccount:{home}:tenant"
+    mine = obj(ROLE_BINDING, "tenant", home, roleRef=cluster_role("cluster-admin"), subjects=[subject])
+    await paasing.admin.create(ROLE_BINDING, mine)
+    await eventually(lambda: may(paasing.admin, tenant, "delete", "resourcequotas", home), within=CONTROLLER_S)
+
+    for change in ({"spec": {"hard": {"limits.cpu": "400"}}}, {"spec": {"hard": None}}, {"spec": {"hard": {"pods": "1"}}}):
+        answer = await admitting.ask("PATCH", path, change, user=tenant, content=MERGE)
+        assert answer.status == 200, answer
+        await _limited(paasing, home, "2")
+    for field, key in (("labels", MANAGED_BY_PAAS), ("annotations", PAAS_UID)):
+        change = {"metadata": {field: {key: None}}}
+        assert (await admitting.ask("PATCH", path, change, user=tenant, content=MERGE)).status >= 400
+    before = await _limited(paasing, home, "2")
+    answer = await admitting.ask("DELETE", path, user=tenant)
+    assert answer.status == 200, answer
+    after = await _limited(paasing, home, "2")
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    await paasing.ready(name)
+    await paasing.leave(name)
 
 
 @pytest.mark.check("p-74")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from admitting import Admitting, paas
+from admitting import JSON, MERGE, Admitting, Answer, paas
 from paasing import CONFIG, Paasing, example, managed, paas_name, together
+from people import forced, may
 from righting import (
+    FUNCTIONS,
     NS_GROUPS,
     SHAPE,
+    Change,
     anyway,
     binding,
     example_bindings,
+    group_names,
     has_users,
+    history,
     named,
     only,
     replaced,
@@ -22,6 +28,7 @@ from righting import (
     sweep,
     versions,
 )
+from times import CONTROLLER_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists, RefusedError
@@ -296,3 +303,60 @@ async def test_without_a_default_or_groups_nobody_is_bound(system: Knative, paas
         assert await paasing.bindings(f"{other}-a") == {}
     finally:
         await paasing.config()
+
+
+@pytest.mark.check("p-72")
+async def test_of_several_paas_ns_for_a_name_the_first_counts(system: Knative, paasing: Paasing) -> None:
+    """However often it is looked at: its namespace names no other group at any moment, and the later two are told."""
+    name = paas_name()
+    groups = {key: {"users": [key], "roles": ["edit"]} for key in ("us", "them")}
+    await paasing.paas(name, groups=groups, namespaces={"one": {}, "two": {}}, quota={"pods": "9"})
+    await paasing.has_namespaces(name, "one", "two")
+    edits = [f"paas-{role}" for role in CONFIG["rolemappings"]["edit"]]
+    us, both = (dict.fromkeys(edits, subjects) for subjects in ([f"{name}-us"], [f"{name}-them", f"{name}-us"]))
+    async with history(paasing.admin, ROLE_BINDING) as seen:
+        await paasing.paas_ns(f"{name}-one", "secret", groups=["us"])
+        await paasing.bound(f"{name}-secret", us)
+        await paasing.paas_ns(f"{name}-two", "secret")
+        await paasing.paas_ns(f"{name}-one", "two", groups=["us"])
+        for paas_ns, home in (("secret", f"{name}-two"), ("two", f"{name}-one")):
+            await paasing.says(paas_ns, "Ready", "NamespaceConflict", kind=PAAS_NS, namespace=home, status="False")
+        await paasing.bound(f"{name}-two", both)
+        for _ in range(20):
+            await together(*(forced(system, function, "paas", f"paas/{name}") for function in FUNCTIONS))
+        await sweep(system)
+        await eventually(lambda: _seen_in(seen, f"{name}-secret"), within=5, what="the watch has seen the bindings")
+    there = [each.found for each in seen if each.found["metadata"]["namespace"] == f"{name}-secret"]
+    assert {group for each in there for group in group_names(each)} == {f"{name}-us"}
+    await together(paasing.bound(f"{name}-secret", us), paasing.bound(f"{name}-two", both))
+    await paasing.says("secret", "Ready", "Reconciling", kind=PAAS_NS, namespace=f"{name}-one", status="True")
+
+
+async def _seen_in(seen: list[Change], namespace: str) -> bool:
+    return len([each for each in seen if each.found["metadata"]["namespace"] == namespace]) >= len(CONFIG["rolemappings"]["edit"])
+
+
+@pytest.mark.check("p-167")
+async def test_a_tenant_binds_whom_he_likes_and_changes_nothing_of_ours(
+    mine: str, paasing: Paasing, admitting: Admitting
+) -> None:
+    """An admin of a namespace makes RoleBindings of his own, none called paas-*; what he does to ours is undone."""
+    place, tenant = f"{mine}-cicd", f"tenant-{mine}"
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": tenant}
+    await paasing.admin.create(ROLE_BINDING, {**binding("tenant", place, "admin"), "subjects": [subject]})
+    group = ROLE_BINDING.group
+    await eventually(lambda: may(paasing.admin, tenant, "create", "rolebindings", place, group=group), within=CONTROLLER_S)
+
+    async def ask(method: str, name: str = "", body: Any = None, content: str = JSON) -> Answer:
+        return await admitting.ask(method, ROLE_BINDING.path(place, name), body, user=tenant, content=content)
+
+    assert (await ask("POST", body=binding("own", place, "view", "friends"))).status == 201
+    for name in ("paas-mine", "paas-cluster-admin"):
+        refused = await ask("POST", body=binding(name, place, "view", "friends"))
+        assert f"metadata.name: {name}" in refused.message, refused
+    marks = {"metadata": {"labels": {MANAGED_BY_PAAS: None}, "annotations": {PAAS_UID: None}}}
+    assert "written by the functions of Tenantry" in (await ask("PATCH", "paas-view", marks, MERGE)).message
+    assert (await ask("PATCH", "paas-view", {"subjects": [subject]}, MERGE)).status == 200
+    assert (await ask("DELETE", "paas-edit")).status == 200
+    await bound(paasing, mine)
+    assert (await paasing.get(ROLE_BINDING, "own", place))["subjects"][0]["name"] == "friends"

@@ -17,6 +17,7 @@ from times import POLICY_S
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, RefusedError
 from tenantry.local.knative import Knative
+from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, ROLE_BINDING, Object
 from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID
 from tenantry.testing import eventually
@@ -86,7 +87,12 @@ async def test_a_cluster_role_that_does_not_exist_is_bound(system: Knative, paas
         await paasing.says(name, WARNED, "ClusterRoleMissing", role, status="True")
         await paasing.admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, role, rules=[]))
         await sweep(system)
-        await paasing.says(name, "Warnings", "Reconciling", status="False")
+
+        def mended(live: Object) -> bool:
+            told = find_condition(live, "Warnings")
+            return find_condition(live, WARNED) is None and told is not None and role not in told["message"]
+
+        await paasing.until(PAAS, name, "", mended)
     finally:
         await paasing.config()
 
@@ -156,6 +162,24 @@ async def test_no_function_runs_an_expression(system: Knative, paasing: Paasing)
         )
     finally:
         await paasing.config()
+
+
+@pytest.mark.check("p-47")
+async def test_users_beside_a_query(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """They are ignored, and that is said when it is written and afterwards: the name is the query's, and no Group has them."""
+    name = paas_name()
+    groups = {"ext": {"query": f"CN=ext-{name},OU=x", "users": ["friend"]}, "us": {"users": ["me"]}}
+    answer = await admitting.create(paas(name, groups=groups, namespaces={"one": {}}, quota={"limits.cpu": 1}), dry=False)
+    assert answer.status == 201, answer
+    assert "spec.groups[ext].users: ignored" in answer.told
+    await paasing.bound(f"{name}-one", {"paas-view": [f"ext-{name}", f"{name}-us"]})
+    await paasing.ready(name)
+    await paasing.says(name, "Warnings", "QueryAndUsers", "'ext'", status="True")
+    await sweep(system)
+    mine = (await paasing.admin.list(GROUP, label_selector=f"{MANAGED_BY_PAAS}={name}")).items
+    assert [(each["metadata"]["name"], each["users"]) for each in mine] == [(f"{name}-us", ["me"])]
+    for each in (f"ext-{name}", f"{name}-ext"):
+        assert await paasing.admin.get(GROUP, each) is None
 
 
 @pytest.mark.check("p-117")

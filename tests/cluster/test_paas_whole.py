@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from admitting import V1, V2, Admitting, of_example
 from flawless import Calm
 from paasing import CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name, together
 from people import CORE_EVENT, tell
 from times import NAMESPACE_GONE_S
 
 from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, annotations_of, labels_of
@@ -75,6 +79,31 @@ async def test_the_example_is_ready(system: Knative, paasing: Paasing) -> None:
     assert [each["name"] for each in paas["status"]["groups"]] == ["others", f"{name}-them", f"{name}-us"]
 
 
+@pytest.mark.check("p-82")
+async def test_the_example_gives_the_same_in_both_versions(system: Knative, paasing: Paasing, admitting: Admitting) -> None:
+    """A list and ``enabled: true``, or a map and nothing."""
+    one, other = paas_name(), paas_name()
+    await admitting.made(of_example(one, V1))
+    await admitting.made(of_example(other, V2, capabilities={"argocd": {}}))
+    await together(paasing.ready(one), paasing.ready(other))
+    made = await _everything(paasing, one)
+    assert await _everything(paasing, other) == made
+    assert made.count('"its-uid"') == 4 + 2 + 2 + 20  # namespaces, Groups, quotas, RoleBindings
+    assert await _accounts(paasing, other) == [f"{other}-argocd"]
+
+
+async def _everything(paasing: Paasing, name: str) -> str:
+    """What a Paas came to, as a text in which its name and its uid are the same for all."""
+    paas = await paasing.get(PAAS, name)
+    made: list[Any] = [paas["status"]["namespaces"], paas["status"]["groups"], sorted(paas["metadata"]["finalizers"])]
+    for kind in (NAMESPACE, GROUP, CLUSTER_RESOURCE_QUOTA, ROLE_BINDING):
+        for each in (await paasing.admin.list(kind, label_selector=f"{MANAGED_BY_PAAS}={name}")).items:
+            metadata = {part: each["metadata"].get(part) for part in ("name", "namespace", "labels", "annotations", "finalizers")}
+            made.append({**{part: each.get(part) for part in ("spec", "users", "roleRef", "subjects")}, "metadata": metadata})
+    made.append(await _accounts(paasing, name))
+    return json.dumps(made, sort_keys=True, indent=1).replace(paas["metadata"]["uid"], "its-uid").replace(name, "my-paas")
+
+
 @pytest.mark.check("p-15")
 async def test_events_that_come_thrice_write_nothing(system: Knative, paasing: Paasing, calm: Calm) -> None:
     """Once all is there no function writes anything, however often it is told."""
@@ -127,11 +156,23 @@ async def _is_gone(paasing: Paasing, name: str) -> None:
     assert await _accounts(paasing, name) == []
 
 
-async def test_a_paas_that_is_deleted_leaves_nothing(system: Knative, paasing: Paasing) -> None:
-    """When it is gone, groups, bindings, quotas and subjects are, and its namespaces are on their way (p-34)."""
+@pytest.mark.check("p-34")
+@pytest.mark.check("p-168")
+@pytest.mark.parametrize("controllers", ["run", "are away"])
+async def test_a_paas_that_is_deleted_leaves_nothing(
+    system: Knative, paasing: Paasing, control_plane: ControlPlane, controllers: str
+) -> None:
+    """When it is gone, groups, bindings, quotas and subjects are, and its namespaces are on their way; Kubernetes' own
+    controllers are not needed for that.  Every identity can do its part, making and taking away."""
     name = await _ready(paasing)
-    await paasing.admin.delete(PAAS, name)
-    await _is_gone(paasing, name)
+    if controllers == "are away":
+        await asyncio.to_thread(control_plane.stop_controller_manager)
+    try:
+        await paasing.admin.delete(PAAS, name)
+        await _is_gone(paasing, name)
+    finally:
+        if controllers == "are away":
+            await asyncio.to_thread(control_plane.start_controller_manager)
 
 
 @pytest.mark.check("p-38")

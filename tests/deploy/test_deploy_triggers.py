@@ -10,12 +10,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import manifests
 import pytest
-import yaml
 from croniter import croniter
 from manifests import Document, guessed_plural, seconds, sources
 
@@ -393,17 +391,3 @@ def test_all_of_one_file_belongs_to_one_function(documents: list[Document]) -> N
         if document.path.parts[0] == "triggers":
             assert service_named(document.body["metadata"]["labels"]["app.kubernetes.io/name"]).function == document.path.stem
             assert document.name.startswith(f"{document.path.stem}-")
-
-
-@pytest.mark.parametrize("folder", SWITCHED_ON)
-def test_what_is_switched_on_has_a_variant_for_plain_deployments(folder: str) -> None:
-    """``knative/<system>-deployment`` is ``knative/<system>`` but for the kind of Service that its Triggers call."""
-    variant = yaml.safe_load((manifests.ROOT / f"{folder}-deployment" / "kustomization.yaml").read_text(encoding="utf-8"))
-    (patch,) = variant["patches"]
-
-    assert variant["resources"] == [f"../{Path(folder).name}"]
-    assert patch["target"] == {"group": "eventing.knative.dev", "kind": "Trigger"}
-    assert {each["path"]: each["value"] for each in yaml.safe_load(patch["patch"])} == {
-        "/spec/subscriber/ref/apiVersion": "v1",
-        "/spec/delivery/deadLetterSink/ref/apiVersion": "v1",
-    }

@@ -134,3 +134,21 @@ async def test_what_a_policy_of_ours_refuses_is_tried_once_more(by: str, after_s
     unit = Patient(act=act)
     assert (await make(unit, api=Refusing()).handle(look())).status == 204
     assert attempts == [0, 1][:looks]
+
+
+@pytest.mark.parametrize(("looks", "status"), [(1, 204), (2, 409)], ids=["for a moment", "longer"])
+async def test_who_waits_for_another_run_looks_once_more_and_is_then_tried_again(looks: int, status: int) -> None:
+    """What can be done meanwhile is done in each look."""
+    seen: list[int] = []
+
+    class Waiting(Still):
+        @property
+        def handlers(self) -> Mapping[str, Handler[Any]]:
+            waits = lambda _: len(seen) <= looks  # noqa: E731
+            return {"o": replace(super().handlers["o"], refused_again_after_s=0.01, waits=waits)}
+
+    async def act(_: str, reader: Reader) -> None:
+        seen.append(reader.attempt)
+
+    assert (await make(Waiting(act=act)).handle(look())).status == status
+    assert seen == [0, 1]

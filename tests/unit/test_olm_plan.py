@@ -19,6 +19,7 @@ from scope_binding.olm.unit import OlmScopes
 from scope_binding.scopes.names import MANAGER
 from tenantry.api import Listing
 from tenantry.api.errors import KindNotServed
+from tenantry.engine.copies import OneCopy
 from tenantry.engine.snapshot import _read
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
@@ -288,7 +289,7 @@ async def test_that_olm_is_gone_is_believed_when_discovery_says_so(kind: Kind) -
 async def test_a_sweep_believes_discovery_too(known: bool) -> None:
     """What is listed once for a whole sweep is missing when discovery does not know it, and not known otherwise."""
     api = Unserved(version(), CLUSTER_SERVICE_VERSION, known=known).api
-    listed = [asyncio.ensure_future(_read(api, each)) for each in OlmScopes(enabled=True).prefetch()]
+    listed = [asyncio.ensure_future(_read(api, each, OneCopy().with_shared_parts)) for each in OlmScopes(enabled=True).prefetch()]
     found = await asyncio.gather(*listed, return_exceptions=True)
     assert [isinstance(each, KindNotServed) for each in found] == [False, False, known, False]
 

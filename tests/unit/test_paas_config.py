@@ -300,6 +300,10 @@ class Cluster(Served):
         known = {each.gvk: each for each in (PAAS, PAAS_CONFIG, *((CLUSTER_RESOURCE_QUOTA,) if self.openshift else ()))}
         return known.get((api_version, kind))
 
+    async def is_foreign(self, kind: Kind) -> bool:
+        del kind
+        return False
+
 
 async def concerned(cluster: Cluster, kind: Kind, name: str) -> list[list[str]]:
     """Whom an event of a cluster-scoped object concerns, stage by stage."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from release_provisioning.paas.elements import is_of, operations
 from release_provisioning.paas.plan import doubtful, plan_paas, plan_set
 from release_provisioning.paas.report import report_paas, report_set
-from release_provisioning.paas.seen import MANAGER, HandOverSeen, SetSeen, given_by
+from release_provisioning.paas.seen import MANAGER, HandOverSeen, SetSeen, given_by, told_sets
 from tenantry.model.kinds import Object, object_of
 from tenantry.model.paas import names
 from tenantry.model.paas.config import PaasConfig, config_of
@@ -276,14 +276,17 @@ def test_a_refusal_is_told() -> None:
     assert reasons(report_paas(state, ())) == {PART: "AdmissionDenied"}
 
 
-def test_an_element_that_no_paas_has_is_told_once() -> None:
-    """On the PaasConfig, by a Warning of its own name."""
-    about = live_config()
-    state = SetSeen("argo", "argoas", appset({"paas": "nobody"}, {"paas": "my"}), config(), about, (paas(),), now="t")
+def test_an_element_that_no_paas_has_is_told_until_it_goes() -> None:
+    """By a condition of the PaasConfig, which says of which ApplicationSet it is."""
+    state = SetSeen("argo", "argoas", appset({"paas": "nobody"}, {"paas": "my"}), config(), live_config(), (paas(),))
     (write,) = report_set(state, ()).writes()
     assert isinstance(write, Apply)
-    assert (write.wanted["reason"], write.wanted["regarding"]["name"]) == ("UnknownElement", "c")
-    assert "'nobody'" in write.wanted["note"]
-    told = SetSeen(*(getattr(state, each) for each in ("namespace", "name", "live", "config", "config_live", "every")))
-    again = SetSeen("argo", "argoas", told.live, told.config, about, told.every, {write.key.name: write.wanted}, "t")
-    assert not list(report_set(again, ()).writes())
+    (told,) = write.wanted["status"]["conditions"]
+    assert (told["status"], told["reason"]) == ("True", "UnknownElement")
+    assert "ApplicationSet argo/argoas has elements of 'nobody'" in told["message"]
+    own = {"manager": write.manager, "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {}}}
+    live = {**write.wanted, "metadata": {"name": "c", "uid": "c", "managedFields": [own]}}
+    assert told_sets(live) == [("argo", "argoas")]
+    (end,) = report_set(SetSeen("argo", "argoas", appset({"paas": "my"}), config(), live, (paas(),)), ()).writes()
+    assert "status" not in end.wanted  # type: ignore[union-attr]
+    assert not list(report_set(SetSeen("argo", "argoas", appset(), config(), live_config(), (paas(),)), ()).writes())

@@ -9,6 +9,7 @@ from paas_cluster import PROJECT_LABEL, Cluster, asks, config, namespace, paas, 
 
 from namespace_registration.paas.report import report_paas
 from namespace_registration.paas.seen import prefixes
+from namespace_registration.paas.wanted import waits
 from tenantry.model.kinds import NAMESPACE, Key, annotations_of
 from tenantry.model.paas.names import ASKED_BY, PAAS_FINALIZER, RIGHTS_FINALIZER
 from tenantry.model.plan import Apply, Write
@@ -170,6 +171,60 @@ async def test_a_shared_quota_comes_first() -> None:
     known = {"tekton": {"quotas": {"clusterwide": True, "defaults": {"pods": "1"}}}}
     cluster = Cluster(paas("paas-tekton", "one"), config(capabilities=known), quota("paas-tekton", "paas-tekton"))
     assert await cluster.changes("paas-tekton") == ["delete ClusterResourceQuota paas-tekton"]
+
+
+LABEL, NEW = "clusterquotagroup", "example.org/quota"
+ARGO: dict[str, Any] = {"capabilities": {"argocd": {"enabled": True}}}
+
+
+def _selecting(name: str, of: str, key: str) -> dict[str, Any]:
+    return quota(name, of, spec={"quota": {"hard": {"pods": "9"}}, "selector": {"labels": {"matchLabels": {key: name}}}})
+
+
+@pytest.mark.parametrize("limits", [{"defaults": {"pods": "1"}}, {}], ids=["with a quota", "with a label alone"])
+async def test_a_label_is_enough_to_be_first(limits: dict[str, Any]) -> None:
+    """p-95: an older Paas that begins to want a quota of that name does not get it, nor a namespace that would count to it."""
+    known = config(capabilities={"argocd": {"quotas": limits}})
+    first = namespace("p-argocd-one", "p-argocd", labels={LABEL: "p-argocd"})
+    cluster = Cluster(paas("p", **ARGO), paas("p-argocd", "one", quota={}, created="2026-01-03"), known, first, quota("p", "p"))
+    assert not [each for each in await cluster.changes("p") if "p-argocd" in each]
+    assert (await _told(cluster, "p")).startswith("QuotaConflict: quota p-argocd is Paas p-argocd's, whose namespaces")
+    assert not (await _told(cluster, "p-argocd")).startswith("QuotaConflict")
+
+
+async def test_a_quota_of_another_is_seen_by_who_wants_only_the_label() -> None:
+    """p-95: a Paas without a quota of its own makes no namespace that would count to the one of a capability of another."""
+    there = (paas("p", created="2026-01-05", **ARGO), config(capabilities={"argocd": {}}), quota("p-argocd", "p"))
+    cluster = Cluster(paas("p-argocd", "one", quota={}), *there)
+    assert await cluster.changes("p-argocd") == []
+    assert (await _told(cluster, "p-argocd")).startswith("QuotaConflict: ClusterResourceQuota p-argocd is Paas p's")
+
+
+@pytest.mark.parametrize("keeper", ["q", "gone"])
+async def test_a_quota_gets_a_new_label_when_no_namespace_of_others_has_it(keeper: str) -> None:
+    """p-185: of a Paas that exists; the Paas' own namespaces do not wait."""
+    known, mine = config(quota_label=NEW), namespace("p-one", "p", labels={LABEL: "p"})
+    theirs = namespace("q-one", keeper, labels={NEW: "p"})
+    cluster = Cluster(paas("p", "one"), paas("q", "one"), known, mine, theirs, _selecting("p", "p", LABEL))
+    held = keeper == "q"
+    assert waits(await cluster.seen("p")) is held
+    changes = await cluster.changes("p")
+    assert "update Namespace p-one" in changes
+    assert ("update ClusterResourceQuota p" in changes) is not held
+
+
+@pytest.mark.parametrize("selects", [NEW, LABEL])
+async def test_a_label_that_was_that_of_quotas_waits_for_the_quotas_of_others(selects: str) -> None:
+    """p-185: what a Paas has as a label of its own is not written while a quota of another Paas selects by it."""
+    mine, known = namespace("p-one", "p", labels={NEW: "p"}), config()
+    own = paas("p", "one")
+    own["metadata"]["labels"] = {NEW: "q"}
+    cluster = Cluster(own, paas("q"), known, mine, _selecting("p", "p", NEW), _selecting("q", "q", selects))
+    held = selects == NEW
+    assert waits(await cluster.seen("p")) is held
+    (made,) = [_apply(each) for each in (await cluster.plan("p")).writes() if each.key.kind == "Namespace"]
+    assert (made.wanted["metadata"]["labels"][NEW], made.wanted["metadata"]["labels"][LABEL]) == ("p" if held else "q", "p")
+    assert "update ClusterResourceQuota p" in await cluster.changes("p")
 
 
 async def test_quotas_of_a_paas_that_is_gone_are_deleted_and_namespaces_stay() -> None:

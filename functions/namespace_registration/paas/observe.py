@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from namespace_registration.paas.labels import namespace_labels
 from namespace_registration.paas.report import gone_event
-from namespace_registration.paas.seen import OtherPaas, OutsideSeen, PaasSeen, left_namespaces, places_of, prefixes
-from namespace_registration.paas.wanted import quota_names
+from namespace_registration.paas.seen import OtherPaas, OutsideSeen, PaasSeen, left_namespaces, places_of, prefixes, selector_of
+from namespace_registration.paas.wanted import values_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
@@ -20,7 +21,7 @@ from tenantry.model.kinds import EVENT, NAMESPACE, RESOURCE_QUOTA, Object, decla
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, QUOTA_NAME
-from tenantry.model.paas.ours import is_ours, owner_reference_of
+from tenantry.model.paas.ours import is_ours, owner_reference_of, uid_of
 from tenantry.model.paas.places import held_by
 from tenantry.model.standing import event_namespace
 
@@ -97,10 +98,11 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
     shares = await _shares(name, reader, served=quotas is not None, ends=paas is None or paas.deleted)
     seen = PaasSeen(name, paas, config, namespaces.found, namespaces.all_asked, quotas, shares)
     if paas is not None and quotas is not None and not paas.deleted:
-        wanted = [each for each in quota_names(paas, config) if each not in quotas]
+        wanted = [each for each in values_of(paas, config) if each not in quotas]
         read = await if_served(CLUSTER_RESOURCE_QUOTA, reader, by_name(CLUSTER_RESOURCE_QUOTA, wanted, reader)) or {}
         seen = replace(seen, quotas={**quotas, **{each: found for each, found in read.items() if found is not None}})
     seen = replace(seen, others=await _others(seen, namespaces, reader))
+    seen = replace(seen, counted=await _counted(seen, reader), selected=await _selected(seen, reader))
     if left := left_namespaces(seen):
         events = [(gone_event(each), event_namespace(each)) for each in left]
         found = await asyncio.gather(*(reader.get(EVENT, *event) for event in events))
@@ -163,9 +165,50 @@ def _lacking(seen: PaasSeen, namespaces: _Namespaces) -> list[str]:
 def _lacking_quotas(seen: PaasSeen) -> list[str]:
     """The same of ClusterResourceQuotas, by name; each could be that of a Paas of this name."""
     paas, quotas = seen.paas, seen.quotas or {}
-    wanted = quota_names(paas, seen.config) | {paas.name} if paas is not None and not paas.deleted else frozenset[str]()
+    wanted = values_of(paas, seen.config) | {paas.name} if paas is not None and not paas.deleted else frozenset[str]()
     uid = paas.uid if paas is not None else ""
     return [name for name in sorted(wanted | set(quotas)) if not is_ours(quotas.get(name), seen.name, uid)]
+
+
+async def _counted(seen: PaasSeen, reader: Reader) -> dict[str, tuple[Paas, ...]]:
+    """By quota the Paas whose namespaces have its label: of one that another Paas could have too, or that gets another label."""
+    paas, config = seen.paas, seen.config
+    if paas is None or paas.deleted or config is None or seen.quotas is None:
+        return {}
+    others = [each.paas for each in seen.others.values() if not each.paas.deleted]
+    names = []
+    for name in sorted(values_of(paas, config)):
+        if (live := seen.quotas.get(name)) is not None:
+            looked_up = config.quota_label not in selector_of(live)
+        else:
+            looked_up = any(name in values_of(each, config) for each in others)
+        names += [name] if looked_up else []
+    lists = await asyncio.gather(*(reader.list(NAMESPACE, labels={config.quota_label: name}) for name in names))
+    counted: dict[str, tuple[Paas, ...]] = {}
+    for name, found in zip(names, lists, strict=True):
+        keepers = [await keeper(each, reader) for each in found if uid_of(each) not in ("", paas.uid)]
+        if there := {each.name: each for each in keepers if each is not None}:
+            counted[name] = tuple(there.values())
+    return counted
+
+
+async def _selected(seen: PaasSeen, reader: Reader) -> frozenset[tuple[str, str]]:
+    """Labels that the namespaces are to have and by which quotas of other Paas select.
+
+    Only one that said until now to which quota of ours a namespace counts can be one of these: nobody else may write it.
+    """
+    paas, config = seen.paas, seen.config
+    if paas is None or paas.deleted or config is None or seen.quotas is None:
+        return frozenset()
+    wanted, own = namespace_labels(paas, paas.name, config, "").written, values_of(paas, config)
+    held = [labels_of(each) for each in seen.namespaces.values() if held_by(paas, each)]
+    pairs = {
+        (key, value)
+        for key, value in wanted.items()
+        if key != config.quota_label and any(labels.get(key) in own - {value} for labels in held)
+    }
+    quotas = await by_name(CLUSTER_RESOURCE_QUOTA, sorted({value for _, value in pairs} - own), reader) if pairs else {}
+    return frozenset((key, value) for key, value in pairs if key in selector_of(quotas.get(value) or {}))
 
 
 async def _asks(paas: Paas, config: PaasConfig | None, reader: Reader) -> frozenset[str]:

@@ -14,7 +14,7 @@ from namespace_registration.paas.descriptor import MANAGER
 from namespace_registration.paas.labels import namespace_labels, template_labels
 from namespace_registration.paas.seen import PaasSeen, is_left, is_marked
 from namespace_registration.paas.shares import plan_shares
-from namespace_registration.paas.wanted import Wanted, is_going, quota_names, wanted_of
+from namespace_registration.paas.wanted import Wanted, is_going, label_problem, quota_names, wanted_of
 from tenantry.model import limits
 from tenantry.model.kinds import (
     NAMESPACE,
@@ -63,13 +63,13 @@ def _finalizer(paas: Paas) -> Apply:
 
 
 def _told(plan: Plan, paas: Paas) -> Plan:
-    """The plan with one Event about all that it changes, on the first write that is really needed."""
+    """The plan with one Event about all that it changes, on the first write that is really needed and has none of its own."""
     changes = [change for change in plan.changes(MANAGER) if change.key.kind != PAAS.kind]
-    if not changes:
+    first = next((change.write for change in changes if change.write.event is None), None)
+    if first is None:
         return plan
     texts = sorted(f"{change.verb} {change.key}" for change in changes)
     event = KubernetesEvent(paas.live, "Reconciled", limits.few(texts), "Reconcile")
-    first = changes[0].write
 
     def within(plan: Plan) -> Plan:
         stages = tuple(tuple(told(item) for item in stage) for stage in plan.stages)
@@ -188,6 +188,9 @@ def _made(seen: PaasSeen, paas: Paas, config: PaasConfig, wanted: Wanted, projec
             continue
         if live is not None and (is_terminating(live) or is_left(live, seen)):
             continue  # it is made anew when it is gone, and then what counts to it
+        if label_problem(name, seen) is not None:
+            plans += followers
+            continue  # it would count namespaces of another Paas: it follows when they have their new label
         plans.append(Plan(((_quota(name, hard, paas, config, live),), tuple(followers))))
     return [*plans, *(known[name] for name in sorted(waits) if wanted.quota_of[name] not in wanted.quotas)]
 
@@ -210,8 +213,12 @@ def _labelled(name: str, seen: PaasSeen, paas: Paas, config: PaasConfig, wanted:
     if asked_by := wanted.places[name].asked_by:
         annotations[ASKED_BY] = asked_by
     labels = {**namespace_labels(paas, quota, config, project_label).written, NAMESPACE_NAME: name}
+    labels |= {key: labels_of(live)[key] for key, value in seen.selected if labels.get(key) == value and key in labels_of(live)}
     body = object_of(NAMESPACE, {"name": name, "labels": labels, "annotations": annotations})
-    made = Apply(NAMESPACE, body, live, create_only=True, manager=MANAGER)
+    healed = None
+    if live is not None and is_left(live, seen):  # a Warning says so
+        healed = KubernetesEvent(live, "Healed", f"this namespace is of Paas {paas.name} now", "Adopt")
+    made = Apply(NAMESPACE, body, live, create_only=True, event=healed, manager=MANAGER)
     if live is not None and is_marked(live, paas) and (reference := owner_reference_of(live)) is not None:
         return made, _without_reference(live, reference)
     return (made,)

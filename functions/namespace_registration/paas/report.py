@@ -12,7 +12,7 @@ from namespace_registration import NAME
 from namespace_registration.paas.descriptor import MANAGER, PAAS_NAMESPACES
 from namespace_registration.paas.labels import namespace_labels
 from namespace_registration.paas.seen import OutsideSeen, PaasSeen, is_marked, left_namespaces
-from namespace_registration.paas.wanted import Wanted, name_problem, no_config, unknown_capability, wanted_of
+from namespace_registration.paas.wanted import Wanted, label_problem, name_problem, no_config, unknown_capability, wanted_of
 from namespace_registration.quotas import requests_above_limits, zero_shares
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
@@ -87,6 +87,7 @@ def _problems(
     own = frozenset(name for name, place in wanted.places.items() if place.origin != "paasns")
     errors += [problem for name, problem in wanted.missing.items() if name in own]
     errors += wanted.conflicts.values()
+    errors += [each for name in seen.counted if (each := label_problem(name, seen)) is not None]
     errors += [_refused(each, paas.live, NAMESPACES_PART) for each in refusals if _place_of(each) not in _asked_names(wanted)]
     if config is not None:
         labels = namespace_labels(paas, paas.name, config, project_label)

@@ -29,8 +29,10 @@ class PaasSeen:
 
     ``namespaces`` are those with its label and those that it wants, by name; ``asked`` the PaasNS that live in those of them that
     it has.  ``quotas`` are ClusterResourceQuotas by name; None where the kind is not served.  ``shares`` are ResourceQuotas of
-    ours by namespace.  ``others`` are the Paas, by name, whose names begin one of these.  ``events`` are those about namespaces
-    that are left, ``now`` is the time for a new one.
+    ours by namespace.  ``others`` are the Paas, by name, whose names begin one of these.  ``counted`` are, by quota, other Paas
+    whose namespaces have its label, where that was looked up.  ``selected`` are the labels by which quotas of other Paas still
+    select, since the configuration has just given quotas another one.  ``events`` are those about namespaces that are left,
+    ``now`` is the time for a new one.
     """
 
     name: str
@@ -41,6 +43,8 @@ class PaasSeen:
     quotas: Mapping[str, Object] | None = None
     shares: Mapping[str, Object] = field(default_factory=dict)
     others: Mapping[str, OtherPaas] = field(default_factory=dict)
+    counted: Mapping[str, tuple[Paas, ...]] = field(default_factory=dict)
+    selected: frozenset[tuple[str, str]] = frozenset()
     events: Mapping[str, Object | None] = field(default_factory=dict)
     now: str = ""
 
@@ -90,6 +94,12 @@ def is_adopted(namespace: Object, seen: PaasSeen) -> bool:
 def keeper_of(obj: Object, seen: PaasSeen) -> str:
     """The name of the other Paas that an object is proven to be of, as far as it was looked up."""
     return next((name for name, each in seen.others.items() if is_ours(obj, name, each.paas.uid)), "")
+
+
+def selector_of(quota: Object) -> Mapping[str, str]:
+    """The labels by which a ClusterResourceQuota selects namespaces."""
+    labels = ((quota.get("spec") or {}).get("selector") or {}).get("labels") or {}
+    return labels.get("matchLabels") or {}
 
 
 def places_of(

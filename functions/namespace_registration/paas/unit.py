@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from namespace_registration.paas import observe, plan, report
 from namespace_registration.paas.seen import OutsideSeen, PaasSeen, prefixes
+from namespace_registration.paas.wanted import waits
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -24,6 +25,7 @@ from tenantry.model.names import ADOPT
 from tenantry.model.paas.names import (
     CLUSTER_RESOURCE_QUOTA,
     MANAGED_BY_PAAS,
+    OUR_KINDS,
     PAAS,
     PAAS_CONFIG,
     PAAS_NS,
@@ -50,6 +52,7 @@ class PaasUnit(Unit):
 
     name = "paas"
     kinds = frozenset({PAAS, PAAS_NS, PAAS_CONFIG, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
+    ours = OUR_KINDS
     readable = frozenset({PAAS, PAAS_NS, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
     states = MappingProxyType(dict.fromkeys((NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA), _state))
 
@@ -63,6 +66,7 @@ class PaasUnit(Unit):
                 accepts=is_cluster_scoped,
                 pause_s=0.1,  # its own writes come back as half a dozen events
                 refused_again_after_s=0.3,
+                waits=waits,
                 rests_on_reads=True,
             ),
             PAAS_NS_OWNER: Handler[OutsideSeen](

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from namespace_registration.paas.seen import PaasSeen, is_adopted, is_left, is_marked, keeper_of, places_of
+from namespace_registration.paas.seen import PaasSeen, is_adopted, is_left, is_marked, keeper_of, places_of, selector_of
 from namespace_registration.quotas import capability_quota, fallback_quota, normal, shares
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
@@ -201,8 +201,12 @@ def _quotas(paas: Paas, config: PaasConfig) -> dict[str, Mapping[str, str]]:
     return found
 
 
+def values_of(paas: Paas, config: PaasConfig | None) -> frozenset[str]:
+    """The values that a Paas gives to the label of quotas, but for those that it shares: its quotas have these names."""
+    return frozenset(_values_of(paas, config)) if config is not None else quota_names(paas, None)
+
+
 def _values_of(paas: Paas, config: PaasConfig) -> Iterator[str]:
-    """The values that a Paas gives to the label of quotas, but for those that it shares."""
     yield paas.name
     for name in paas.enabled:
         known = config.capabilities.get(name)
@@ -213,7 +217,7 @@ def _values_of(paas: Paas, config: PaasConfig) -> Iterator[str]:
 def _quota_conflict(value: str, seen: PaasSeen, config: PaasConfig | None) -> PaasProblem | None:
     """Why a quota cannot be had: it is shared by all, or another Paas has it, or an older one wants it (p-95)."""
     paas = seen.paas
-    if paas is None or config is None or value not in set(_values_of(paas, config)):
+    if paas is None or config is None or value not in values_of(paas, config):
         return None
     capability = value.removeprefix("paas-")
     if capability != value and (known := config.capabilities.get(capability)) is not None and known.clusterwide:
@@ -227,10 +231,35 @@ def _quota_conflict(value: str, seen: PaasSeen, config: PaasConfig | None) -> Pa
         return PaasProblem("QuotaConflict", text)
     if live is not None or any(labels_of(each).get(config.quota_label) == value for each in _held(seen)):
         return None
+    first = {each.name for each in seen.counted.get(value, ())}
     for name, each in sorted(seen.others.items()):
-        if not each.paas.deleted and each.paas.age < paas.age and value in set(_values_of(each.paas, config)):
-            return PaasProblem("QuotaConflict", f"quota {value} is Paas {name}'s, which is older: choose another name")
+        if each.paas.deleted or value not in values_of(each.paas, config):
+            continue
+        if name in first or each.paas.age < paas.age:
+            how = "whose namespaces have its label" if name in first else "which is older"
+            return PaasProblem("QuotaConflict", f"quota {value} is Paas {name}'s, {how}: choose another name")
     return None
+
+
+def label_problem(name: str, seen: PaasSeen) -> PaasProblem | None:
+    """Why a quota of ours does not get the label of the configuration yet: it would count namespaces of another Paas (p-185).
+
+    They have it by chance, as a label of their own, and it goes with the next run of their Paas.
+    """
+    live, keepers = (seen.quotas or {}).get(name), seen.counted.get(name, ())
+    if seen.config is None or live is None or not keepers or seen.config.quota_label in selector_of(live):
+        return None
+    named = ", ".join(sorted(each.name for each in keepers))
+    text = (
+        f"quota {name} waits while namespaces of Paas {named} have {seen.config.quota_label}={name}: see what those Paas report"
+    )
+    return PaasProblem("QuotaConflict", text)
+
+
+def waits(seen: PaasSeen) -> bool:
+    """Whether a label of quotas that is new waits for the runs of other Paas: one by which their quotas select, or that their
+    namespaces have."""
+    return bool(seen.selected) or any(label_problem(name, seen) for name in seen.counted)
 
 
 def _held(seen: PaasSeen) -> Iterator[Object]:

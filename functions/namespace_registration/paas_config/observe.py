@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Hashable
 from dataclasses import replace
 
+from namespace_registration.paas_config.report import foreign_event
 from namespace_registration.paas_config.seen import ConfigSeen, QuotaSeen, quota_name
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
-from tenantry.model.kinds import CLUSTER_ROLE, Object
+from tenantry.engine.recorder import now_micro
+from tenantry.model.kinds import CLUSTER_ROLE, EVENT, Object
 from tenantry.model.paas.config import active_of, config_of
 from tenantry.model.paas.declared import Paas, paas_of
-from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, PAAS, PAAS_CONFIG
+from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, OUR_KINDS, PAAS, PAAS_CONFIG
+from tenantry.model.standing import event_namespace
 
 
 async def configs_in(reader: Reader) -> list[Object]:
@@ -23,6 +26,11 @@ async def configs_in(reader: Reader) -> list[Object]:
         return found if found is not None else await reader.list_shared(PAAS_CONFIG)
 
     return await if_served(PAAS_CONFIG, reader, read()) or []
+
+
+async def foreign_kinds(reader: Reader) -> tuple[str, ...]:
+    """The plurals of the kinds of ours that are served by CRDs of another system."""
+    return tuple(sorted([kind.plural for kind in OUR_KINDS if await reader.is_foreign(kind)]))
 
 
 async def quotas_are_served(reader: Reader) -> bool:
@@ -50,10 +58,16 @@ async def _in_use(reader: Reader) -> Object | None:
 
 
 async def observe_config(name: str, reader: Reader) -> ConfigSeen:
-    """Read a PaasConfig, whether it counts, and which of the ClusterRoles that it names are missing."""
+    """Read a PaasConfig, whether it counts, and which of the ClusterRoles that it names are missing.
+
+    While the CRDs are another system's only what stands about that is read.
+    """
     in_use = await _in_use(reader)
     live = await if_served(PAAS_CONFIG, reader, reader.get(PAAS_CONFIG, name))
     active = in_use["metadata"]["name"] if in_use is not None else ""
+    if live is not None and (foreign := await foreign_kinds(reader)):
+        event = await reader.get(EVENT, foreign_event(live), event_namespace(live))
+        return ConfigSeen(name, live, active, foreign=foreign, event=event, now=now_micro())
     if live is None or name != active:
         return ConfigSeen(name, live, active)
     served, missing = await asyncio.gather(quotas_are_served(reader), _missing_roles(live, reader))
@@ -81,7 +95,7 @@ def _name_only(item: Object) -> Object:
 
 async def observe_quota(capability: str, reader: Reader) -> QuotaSeen:
     """Read the quota of a clusterwide capability, the configuration, and the Paas that share it."""
-    if not await quotas_are_served(reader):
+    if not await quotas_are_served(reader) or await foreign_kinds(reader):
         return QuotaSeen(capability, served=False)
     kind, name = CLUSTER_RESOURCE_QUOTA, quota_name(capability)
     live, in_use = await asyncio.gather(if_served(kind, reader, reader.get(kind, name)), _in_use(reader))

@@ -21,7 +21,7 @@ from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, R
 
 def plan_config(seen: ConfigSeen) -> Plan:
     """Nothing but the removal of upstream's finalizer from a PaasConfig that is being deleted."""
-    if seen.live is None or not is_terminating(seen.live):
+    if seen.live is None or seen.foreign or not is_terminating(seen.live):
         return NOTHING
     note = f"the finalizer {UPSTREAM_FINALIZER} of opr-paas was taken off, so that this PaasConfig can go"
     event = KubernetesEvent(seen.live, "FinalizerTakenOff", note, "Release")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from namespace_registration import NAME
 from namespace_registration.paas_config.descriptor import CONFIGS
 from namespace_registration.paas_config.mistakes import mistakes_in
 from namespace_registration.paas_config.seen import MANAGER, UPSTREAM_FINALIZER, ConfigSeen, QuotaSeen, quota_name
@@ -20,8 +21,10 @@ from tenantry.model.paas.names import ACTIVE, HAS_ERRORS, PAAS_CONFIG, WARNINGS
 from tenantry.model.paas.status import GOOD, PaasProblem, changed_problem, first_reason, message_about
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, first_of, fixes, message_of, text_of
+from tenantry.model.standing import warning, warning_name
 
 NOT_IN_USE = "NotInUse"
+FOREIGN_CRD = "ForeignCRD"
 ERRORS = (NOT_IN_USE, "QuotaConflict", *REASONS.values())
 """Reasons of errors, in the order in which one of several is chosen."""
 WARNING_REASONS = ("IgnoredField", "NoQuota", "ClusterwideQuotaPerNamespace", "ClusterRoleMissing", "UnknownElement")
@@ -52,12 +55,30 @@ def report_config(seen: ConfigSeen, refusals: Sequence[Refusal]) -> Plan:
     """Active, HasErrors and Warnings."""
     del refusals  # of the removal of a finalizer: it is tried again, and the object itself shows it
     live = seen.live
+    if live is not None and seen.foreign:
+        return _foreign(seen, live) if seen.in_use == seen.name else NOTHING
     if live is None or (is_terminating(live) and set(finalizers_of(live)) <= {UPSTREAM_FINALIZER}):
         return NOTHING
     conditions = _conditions(seen, live)
     event = changed_problem(live, conditions, about=(ACTIVE, HAS_ERRORS, WARNINGS))
     wanted = object_of(PAAS_CONFIG, name_metadata(live), status={"conditions": conditions})
     return plan_of(Apply(PAAS_CONFIG, wanted, live, subresource="status", event=event, manager=MANAGER))
+
+
+def _foreign(seen: ConfigSeen, live: Object) -> Plan:
+    """A Warning alone: the conditions are those of whoever the CRDs are of."""
+    command = " ".join(["kubectl replace", *(f"-f knative/crds/{each}.yaml" for each in seen.foreign)])
+    note = (
+        f"{few(seen.foreign)}: these kinds are served by CRDs of another system, so nothing is done for Paas: stop that system, "
+        f"then replace them with `{command}`; all objects stay"
+    )
+    by = (NAME, "paas_config", "Report")
+    return plan_of(warning(live, foreign_event(live), FOREIGN_CRD, note, seen.event, seen.now, by=by))
+
+
+def foreign_event(live: Object) -> str:
+    """The name of the Event that says that the CRDs are another system's."""
+    return warning_name(live, FOREIGN_CRD, "")
 
 
 def _conditions(seen: ConfigSeen, live: Object) -> list[Object]:

@@ -28,7 +28,8 @@ class ConfigSeen:
     """One PaasConfig as it is; None where there is none of the name.
 
     ``in_use`` is the name of the one that counts, empty without one.  ``missing_roles`` are ClusterRoles that it names and that
-    do not exist, sorted.
+    do not exist, sorted.  ``foreign`` are the plurals of kinds of ours that are served by CRDs of another system; ``event`` is
+    what stands about that, ``now`` the time for a new one.
     """
 
     name: str
@@ -36,6 +37,9 @@ class ConfigSeen:
     in_use: str = ""
     quotas_served: bool = False
     missing_roles: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    event: Object | None = None
+    now: str = ""
 
 
 @dataclass(frozen=True, slots=True)

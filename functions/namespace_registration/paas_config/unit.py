@@ -13,6 +13,7 @@ from typing import Any
 
 from namespace_registration.paas_config.observe import (
     configs_in,
+    foreign_kinds,
     observe_config,
     observe_quota,
     quotas_are_served,
@@ -63,6 +64,8 @@ class PaasConfigs(Unit):
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The PaasConfigs and shared quotas that a key concerns."""
         del hint
+        if await foreign_kinds(reader):
+            return [[Owner(CONFIG, key.name)]] if key.kind == PAAS_CONFIG.kind else []
         if key.kind == PAAS_CONFIG.kind:
             return await self._all_of(reader, also=[Owner(CONFIG, key.name)])
         if not await quotas_are_served(reader):
@@ -98,6 +101,8 @@ class PaasConfigs(Unit):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every PaasConfig, every clusterwide capability, and every shared quota that nothing configures any more."""
+        if await foreign_kinds(reader):
+            return [Owner(CONFIG, each["metadata"]["name"]) for each in await configs_in(reader)]
         stages = await self._all_of(reader, also=())
         left = [] if not await quotas_are_served(reader) else await _left(reader)
         return list(dict.fromkeys([*(owner for each in stages for owner in each), *left]))

@@ -23,7 +23,7 @@ from rbac_aggregation.paas.claims import (
     to_be_settled,
 )
 from rbac_aggregation.paas.seen import Policy, Seen, bound_roles, is_for_accounts, is_left, ours_among, rights_of, version_of
-from tenantry.engine.reader import Reader
+from tenantry.engine.reader import Fingerprint, Reader
 from tenantry.engine.reads import by_name, if_served, joined
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
@@ -86,12 +86,22 @@ def kept_subjects(live: Object) -> Object:
     return {**kept_name(live), "subjects": groups}
 
 
+async def read_paas(name: str, reader: Reader, *, verify: Fingerprint | None = None) -> Object | None:
+    """A Paas by name; None, too, where its CRD is gone."""
+    return await if_served(PAAS, reader, reader.get(PAAS, name, verify=verify))
+
+
+async def every_paas(reader: Reader) -> list[Object]:
+    """All Paas, with what of each decides about names."""
+    return await if_served(PAAS, reader, reader.list_shared(PAAS, keep=kept_of_paas)) or []
+
+
 async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection[str] = ()) -> Seen:
     """Read a Paas and everything that is made for it; with ``part`` what concerns that namespace.
 
     ``look_in`` are namespaces in which a sweep saw something odd (`Seen.odd`).
     """
-    live = await reader.get(PAAS, name, verify=version_of)
+    live = await read_paas(name, reader, verify=version_of)
     if live is None:
         return Seen(name, None, orphans=await _orphans(name, "", reader), part=part)
     paas = paas_of(live)
@@ -133,10 +143,13 @@ async def _config(reader: Reader) -> PaasConfig | None:
     def version(live: Object | None) -> Hashable:
         return live is not None and (live["metadata"]["uid"], live["metadata"].get("generation"))
 
-    async def again(fresh: Reader) -> Hashable:
-        return version(active_of(await fresh.list_shared(PAAS_CONFIG)))
+    async def active(reader: Reader) -> Object | None:
+        return active_of(await if_served(PAAS_CONFIG, reader, reader.list_shared(PAAS_CONFIG)) or ())
 
-    live = active_of(await reader.list_shared(PAAS_CONFIG))
+    async def again(fresh: Reader) -> Hashable:
+        return version(await active(fresh))
+
+    live = await active(reader)
     reader.depends_on(again, version(live))
     return config_of(live) if live is not None else None
 
@@ -172,9 +185,10 @@ async def _asked(held: Mapping[str, Object], look_in: Collection[str], reader: R
     keys = {annotations_of(each).get(ASKED_BY, "") for each in held.values()}
     keys |= {f"{key.namespace}/{key.name}" for key in reader.causes if key.kind == PAAS_NS.kind and key.namespace in held}
     named = [tuple(each.split("/")) for each in sorted(keys) if each.count("/") == 1]
-    found = await asyncio.gather(*(reader.get(PAAS_NS, name, namespace, verify=version_of) for namespace, name in named))
-    places = look_in if reader.live else held
-    found += await joined(reader.list(PAAS_NS, each) for each in sorted(places) if each in held)
+    reads = (reader.get(PAAS_NS, name, namespace, verify=version_of) for namespace, name in named)
+    found = await asyncio.gather(*(if_served(PAAS_NS, reader, each) for each in reads))
+    for each in sorted(set(look_in if reader.live else held) & set(held)):
+        found += await if_served(PAAS_NS, reader, reader.list(PAAS_NS, each)) or []
     asked = (paas_ns_of(each) for each in found if each is not None)
     return {each.key: each for each in asked}
 
@@ -252,7 +266,7 @@ async def _names(seen: Seen, paas: Paas, reader: Reader) -> KnownNames:
 
 async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[GroupClaimant, ...]:
     """The other Paas that one of these names concerns."""
-    every = [each for each in await reader.list_shared(PAAS, keep=kept_of_paas) if each["metadata"]["name"] != paas.name]
+    every = [each for each in await every_paas(reader) if each["metadata"]["name"] != paas.name]
     behind = [each["metadata"]["name"] for each in every if is_behind(each)]
     read = await asyncio.gather(*(reader.list(ROLE_BINDING, labels={MANAGED_BY_PAAS: name}) for name in behind))
     bound = dict(zip(behind, read, strict=True))
@@ -329,5 +343,5 @@ async def _gone(found: Iterable[Object], name: str, uid: str, reader: Reader) ->
     left = [each for each in left if annotations_of(each).get(PAAS_UID, uid) != uid]
     if not left:
         return ()
-    alive = {each["metadata"]["uid"] for each in await reader.list_shared(PAAS, keep=kept_of_paas)}
+    alive = {each["metadata"]["uid"] for each in await every_paas(reader)}
     return tuple(each for each in left if annotations_of(each)[PAAS_UID] not in alive)

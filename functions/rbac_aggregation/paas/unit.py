@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from rbac_aggregation.paas.claims import kept_of_paas, other_of
-from rbac_aggregation.paas.observe import kept_binding, kept_group, kept_name, observe_paas
+from rbac_aggregation.paas.claims import other_of
+from rbac_aggregation.paas.observe import every_paas, kept_binding, kept_group, kept_name, observe_paas, read_paas
 from rbac_aggregation.paas.plan import lost_subjects, plan_paas
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import Seen, is_for_accounts, is_well, state_of
@@ -36,7 +36,17 @@ from tenantry.model.kinds import (
     declared,
     labels_of,
 )
-from tenantry.model.paas.names import ARGO_CD, ARGO_POLICY, GROUP, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID
+from tenantry.model.paas.names import (
+    ARGO_CD,
+    ARGO_POLICY,
+    GROUP,
+    MANAGED_BY_PAAS,
+    OUR_KINDS,
+    PAAS,
+    PAAS_CONFIG,
+    PAAS_NS,
+    PAAS_UID,
+)
 from tenantry.serving import Settings
 
 WHOLE, PART = "paas", "paas-part"
@@ -72,6 +82,7 @@ class Rights(Unit):
 
     name = "paas"
     kinds = frozenset({PAAS, PAAS_NS, PAAS_CONFIG, NAMESPACE, ROLE_BINDING, GROUP, CONFIG_MAP, ARGO_CD})
+    ours = OUR_KINDS
     states: Mapping[Kind, State] = MappingProxyType({PAAS: state_of, PAAS_NS: state_of, NAMESPACE: declared})
     readable = frozenset({PAAS, PAAS_NS, NAMESPACE, ROLE_BINDING, GROUP})
 
@@ -137,7 +148,7 @@ class Rights(Unit):
         live = await reader.get(GROUP, key.name)
         owners = list(map(_whole, _named(hint, live)))
         if live is None:
-            for each in await reader.list_shared(PAAS, keep=kept_of_paas):
+            for each in await every_paas(reader):
                 other = other_of(each)
                 if key.name in other.generates | other.queries:
                     owners.append(_whole(other.name))
@@ -151,7 +162,7 @@ class Rights(Unit):
         namespace = await reader.get(NAMESPACE, key.namespace)
         owners: list[Owner] = []
         for each in _named(hint, namespace):
-            paas = await reader.get(PAAS, each)
+            paas = await read_paas(each, reader)
             owners.append(Owner(PART, each, key.namespace) if paas is not None and is_well(paas) else _whole(each))
         return stage(owners)
 
@@ -160,9 +171,7 @@ class Rights(Unit):
     def prefetch(self) -> Sequence[Prefetch]:
         """All declarations, and everything of a Paas, also without its label."""
         return [
-            Prefetch(PAAS),
-            Prefetch(PAAS_NS),
-            Prefetch(PAAS_CONFIG),
+            *(Prefetch(kind, optional=True) for kind in (PAAS, PAAS_NS, PAAS_CONFIG)),
             Prefetch(NAMESPACE, ((MANAGED_BY_PAAS, ""),)),
             Prefetch(ROLE_BINDING, keep=kept_binding),
             Prefetch(CLUSTER_ROLE, keep=kept_name),
@@ -185,10 +194,10 @@ async def _giving_way(name: str, reader: Reader) -> list[str]:
     """Where there are no Groups, the Paas that generate a name which this one has in a query: theirs begin with their own."""
     if await reader.served(GROUP.api_version, GROUP.kind) is not None:
         return []
-    live = await reader.get(PAAS, name)
+    live = await read_paas(name, reader)
     queries = other_of(live).queries if live is not None else ()
     begins = {query[:at] for query in queries for at, character in enumerate(query) if character == "-"}
-    return [each for each in sorted(begins) if is_dns_label(each) and await reader.get(PAAS, each) is not None]
+    return [each for each in sorted(begins) if is_dns_label(each) and await read_paas(each, reader) is not None]
 
 
 def _whole(name: str) -> Owner:

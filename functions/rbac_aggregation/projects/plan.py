@@ -116,7 +116,7 @@ def kept_binding(config: Config) -> Callable[[Object], Object]:
         if is_ours(binding) or len(subjects) == 0:
             return binding
         if (reference.get("kind"), reference.get("name")) not in {(CLUSTER_ROLE.kind, name) for name in counted}:
-            return {**binding, "subjects": []}
+            return {**binding, "metadata": {**binding["metadata"], "managedFields": []}, "subjects": []}
         if len(subjects) <= limits.PEOPLE:
             return binding
         people = people_of(reference["name"], [binding])[: limits.PEOPLE + 1]

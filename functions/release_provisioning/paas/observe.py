@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from release_provisioning.paas.report import is_missing, unknown_event
+from release_provisioning.paas.report import is_missing
 from release_provisioning.paas.seen import (
     GivenElement,
     HandOverSeen,
@@ -23,19 +23,16 @@ from release_provisioning.paas.seen import (
     is_configured,
     is_marked,
     is_prepared,
-    nobodys,
     owner_of,
 )
 from tenantry.api.errors import ConflictError, NotFound, RefusedError
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
-from tenantry.engine.recorder import now_micro
-from tenantry.model.kinds import EVENT, Object, key_of, object_of
+from tenantry.model.kinds import Object, key_of, object_of
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, paas_of
 from tenantry.model.paas.names import APPLICATION_SET, ELEMENTS, PAAS, PAAS_CONFIG
 from tenantry.model.plan import Refusal
-from tenantry.model.standing import event_namespace
 
 
 async def live_config(reader: Reader) -> Object | None:
@@ -84,15 +81,11 @@ def has_element(found: Object | None, paas: str) -> bool:
 
 
 async def observe_set(namespace: str, name: str, reader: Reader) -> SetSeen:
-    """Read an ApplicationSet, what all Paas give to it, and what was told of elements that nobody has."""
+    """Read an ApplicationSet, and what all Paas give to it."""
     live = await application_set(namespace, name, reader)
     seen = await _declared_for(namespace, name, live, reader)
     reader.depends_on(partial(_declared, namespace, name), declared(seen))
-    if seen.config_live is None or not (unknown := nobodys(seen)):
-        return seen
-    place = event_namespace(seen.config_live)
-    events = await by_name(EVENT, (unknown_event(seen, each) for each in unknown), reader, place)
-    return replace(seen, events=events, now=now_micro())
+    return seen
 
 
 async def _declared_for(namespace: str, name: str, live: Object | None, reader: Reader) -> SetSeen:

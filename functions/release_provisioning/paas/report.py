@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from release_provisioning import NAME
 from release_provisioning.paas.descriptor import PAAS_HAND_OVER
 from release_provisioning.paas.seen import (
     MANAGER,
@@ -15,17 +14,18 @@ from release_provisioning.paas.seen import (
     given_by,
     is_prepared,
     nobodys,
+    told_type,
 )
 from tenantry.model import limits
-from tenantry.model.conditions import find_condition
+from tenantry.model.conditions import condition
 from tenantry.model.difference import entries_of
-from tenantry.model.kinds import Object, name_metadata, object_of
+from tenantry.model.identifiers import digest
+from tenantry.model.kinds import name_metadata, object_of
 from tenantry.model.paas.declared import Paas
-from tenantry.model.paas.names import HAND_OVER_PART, PAAS
-from tenantry.model.paas.status import PaasProblem, part_report
+from tenantry.model.paas.names import HAND_OVER_PART, PAAS, PAAS_CONFIG
+from tenantry.model.paas.status import PaasProblem, part_given_up, part_report
 from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
-from tenantry.model.standing import warning, warning_name
 
 FIXES = fixes(PAAS_HAND_OVER, invalid="have an administrator correct the custom fields of the capability in the PaasConfig")
 DONE = "all capabilities are handed over"
@@ -34,23 +34,23 @@ _BETWEEN = "; "
 
 
 def report_set(seen: SetSeen, refusals: Sequence[Refusal]) -> Plan:
-    """A Warning on the PaasConfig, once for each name that an element has and no Paas; refusals are told on each Paas."""
+    """A condition on the PaasConfig while the ApplicationSet has elements that no Paas has; refusals are told on each Paas.
+
+    Who tells of a PaasConfig as a whole joins it into Warnings, with an Event.
+    """
     del refusals
-    about = seen.config_live
-    writes: list[Apply] = []
-    for name in nobodys(seen)[: limits.PROBLEMS_SHOWN] if about is not None else ():
-        event, note = unknown_event(seen, name), f"ApplicationSet {seen.namespace}/{seen.name} has an element of {name!r}"
-        note += ", and there is no Paas of that name: take it out, or make that Paas"
-        by = (NAME, "paas", "HandOver")
-        assert about is not None
-        if seen.events.get(event) is None:
-            writes.append(warning(about, event, UNKNOWN_ELEMENT, note, None, seen.now, by=by))
-    return plan_of(*writes)
-
-
-def unknown_event(seen: SetSeen, name: str) -> str:
-    """The name of that Warning."""
-    return warning_name(seen.config_live or {}, UNKNOWN_ELEMENT, f"{seen.namespace}/{seen.name}/{name}")
+    on, type_ = seen.config_live, told_type(seen.namespace, seen.name)
+    manager = f"{MANAGER}-{digest(seen.namespace, seen.name)}"
+    if on is None:
+        return NOTHING
+    names = [repr(each) for each in nobodys(seen)]
+    if not names and not entries_of(on, manager, "status"):
+        return NOTHING
+    text = f"ApplicationSet {seen.namespace}/{seen.name} has elements of {limits.few(names)}, and there is no such Paas"
+    problem = (UNKNOWN_ELEMENT, f"{text}: take them out, or make that Paas")
+    told = [condition(type_, "True", *problem, on["metadata"].get("generation", 0))] if names else []
+    body = object_of(PAAS_CONFIG, name_metadata(on), **({"status": {"conditions": told}} if told else {}))
+    return plan_of(Apply(PAAS_CONFIG, body, on, subresource="status", manager=manager))
 
 
 def is_missing(seen: HandOverSeen, given: GivenElement) -> bool:
@@ -70,19 +70,13 @@ def report_paas(seen: HandOverSeen, refusals: Sequence[Refusal]) -> Plan:
         problem = PaasProblem("NoPaasConfig", text)
         return plan_of(part_report(PAAS, paas.live, HAND_OVER_PART, [problem], [], manager=MANAGER, done=DONE))
     if not every and not is_prepared(paas):
-        return _given_up(paas.live)
+        given_up = part_given_up(paas.live, HAND_OVER_PART, manager=MANAGER)
+        return plan_of(given_up) if given_up is not None else NOTHING
     if not refusals and any(is_missing(seen, each) and each.application_set not in seen.refused for each in every):
         return NOTHING
     problems = [*_problems(seen, paas, every), *(_refused(paas, each) for each in refusals)]
     warnings = list(_warnings(seen, every))
     return plan_of(part_report(PAAS, paas.live, HAND_OVER_PART, problems, warnings, manager=MANAGER, done=DONE))
-
-
-def _given_up(live: Object) -> Plan:
-    """Our conditions go where the part says nothing any more."""
-    if find_condition(live, HAND_OVER_PART) is None or not entries_of(live, MANAGER, "status"):
-        return NOTHING
-    return plan_of(Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", manager=MANAGER))
 
 
 def _problems(seen: HandOverSeen, paas: Paas, every: Sequence[GivenElement]) -> Iterator[PaasProblem]:

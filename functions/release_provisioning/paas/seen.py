@@ -15,7 +15,7 @@ from tenantry.model.kinds import Object, annotations_of, finalizers_of
 from tenantry.model.names import field_manager
 from tenantry.model.paas.config import CapabilityConfig, PaasConfig
 from tenantry.model.paas.declared import Paas
-from tenantry.model.paas.names import ELEMENTS, HAND_OVER_FINALIZER
+from tenantry.model.paas.names import ELEMENTS, HAND_OVER_FINALIZER, HAND_OVER_PART, WARNINGS
 from tenantry.model.paas.placeholders import rendered
 from tenantry.model.plan import Refusal
 
@@ -42,7 +42,7 @@ class GivenElement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetSeen:
-    """One ApplicationSet, all Paas, and what has been told of elements that nobody has."""
+    """One ApplicationSet, the PaasConfig that counts, and all Paas."""
 
     namespace: str
     name: str
@@ -50,8 +50,6 @@ class SetSeen:
     config: PaasConfig | None
     config_live: Object | None = None
     every: tuple[Paas, ...] = ()
-    events: Mapping[str, Object | None] = field(default_factory=dict)
-    now: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +149,19 @@ def nobodys(seen: SetSeen) -> list[str]:
     if not (is_marked(seen.live) or is_configured(seen.namespace, seen.name, seen.config)):
         return []
     return sorted({name for each in elements_of(seen.live) if (name := owner_of(each)) and name not in known})
+
+
+def told_type(namespace: str, name: str) -> str:
+    """The condition of the PaasConfig that tells of elements in an ApplicationSet which no Paas has."""
+    return f"{HAND_OVER_PART}.{namespace}.{name}.{WARNINGS}"
+
+
+def told_sets(config: Object | None) -> list[tuple[str, str]]:
+    """The ApplicationSets, by namespace and name, that a PaasConfig tells of."""
+    before, after = f"{HAND_OVER_PART}.", f".{WARNINGS}"
+    types = (str(each.get("type")) for each in ((config or {}).get("status") or {}).get("conditions") or ())
+    named = (each.removeprefix(before).removesuffix(after) for each in types if each.startswith(before) and each.endswith(after))
+    return [(namespace, name) for namespace, _, name in (each.partition(".") for each in named)]
 
 
 def wanted_in(seen: SetSeen) -> Iterator[GivenElement]:

@@ -13,6 +13,7 @@ from release_provisioning.paas.observe import (
     application_set,
     every_paas,
     has_element,
+    live_config,
     observe_paas,
     observe_set,
     read_paas,
@@ -30,6 +31,7 @@ from release_provisioning.paas.seen import (
     is_marked,
     is_prepared,
     owner_of,
+    told_sets,
 )
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -37,9 +39,9 @@ from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit
 from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import Key, Object, annotations_of, declared, finalizers_of, is_terminating
-from tenantry.model.paas.config import PaasConfig
+from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.declared import Paas
-from tenantry.model.paas.names import APPLICATION_SET, HAND_OVER_PART, PAAS, PAAS_CONFIG, WARNINGS
+from tenantry.model.paas.names import APPLICATION_SET, HAND_OVER_PART, OUR_KINDS, PAAS, PAAS_CONFIG, WARNINGS
 from tenantry.serving import Settings
 
 SET, OF_PAAS = "appset", "paas"
@@ -65,6 +67,7 @@ class HandOver(Unit):
 
     name = "paas"
     kinds = readable = frozenset({PAAS, PAAS_CONFIG, APPLICATION_SET})
+    ours = OUR_KINDS
     states = {PAAS: _state, APPLICATION_SET: _set_state}  # noqa: RUF012 - a constant of the class
 
     def __init__(self) -> None:
@@ -128,14 +131,17 @@ class HandOver(Unit):
         return [Prefetch(kind, optional=True) for kind in (PAAS, PAAS_CONFIG, APPLICATION_SET)]
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
-        """The ApplicationSets that are configured or have our mark, and every Paas that gives or has something."""
-        config = await active_config(reader)
+        """The ApplicationSets that are configured, have our mark or are told of, and every Paas that gives or has something."""
+        live = await live_config(reader)
+        config = config_of(live) if live is not None else None
         concerned = (
             paas
             for paas in await every_paas(reader)
             if given_by(paas, config) or is_prepared(paas) or find_condition(paas.live, HAND_OVER_PART) is not None
         )
-        return [*_sets(await with_elements(config, reader)), *(Owner(OF_PAAS, paas.name) for paas in concerned)]
+        told = (Owner(SET, name, namespace) for namespace, name in told_sets(live))
+        sets = dict.fromkeys([*_sets(await with_elements(config, reader)), *told])
+        return [*sets, *(Owner(OF_PAAS, paas.name) for paas in concerned)]
 
 
 def _sets(found: Iterable[Object]) -> list[Owner]:

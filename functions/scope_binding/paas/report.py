@@ -20,14 +20,13 @@ from scope_binding.paas.seen import (
     subjects_of,
 )
 from tenantry.model.conditions import find_condition
-from tenantry.model.difference import entries_of
-from tenantry.model.kinds import Object, finalizers_of, name_metadata, object_of
+from tenantry.model.kinds import Object, finalizers_of
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.paas.declared import Paas
 from tenantry.model.paas.names import ACCOUNTS_FINALIZER, ACCOUNTS_PART, NAMESPACES_PART, PAAS, SHARED, binding_name
 from tenantry.model.paas.places import held_by
-from tenantry.model.paas.status import PaasProblem, part_report
-from tenantry.model.plan import NOTHING, Apply, Plan, Refusal, plan_of
+from tenantry.model.paas.status import PaasProblem, part_given_up, part_report
+from tenantry.model.plan import NOTHING, Plan, Refusal, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 
 FIXES = fixes(PAAS_ACCOUNTS, invalid="have an administrator correct the permissions of the capability in the PaasConfig")
@@ -58,7 +57,8 @@ def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
     warnings = list(_warnings(paas, seen))
     grants = grants_of(paas, seen.config)
     if not grants and not warnings and not impossible_names(paas, seen.config) and not _has_finalizer(paas):
-        return _given_up(paas.live)
+        given_up = part_given_up(paas.live, ACCOUNTS_PART, manager=MANAGER)
+        return plan_of(given_up) if given_up is not None else NOTHING
     if seen.config is None:
         text = "no PaasConfig is active, so permissions of service accounts stay as they are: have an administrator make one"
         problems = [PaasProblem("NoPaasConfig", text)]
@@ -71,13 +71,6 @@ def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
 
 def _has_finalizer(paas: Paas) -> bool:
     return ACCOUNTS_FINALIZER in finalizers_of(paas.live)
-
-
-def _given_up(live: Object) -> Plan:
-    """Our conditions go where the part says nothing any more."""
-    if find_condition(live, ACCOUNTS_PART) is None or not entries_of(live, MANAGER, "status"):
-        return NOTHING
-    return plan_of(Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", manager=MANAGER))
 
 
 def _binding(seen: GrantsSeen, grant: AccountGrant) -> Object | None:

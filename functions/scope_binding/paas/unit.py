@@ -62,6 +62,7 @@ from tenantry.model.paas.names import (
     ACCOUNTS_PART,
     MANAGED_BY_PAAS,
     NAMESPACES_PART,
+    OUR_KINDS,
     PAAS,
     PAAS_CONFIG,
     SUBJECTS_FINALIZER,
@@ -92,6 +93,7 @@ class PaasAccounts(Unit):
 
     name = "paas"
     kinds = frozenset({PAAS, PAAS_CONFIG, NAMESPACE, CLUSTER_ROLE_BINDING, ROLE_BINDING})
+    ours = OUR_KINDS
     readable = frozenset({PAAS, NAMESPACE, CLUSTER_ROLE_BINDING, ROLE_BINDING})
     states = {PAAS: _state}  # noqa: RUF012 - a constant of the class
 

@@ -249,6 +249,10 @@ class Api(Wire):
         """
         return await self._discovery.find(api_version, kind, again=again)
 
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Whether a kind that we have a CRD for is served by one of another system."""
+        return await self._discovery.is_foreign(kind)
+
     async def schema(self, kind: Kind) -> Schema:
         """How the API server merges and compares the fields of a kind, remembered for a while: see `tenantry.api.schema`."""
         return await self._schemas.find(kind)

@@ -21,7 +21,7 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
-from tenantry.engine.decision import decide
+from tenantry.engine.decision import decide, stands_aside
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.reader import Reader
@@ -46,6 +46,7 @@ CONFLICT_PAUSE_S = 0.02
 CAUSES_LOOKED_AT = 8
 """Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
 TOLD = "refused and told"
+WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
@@ -146,7 +147,7 @@ class Engine:
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         reader = Reader(self._api, (request.key,), shared=self._shared)
         try:
-            stages = await unit.owners(request.key, request.hint, reader)
+            stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
                 return await self._run_every(unit)
             return await self._run_stages(unit, stages, reader.known, request.key)
@@ -189,7 +190,7 @@ class Engine:
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
-        if unit is None or owner is None or not unit.accepts(owner):
+        if unit is None or owner is None or not unit.accepts(owner) or await stands_aside(unit, self._api):
             return NOTHING_TO_DO
         return await self._run(unit, owner, Ask(), {})
 
@@ -266,7 +267,9 @@ class Engine:
             if outcome.conflict:
                 await self._step_aside(attempt)
                 continue
-            stale = not patient and handler.refused_again_after_s > 0 and any(each.by_our_policy for each in outcome.refusals)
+            waits = handler.waits(observed)
+            stale = waits or any(each.by_our_policy for each in outcome.refusals)
+            stale = stale and not patient and handler.refused_again_after_s > 0
             if outcome.deleted or stale:  # something is to be made anew, or to be tried once more: look again
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
@@ -278,9 +281,10 @@ class Engine:
             if reported.conflict:
                 await self._step_aside(attempt)
                 continue
-            for refusal in (*outcome.refusals, *reported.refusals):
-                if refusal.cause == "rights":
-                    return Verdict(503, missing_right(refusal.message), writes=writes)
+            if lacks := [each for each in (*outcome.refusals, *reported.refusals) if each.cause == "rights"]:
+                return Verdict(503, missing_right(lacks[0].message), writes=writes)
+            if waits:
+                return Verdict(409, WAITS, writes=writes)
             complete = not outcome.refusals and not reported.refusals
             if not writes or not ask.verify or await reader.unchanged():
                 if complete and reader.noted is not None:
@@ -316,7 +320,7 @@ class Engine:
         return await self._flight.run("*", Ask(), {}, work)
 
     async def _sweep_all(self) -> Verdict:
-        lists: Lists = {}  # for the first look of all units, which begin together
+        lists = Lists()  # for the first look of all units, which begin together
         verdicts = list(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
         verdict = worst(verdicts)
         if verdict.status == 204:
@@ -334,6 +338,8 @@ class Engine:
         stuck: set[Owner] = set()
         for _ in range(ATTEMPTS):
             try:
+                if await stands_aside(unit, self._api):
+                    break
                 due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])
@@ -385,8 +391,7 @@ class Engine:
         log.log(level, "%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
-            note = f"{verdict.reason}: apply {self._service.rights_file} again"
-            await recorder.record_missing_right(self._api, self._service.name, note)
+            await recorder.record_missing_right(self._api, self._service, verdict.reason)
         return verdict
 
 

@@ -138,6 +138,10 @@ class Reader:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)
 
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Whether a kind that we have a CRD for is served by one of another system."""
+        return await self._api.is_foreign(kind)
+
     async def schema(self, kind: Kind) -> Schema:
         """How the API server merges and compares the fields of a kind."""
         return await self._api.schema(kind)

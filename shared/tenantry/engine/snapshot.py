@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import builtins
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakValueDictionary
 
 from tenantry.api import Api, Keep
 from tenantry.api.errors import KindNotServed
+from tenantry.engine.copies import OneCopy
 from tenantry.engine.reader import FEW, Fingerprint, Reader, fits, selector
 from tenantry.engine.tasks import started
 from tenantry.model.kinds import Key, Kind, Object, key_in, labels_of
@@ -83,11 +86,15 @@ class _Table:
         return self._indexes[index]
 
 
-Lists = dict[Prefetch, "asyncio.Task[builtins.list[Object]]"]
-"""Lists that are read, or being read, for several snapshots of one moment."""
+Lists = WeakValueDictionary[Prefetch, "asyncio.Task[builtins.list[Object]]"]
+"""Lists that are being read for several snapshots of one moment; they stay no longer than these need them."""
 
 
-async def _read(api: Api, wanted: Prefetch) -> list[Object]:
+async def _read(api: Api, wanted: Prefetch, shared: Keep) -> list[Object]:
+    def keep(item: Object) -> Object:
+        kept = item if wanted.keep is None else wanted.keep(item)
+        return shared(kept) if type(kept) is dict else kept  # a `LeftOut` says more than its contents
+
     try:
         listing = await api.list(
             wanted.kind,
@@ -95,7 +102,7 @@ async def _read(api: Api, wanted: Prefetch) -> list[Object]:
             label_selector=selector(dict(wanted.labels)),
             field_selector=f"metadata.name={wanted.name}" if wanted.name else "",
             metadata_only=wanted.headers,
-            keep=wanted.keep,
+            keep=keep,
         )
     except KindNotServed:
         if not wanted.optional or await api.served(wanted.kind.api_version, wanted.kind.kind, again=True) is not None:
@@ -121,14 +128,25 @@ class Snapshot(Reader):
 
     @classmethod
     async def take(cls, api: Api, wanted: Iterable[Prefetch], lists: Lists | None = None) -> Snapshot:
-        """Read all that is wanted, in parallel; what is in ``lists`` is not read again, and what is not is put there."""
-        snapshot = cls(api)
-        lists = {} if lists is None else lists
+        """Read all that is wanted, in parallel; what is in ``lists`` is not read again, and what is not is put there.
+
+        Who shares lists is of one sweep: when that is given up, so are the reads.
+        """
+        snapshot, one_copy = cls(api), OneCopy()
+        lists = WeakValueDictionary() if lists is None else lists
         every = tuple(wanted)
+        of_kind = Counter(each.kind for each in every)
+        reads = []
         for each in every:
-            if each not in lists:
-                lists[each] = started(_read(api, each))
-        for each, items in zip(every, await asyncio.gather(*(asyncio.shield(lists[each]) for each in every)), strict=True):
+            shared = one_copy.of_several_lists if of_kind[each.kind] > 1 else one_copy.with_shared_parts
+            reads.append(lists.get(each) or lists.setdefault(each, started(_read(api, each, shared))))
+        try:
+            found = await asyncio.gather(*map(asyncio.shield, reads))
+        except asyncio.CancelledError:
+            for read in reads:
+                read.cancel()
+            raise
+        for each, items in zip(every, found, strict=True):
             snapshot._keep(each, items)
         return snapshot
 

@@ -234,7 +234,7 @@ def _substance(obj: Object) -> Object:
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:
     name = crd["metadata"]["name"]
     live = await api.get(CUSTOM_RESOURCE_DEFINITION, name)
-    if live is not None and not entries_of(live, api.field_manager):
+    if live is not None and not entries_of(live, api.field_manager) and not labels_of(live).items() >= PART_OF.items():
         say(f"kept CustomResourceDefinition {name}: somebody else manages it")
         return
     await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, crd, say)

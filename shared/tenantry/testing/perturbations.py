@@ -65,6 +65,8 @@ class Aims:
 
     def __init__(self, replica: int) -> None:
         self._replica = replica
+        self.only = ""
+        """The tag of the only run that there is, if requests about no run are its own."""
         self._aims: dict[str, tuple[Scene, Perturbation, Occurrences]] = {}
 
     def take(self, scene: Scene, perturbation: Perturbation, occurrences: Occurrences) -> None:
@@ -78,7 +80,7 @@ class Aims:
     async def meet(self, request: faults.Request, forward: Forward) -> faults.Response | None:
         """Deal with a request if it is about a run that is disturbed."""
         texts = [request.namespace, request.name, request.query.get("labelSelector", "")]
-        aim = self._aims.get(tag_of(*texts))
+        aim = self._aims.get(tag_of(*texts) or self.only)
         if aim is None:
             return None
         scene, perturbation, occurrences = aim

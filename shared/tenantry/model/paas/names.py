@@ -15,6 +15,9 @@ PAAS = Kind(VERSION, "Paas", "paas", namespaced=False)
 PAAS_NS = Kind(VERSION, "PaasNS", "paasns")
 PAAS_CONFIG = Kind(VERSION, "PaasConfig", "paasconfig", namespaced=False)
 
+OUR_KINDS = frozenset({PAAS, PAAS_NS, PAAS_CONFIG})
+"""While the CRD of one of them is opr-paas', nothing is done for Paas (section 6)."""
+
 # Of other systems: they are served only where those are.
 GROUP = Kind("user.openshift.io/v1", "Group", "groups", namespaced=False)
 CLUSTER_RESOURCE_QUOTA = Kind("quota.openshift.io/v1", "ClusterResourceQuota", "clusterresourcequotas", namespaced=False)

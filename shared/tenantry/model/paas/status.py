@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
+from tenantry.model.difference import entries_of
 from tenantry.model.kinds import Kind, Object, finalizers_of, name_metadata, object_of
 from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas
@@ -21,6 +22,7 @@ from tenantry.model.paas.names import (
     HAND_OVER_PART,
     HAS_ERRORS,
     NAMESPACES_PART,
+    PAAS,
     PARTS,
     READY,
     RIGHTS_PART,
@@ -156,12 +158,22 @@ def part_report(
     return Apply(kind, wanted, live, subresource="status", event=event, manager=manager)
 
 
+def part_given_up(live: Object, part: str, *, manager: str) -> Apply | None:
+    """The end of what a part tells on a Paas that it has nothing to do with any more; None where it tells nothing."""
+    types = (part, f"{part}{WARNINGS}")
+    if all(find_condition(live, each) is None for each in types) or not entries_of(live, manager, "status"):
+        return None
+    event = changed_problem(live, (), about=types)
+    return Apply(PAAS, object_of(PAAS, name_metadata(live)), live, subresource="status", event=event, manager=manager)
+
+
 def due_parts(paas: Paas, config: PaasConfig | None) -> tuple[str, ...]:
     """The parts that Ready waits for (1.4)."""
     due = {NAMESPACES_PART, RIGHTS_PART}
     finalizers = finalizers_of(paas.live)
     known = [config.capabilities[name] for name in paas.enabled if name in config.capabilities] if config is not None else []
-    if ACCOUNTS_FINALIZER in finalizers or any(each.default_permissions or each.extra_permissions for each in known):
+    inside = [each for each in known if not each.external]  # of the others no account has rights
+    if ACCOUNTS_FINALIZER in finalizers or any(each.default_permissions or each.extra_permissions for each in inside):
         due.add(ACCOUNTS_PART)
     if HAND_OVER_FINALIZER in finalizers or any(each.application_set for each in known):
         due.add(HAND_OVER_PART)
