@@ -315,8 +315,7 @@ class Engine:
 
     async def _sweep_all(self) -> Verdict:
         lists = Lists()  # for the first look of all units, which begin together
-        verdicts = list(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
-        verdict = worst(verdicts)
+        verdict = worst(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
         if verdict.status == 204:
             telemetry.sweep_completed(self.function)
         log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)
