@@ -93,7 +93,12 @@ async def test_check_says_what_would_be_refused(tmp_path: Path) -> None:
     assert code == 0
     assert "warning: spec.groups[others].users" in output
     (tmp_path / "a.yaml").write_text(EXAMPLE.read_text())
-    bad = {"apiVersion": f"{GROUP}/v1alpha2", "kind": "Paas", "metadata": {"name": "p"}, "spec": {"namespaces": ["Test"]}}
+    bad = {
+        "apiVersion": f"{GROUP}/v1alpha2",
+        "kind": "Paas",
+        "metadata": {"name": "p"},
+        "spec": {"quota": {}, "namespaces": ["Test"]},
+    }
     (tmp_path / "b.yaml").write_text(yaml.safe_dump(bad))
     code, output, _ = await tenantry("paas", "check", str(tmp_path))
     assert code == 1

@@ -157,7 +157,7 @@ async def test_keys_that_no_label_has_are_left_out(system: Knative, paasing: Paa
         told = await paasing.says(CONFIG_NAME, "HasErrors", "InvalidConfiguration", status="True", kind=PAAS_CONFIG)
         paths = ["spec.requestor_label", "spec.managed_by_label", *(f"spec.templating.{field}[{key}]" for field in fields)]
         assert [path for path in paths if path not in told["message"]] == []
-        await paasing.config(quota_label=key)
+        await paasing.config(quota_label=key)  # which nothing can do without
         await paasing.until(PAAS, name, "", lambda live: _tells(live, key), what="the label of quotas is told")
         await paasing.says(CONFIG_NAME, "HasErrors", "InvalidConfiguration", "spec.quota_label", kind=PAAS_CONFIG)
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from flawless import Calm
 from paasing import Paasing, example, paas_name, together
 from righting import SHAPE, anyway, example_bindings, named, refused, righting
 
@@ -39,6 +40,19 @@ async def test_names_are_bound_without_groups(system: Knative, paasing: Paasing)
     await together(*(paasing.bound(f"{name}-{each}", example_bindings(name)) for each in ("cicd", "test", "prod", "argocd")))
     await paasing.says(name, WARNED, "QueryAndUsers", "them, us")
     await paasing.says(name, RIGHTS, "Reconciling", status="True")
+
+
+async def test_one_function_says_which_groups_there_are(system: Knative, paasing: Paasing, calm: Calm) -> None:
+    """In the status no Group is managed where none can be made, and nobody writes that again and again (1.4)."""
+    name = paas_name()
+    await paasing.paas(name, **example())
+    await paasing.bound(f"{name}-cicd", example_bindings(name))
+    await calm(system)
+    before = await paasing.get(PAAS, name)
+    names = {"others": "others", "them": f"{name}-them", "us": f"{name}-us"}
+    assert before["status"]["groups"] == [{"key": key, "name": called, "managed": False} for key, called in names.items()]
+    await calm(system)
+    assert (await paasing.get(PAAS, name))["status"] == before["status"]
 
 
 @pytest.mark.check("p-104")

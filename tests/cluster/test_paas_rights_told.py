@@ -129,6 +129,8 @@ async def test_a_group_that_the_api_refuses_is_not_bound(system: Knative, paasin
     await sweep(system)
     assert await named(paasing, f"{name}-my_group", name) == []
     assert await paasing.users(f"{name}-my_group") is None
+    groups_told = [(each["key"], each["managed"]) for each in (await paasing.get(PAAS, name))["status"]["groups"]]
+    assert groups_told == [("my_group", False), ("us", True)]
 
 
 async def admitted(paasing: Paasing, body: Object) -> bool:

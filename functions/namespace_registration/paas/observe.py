@@ -26,7 +26,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
 from tenantry.model.conditions import find_condition
-from tenantry.model.identifiers import is_dns_label
+from tenantry.model.identifiers import is_dns_label, is_label_key
 from tenantry.model.kinds import EVENT, NAMESPACE, RESOURCE_QUOTA, Object, declared, is_terminating, labels_of
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
@@ -206,7 +206,7 @@ def _lacking_quotas(seen: PaasSeen) -> list[str]:
 async def _counted(seen: PaasSeen, reader: Reader) -> dict[str, tuple[Paas, ...]]:
     """By quota the Paas whose namespaces have its label: of one that another Paas could have too, or that gets another label."""
     paas, config = seen.paas, seen.config
-    if paas is None or paas.deleted or config is None:
+    if paas is None or paas.deleted or config is None or not is_label_key(config.quota_label):
         return {}
     others = [each.paas for each in seen.others.values() if not each.paas.deleted]
     names = []

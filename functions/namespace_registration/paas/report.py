@@ -19,7 +19,6 @@ from tenantry.model.conditions import condition, find_condition
 from tenantry.model.kinds import NAMESPACE, Object, finalizers_of, is_terminating, name_metadata, object_of
 from tenantry.model.names import ADOPT
 from tenantry.model.paas.declared import Paas, PaasNs
-from tenantry.model.paas.groups import names_of
 from tenantry.model.paas.names import (
     HAS_ERRORS,
     NAMESPACES_PART,
@@ -167,12 +166,7 @@ def _status(
     made = overall(paas, [*others, *own], due_parts(paas, seen.config))
     conditions = [*own, *(_kept(paas.live) if made is None else made)]
     refused = {_place_of(each) for each in refusals}
-    groups = [
-        {"key": key, "name": named.name, "managed": named.generated}
-        for key, named in sorted(names_of(paas).items())
-        if not named.problem
-    ]
-    status = {"conditions": conditions, "namespaces": sorted(wanted.stands - refused), "groups": groups}
+    status = {"conditions": conditions, "namespaces": sorted(wanted.stands - refused)}
     body = object_of(PAAS, name_metadata(paas.live), status=status)
     event = changed_problem(paas.live, own, about=(NAMESPACES_PART, _WARNED))
     return Apply(PAAS, body, paas.live, subresource="status", event=event, manager=MANAGER)
@@ -208,7 +202,7 @@ def _finalizing(paas: Paas, refusals: Sequence[Refusal]) -> Iterator[Write]:
 
 def _standing(live: Object) -> Object:
     status = live.get("status") or {}
-    return {field: status[field] for field in ("namespaces", "groups") if field in status}
+    return {"namespaces": status["namespaces"]} if "namespaces" in status else {}
 
 
 def _gone(seen: PaasSeen) -> Iterator[Write]:
