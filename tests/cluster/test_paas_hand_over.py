@@ -4,29 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from admitting import Admitting, in_version
 from admitting import paas as body_of
 from configuring import got_in
 from flawless import Calm
-from handing_over import FIELDS, OTHER, PART, PLACE, SET, HandingOver, argo, handing, handing_over, without_elements_of
+from handing_over import (
+    FIELDS,
+    IDENTITY,
+    OTHER,
+    PART,
+    PLACE,
+    SET,
+    HandingOver,
+    argo,
+    handing,
+    handing_over,
+    without_elements_of,
+)
 from paasing import example, paas_name, together
+from people import token
 from times import VOLUME_S
 
 from tenantry.api import Api
-from tenantry.api.errors import ConflictError
+from tenantry.api.errors import ConflictError, RefusedError
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import Object, annotations_of, finalizers_of
-from tenantry.model.paas.names import APPLICATION_SET, ELEMENTS, HAND_OVER_FINALIZER, PAAS, PAAS_CONFIG
+from tenantry.model.kinds import EVENT, Object, annotations_of, finalizers_of
+from tenantry.model.paas.names import APPLICATION_SET, ARGO_CD, ELEMENTS, HAND_OVER_FINALIZER, PAAS, PAAS_CONFIG
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 V1 = in_version(PAAS, "cpet.belastingdienst.nl/v1alpha1")
 GIT = {"git": {"repoURL": "https://git.example.com/all", "values": {"number": 1.5}, "revision": ""}}
 FOREIGN = [{"cluster": "in", "weight": 0.1}, {"paas": 7}, {"paas": ""}, "text"]
+
+
+class Plugin(NamedTuple):
+    """Where the token of the plugin generator is, and what the functions log."""
+
+    file: Path
+    logs: list[str]
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Plugin:
+    """There is no token at first."""
+    return Plugin(tmp_path_factory.mktemp("plugin") / "token", [])
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +66,10 @@ def paasing(admin: Api) -> HandingOver:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
-    """The hand-over, where Argo CD is."""
-    return await handing(flawlessly, admin)
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, plugin: Plugin) -> Knative:
+    """The hand-over, where Argo CD is and may ask for elements."""
+    environment = {"TENANTRY_PLUGIN_TOKEN_FILE": str(plugin.file), "TENANTRY_LOG_LEVEL": "debug"}
+    return await handing(flawlessly, admin, environment=environment, on_log=lambda _, line: plugin.logs.append(str(line)))
 
 
 @pytest.fixture
@@ -264,3 +295,100 @@ async def test_a_new_requirement_takes_nothing_away(empty: None, paasing: Handin
     await paasing.config()
     await paasing.element_of(late, {})
     await _leave(paasing, *several, late)
+
+
+@pytest.mark.check("p-14")
+async def test_argo_cd_s_own_object_gets_the_policy(empty: None, paasing: HandingOver) -> None:
+    """Where its operator is: the header, then a line for each group; made with nothing else, and put back when it is changed."""
+    name = f"my-{token()}"  # so that its groups come before the one of the query
+    permissions = {"resource_name": "argo-service", "role": "admin", "header": "g, system:cluster-admins, role:admin\n"}
+    await paasing.config(argopermissions=permissions)
+    await paasing.paas(name, **example())
+    lines = ["g, system:cluster-admins, role:admin"]
+    lines += [f"g, {each}, role:admin" for each in (f"{name}-them", f"{name}-us", "others")]
+    spec = {"rbac": {"policy": "\n".join(lines), "defaultPolicy": "", "scopes": "[groups]"}}
+
+    def has_policy(found: Object) -> bool:
+        return bool(found["spec"] == spec)
+
+    await paasing.until(ARGO_CD, "argo-service", f"{name}-argocd", has_policy)
+    path = ("replace", "/spec/rbac/policy", "g, eve, role:admin")
+    await paasing.edit(ARGO_CD, "argo-service", f"{name}-argocd", path)
+    await paasing.until(ARGO_CD, "argo-service", f"{name}-argocd", has_policy)
+    await paasing.says(name, "tenantry.dev/Rights", "Reconciling", status="True")
+    await paasing.leave(name)
+
+
+# -- the plugin generator --------------------------------------------------------------------------------------------
+
+QUESTION = "/api/v1/getparams.execute"
+TOKEN = "a-token-of-argo-cd"
+
+
+async def ask(system: Knative, body: Any, *, token: str = TOKEN, path: str = QUESTION, method: str = "POST") -> tuple[int, Any]:
+    """Ask as Argo CD does: the status, and what is answered."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    data = body if isinstance(body, str) else json.dumps(body)
+    url = system.functions[IDENTITY].url.rstrip("/") + path
+    async with (
+        aiohttp.ClientSession(trust_env=False) as session,
+        session.request(method, url, data=data, headers=headers) as answer,
+    ):
+        text = await answer.text()
+        return answer.status, json.loads(text) if answer.status == 200 else text
+
+
+def about(capability: object) -> Object:
+    """The question for a capability."""
+    return {"applicationSetName": SET, "input": {"parameters": {"capability": capability}}}
+
+
+@pytest.mark.check("p-141")
+async def test_argo_cd_asks_for_elements(
+    empty: None, paasing: HandingOver, system: Knative, plugin: Plugin, admin: Api, calm: Calm
+) -> None:
+    """With the token it gets what is in the list, whatever else is asked is refused; without one nothing is there."""
+    capabilities = handing_over(fields=FIELDS, other={"applicationset": OTHER, "custom_fields": {"needed": {"required": True}}})
+    await paasing.config(capabilities=capabilities)
+    one, two, off = sorted((paas_name() for _ in range(3)), reverse=True)
+    await paasing.paas(one, **argo(custom_fields={"git_url": "u"}, gitPath="p"))
+    await paasing.paas(two, **argo())
+    await paasing.paas(off, **argo(enabled=False))
+    await together(
+        paasing.element_of(one, {"git_url": "u", "git_path": "p", "git_revision": "main", "team": "team"}),
+        paasing.element_of(two, {"git_revision": "main", "team": "team"}),
+    )
+    await together(*(paasing.ready(name) for name in (one, two, off)))
+    await calm(system)
+    before = [(await admin.list(kind)).items for kind in (APPLICATION_SET, PAAS, PAAS_CONFIG, EVENT)]
+    assert (await ask(system, about("argocd")))[0] == 404
+    plugin.file.write_text(f"{TOKEN}\n")
+    status, answer = await ask(system, about("argocd"))
+    assert (status, answer) == (200, {"output": {"parameters": await paasing.elements()}})
+    assert [each["paas"] for each in answer["output"]["parameters"]] == [two, one]
+    assert await ask(system, about("other")) == (200, {"output": {"parameters": []}})
+
+    for wrong in ("", "another", f"{TOKEN}x", TOKEN[:-1]):
+        assert (await ask(system, about("argocd"), token=wrong))[0] == 403
+    for body in ("", "{", "[" * 5000, "[]", {}, about("nope"), about(""), about(["argocd"]), about(None)):
+        assert (await ask(system, body))[0] == 400, body
+    for method, path in (("GET", QUESTION), ("PUT", QUESTION), ("POST", f"{QUESTION}/x"), ("POST", "/api/v1/other")):
+        assert (await ask(system, about("argocd"), method=method, path=path))[0] == 404
+    assert [(await admin.list(kind)).items for kind in (APPLICATION_SET, PAAS, PAAS_CONFIG, EVENT)] == before
+
+    async with got_in(paasing.admin, "tenantry-guard-paas-configured"):
+        lacking = {"capabilities": {"other": {"enabled": True}}}
+
+        async def made() -> Object:
+            try:
+                return await paasing.paas(one, **lacking)
+            except RefusedError:
+                return {}
+
+        await eventually(made, within=30, what="a Paas gets in without the field")
+    assert await ask(system, about("other")) == (200, {"output": {"parameters": [{"paas": one}]}})
+    assert plugin.logs
+    assert not any(TOKEN in line for line in plugin.logs)
+    plugin.file.unlink()
+    assert (await ask(system, about("argocd")))[0] == 404
+    await together(*(paasing.leave(name) for name in (one, two, off)))

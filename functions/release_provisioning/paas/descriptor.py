@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from release_provisioning import NAME
-from tenantry.model.descriptor import Finalizer, Part, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Finalizer, Part, Route, Service, Source, Trigger, Watch
 from tenantry.model.paas.names import APPLICATION_SET, HAND_OVER_FINALIZER, PAAS, PAAS_CONFIG
 
 ARGO = "argo"
@@ -22,5 +22,13 @@ PAAS_HAND_OVER = Service(
     ),
     triggers=(Trigger(_OF, mark=_MARK),),
     finalizers=(Finalizer(PAAS, HAND_OVER_FINALIZER),),
+    routes=(
+        Route(
+            "/api/v1/getparams.execute",  # as Argo CD asks
+            "release_provisioning.paas.plugin",
+            "TENANTRY_PLUGIN_TOKEN_FILE",
+            "tenantry-paas-plugin",
+        ),
+    ),
 )
 part = Part(PAAS_HAND_OVER)

@@ -80,7 +80,22 @@ def given_by(paas: Paas, config: PaasConfig | None) -> list[GivenElement]:
     return [_given(paas, name, found, config) for name, found in known if found is not None and found.application_set]
 
 
+def offered_by(paas: Paas, capability: str, config: PaasConfig) -> Element | None:
+    """What a Paas gives for a capability to who asks for it: its element, without required fields that are not set."""
+    known = config.capabilities.get(capability)
+    if known is None or paas.deleted or capability not in paas.enabled:
+        return None
+    return _fields(paas, capability, known, config)[0]
+
+
 def _given(paas: Paas, name: str, capability: CapabilityConfig, config: PaasConfig) -> GivenElement:
+    element, missing = _fields(paas, name, capability, config)
+    unknown = tuple(key for key in paas.capabilities[name].custom_fields if key not in capability.custom_fields)
+    return GivenElement(paas, name, capability.application_set, None if missing else element, missing, tuple(sorted(unknown)))
+
+
+def _fields(paas: Paas, name: str, capability: CapabilityConfig, config: PaasConfig) -> tuple[Element, tuple[str, ...]]:
+    """An element with the fields that are set, and the required ones that are not."""
     declared = paas.capabilities[name]
     fields: dict[str, Any] = dict(declared.git)
     missing: list[str] = []
@@ -95,9 +110,7 @@ def _given(paas: Paas, name: str, capability: CapabilityConfig, config: PaasConf
             fields[key] = value
     generic = {key: rendered(text, paas) for key, text in config.generic_fields.items()}
     fields |= {key: value for key, value in generic.items() if value is not None}
-    unknown = tuple(key for key in declared.custom_fields if key not in capability.custom_fields)
-    element = None if missing else {**fields, OWNER: paas.name}
-    return GivenElement(paas, name, capability.application_set, element, tuple(missing), tuple(sorted(unknown)))
+    return {**fields, OWNER: paas.name}, tuple(missing)
 
 
 # -- ApplicationSets ---------------------------------------------------------------------------------------

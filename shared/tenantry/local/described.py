@@ -115,11 +115,12 @@ def _probe(path: str, port: str | int, **more: int) -> Object:
 
 def _container(service: Service, port: Object, env: list[Object], ready: Object, alive: Object) -> Object:
     duty = [{"name": DUTY_VARIABLE, "value": service.duty}] if service.duty else []
+    tokens = [{"name": each.variable, "value": f"{_TOKENS}/{each.secret}/token"} for each in service.routes]
     return {
         "name": "function",
         "image": image_of(service.function),
         "ports": [port],
-        "env": [*env, {"name": "TENANTRY_CONFIG", "value": "/etc/tenantry/tenantry.yaml"}, *duty],
+        "env": [*env, {"name": "TENANTRY_CONFIG", "value": "/etc/tenantry/tenantry.yaml"}, *duty, *tokens],
         "readinessProbe": ready,
         "livenessProbe": alive,
         "resources": {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": f"{service.memory_mib}Mi"}},
@@ -127,14 +128,23 @@ def _container(service: Service, port: Object, env: list[Object], ready: Object,
         "volumeMounts": [
             {"name": "config", "mountPath": "/etc/tenantry", "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the container
+            *({"name": each.secret, "mountPath": f"{_TOKENS}/{each.secret}", "readOnly": True} for each in service.routes),
         ],
     }
 
 
-_VOLUMES: list[Object] = [
-    {"name": "config", "configMap": {"name": "tenantry-config"}},
-    {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
-]
+_TOKENS = "/etc/tenantry-tokens"
+
+
+def _volumes(service: Service) -> list[Object]:
+    """The configuration, and the tokens of routes where administrators have made them."""
+    return [
+        {"name": "config", "configMap": {"name": "tenantry-config"}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
+        *({"name": each.secret, "secret": {"secretName": each.secret, "optional": True}} for each in service.routes),
+    ]
+
+
 _PATIENT = {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 3}
 
 
@@ -162,7 +172,7 @@ def _knative_service(service: Service) -> Object:
                 "timeoutSeconds": 45,
                 "enableServiceLinks": False,
                 "containers": [container],
-                "volumes": _VOLUMES,
+                "volumes": _volumes(service),
             },
         }
     }
@@ -187,7 +197,7 @@ def _deployment(service: Service) -> Iterator[Object]:
         "priorityClassName": "tenantry",
         "terminationGracePeriodSeconds": 50,
         "containers": [container],
-        "volumes": _VOLUMES,
+        "volumes": _volumes(service),
     }
     deployment = _document("apps/v1", "Deployment", service.name, labels)
     deployment["spec"] = {

@@ -80,6 +80,20 @@ class Finalizer:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """A path at which a Service answers others than senders of events; ``module`` has ``answer(question, reader)``.
+
+    Who asks has a token.  ``variable`` names the file that it is in; in a cluster that is the key ``token`` of the Secret
+    ``secret``, where there is one.  Without a token nothing is at the path.
+    """
+
+    path: str
+    module: str
+    variable: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What runs apart: its name is that of its identity, its fence and its folder in ``knative/``.
 
@@ -98,6 +112,7 @@ class Service:
     writes: tuple[Kind, ...] = ()
     """What its first rights are made from; then ``make rights`` keeps them to what the tests were seen to use."""
     finalizers: tuple[Finalizer, ...] = ()
+    routes: tuple[Route, ...] = ()
     memory_mib: int = 192
     """What a pod may have: a third more than it was seen to have, at least."""
     rights_folder: str = ""
@@ -226,6 +241,7 @@ def joined_service(services: Sequence[Service]) -> Service:
         reads=every("reads"),
         writes=every("writes"),
         finalizers=every("finalizers"),
+        routes=every("routes"),
         memory_mib=max(each.memory_mib for each in services),
     )
 
