@@ -16,6 +16,7 @@ p-10 Quotas of a Paas and of a capability
 p-11 Accounts of a capability are bound cluster-wide
 p-12 Extra permissions come and go
 p-13 Example is Ready, with one warning
+p-14 Argo CD's object gets its policy
 p-15 Events three times over write nothing
 p-16 New user: Group in place, bindings untouched
 p-17 Lost role: what another role gives stays
@@ -35,6 +36,7 @@ p-30 Shared quota of three Paas is min
 p-31 Shared quota grows with Paas, up to max
 p-32 Shared quota holds the two largest, uncut
 p-33 Shared quota follows a Paas that goes
+p-34 Deleted Paas leaves nothing, without controllers too
 p-35 Similar name keeps its subject when one goes
 p-36 Deletion recomputes both shared quotas
 p-37 Deletion without a PaasConfig
@@ -66,6 +68,7 @@ p-68 Parts of a CPU are not cut
 p-69 Label alone gives no namespace away
 p-70 Namespaces and Groups before it stay untouched
 p-71 At rest no RoleBinding is written
+p-72 Later PaasNS of a name change nothing
 p-73 PaasNS in a restricted namespace is restricted
 p-74 Deletions without a PaasConfig; of two one counts
 p-75 A mistake stops no withdrawal
@@ -119,6 +122,7 @@ p-137 Nobody's element stays and is told
 p-138 Hand-over that cannot be is told
 p-139 Spoiled element is put right
 p-140 No write is lost among writers
+p-141 Argo CD asks for elements, with a token
 p-142 Argo CD gets its policy in a ConfigMap
 p-143 Policy of others is untouched, ours put back
 p-144 Names that would add lines left out
@@ -137,7 +141,10 @@ p-162 Fields without a use are named
 p-163 A Paas waits only for parts it needs
 p-164 Function away: the others' parts are complete
 p-165 Columns and short name
+p-167 Tenant changes no binding of ours for long
+p-168 Fences allow what is needed, no more
 p-169 Withdrawn role: bindings shrink and never grow
+p-170 Write refused by an old param succeeds
 p-171 Policies do not judge what is unchanged
 p-172 Who may read and write PaasNS
 p-173 Deleted Paas: bindings, Groups, then namespaces
@@ -146,6 +153,12 @@ p-175 Changed roles: access is never missing
 p-176 Refused additions stop no withdrawal
 p-182 Without PaasConfig nothing changes by itself
 p-183 The older PaasConfig counts, then the younger
+p-187 What opr-paas left is taken over
+p-188 Elements, finalizers, bare namespaces of old releases
+p-189 What proves nothing is not taken over
+p-190 Taken over: no owner reference, others' unchanged
+p-192 What a forced deletion left goes
+p-193 Administrators hand namespaces over
 p-197 Command shows what a Paas comes to
 p-198 Command converts as upstream did
 p-199 Command refuses a conversion that widens
