@@ -16,9 +16,17 @@ from watching import history
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, finalizers_of, is_terminating
+from tenantry.model.kinds import (
+    CLUSTER_ROLE_BINDING,
+    NAMESPACE,
+    ROLE_BINDING,
+    Object,
+    finalizers_of,
+    is_terminating,
+    labels_of,
+)
 from tenantry.model.paas.names import ACCOUNTS_FINALIZER, PAAS, PAAS_CONFIG, SUBJECTS_FINALIZER
-from tenantry.testing import answers
+from tenantry.testing import answers, eventually
 from tenantry.testing.faults import Fault, Forward, Request, Response, creations, on
 from tenantry.testing.proxy import FaultProxy
 
@@ -205,29 +213,44 @@ class StaleParam(Fault, name="stale param", concerns=creations):
 
 
 @pytest.mark.check("p-170")
-async def test_what_a_policy_refused_by_mistake_is_done_at_once(system: Knative, proxy: FaultProxy, paasing: Accounting) -> None:
-    """A namespace, a RoleBinding and a ClusterRoleBinding: each is there within a second after the refusal."""
-    name = paas_name()
-    place = f"{name}-argocd"
-    await paasing.config()
-    fence = "tenantry-fence-{}-paas-roles"
+async def test_what_a_policy_refused_by_mistake_is_done_at_once(
+    mine: str, system: Knative, proxy: FaultProxy, paasing: Accounting, calm: Calm
+) -> None:
+    """A label of a namespace, a RoleBinding and a ClusterRoleBinding, changed while all else is at rest: each is put right within
+    a second after the refusal."""
+    place, fence = f"{mine}-argocd", "tenantry-fence-{}-paas-roles"
     faults = {
         "namespaces": StaleParam(where=on("namespaces", place), policy="tenantry-guard-paas-quota-label"),
         "rolebindings": StaleParam(where=on("rolebindings", namespace=place), policy=fence.format("rbac-aggregation")),
         "clusterrolebindings": StaleParam(where=on("clusterrolebindings"), policy=fence.format("scope-binding")),
     }
-    since = proxy.recording.mark()
-    proxy.faults.extend(faults.values())
-    try:
-        await paasing.paas(name, **argo(), groups={"us": {"users": ["me"]}})
-        await together(paasing.bound_to(MONITORING, name, "argocd/argo-sa"), paasing.bound(place, {"paas-view": [f"{name}-us"]}))
-    finally:
-        for fault in faults.values():
+    await paasing.paas(mine, **argo(), groups={"us": {"users": ["me"]}})
+    await paasing.bound(place, {"paas-view": [f"{mine}-us"]})
+    for resource, fault in faults.items():
+        await paasing.ready(mine)
+        await calm(system)
+        since = proxy.recording.mark()
+        proxy.faults.append(fault)
+        try:
+            match resource:
+                case "namespaces":
+                    await paasing.label(place, {"clusterquotagroup": "mine"})
+                case "rolebindings":
+                    await paasing.admin.delete(ROLE_BINDING, "paas-view", place)
+                case _:
+                    await paasing.admin.delete(CLUSTER_ROLE_BINDING, f"paas-{MONITORING}")
+            await eventually(lambda fault=fault: _has_acted(fault), within=paasing.eventually_s, what=f"refused: {resource}")
+            await paasing.until(NAMESPACE, place, "", lambda found: labels_of(found)["clusterquotagroup"] == place)
+            await paasing.bound(place, {"paas-view": [f"{mine}-us"]})
+            await paasing.bound_to(MONITORING, mine, "argocd/argo-sa")
+        finally:
             proxy.faults.remove(fault)
-    assert {resource: fault.acted for resource, fault in faults.items()} == dict.fromkeys(faults, 1)
-    told = proxy.recording.writes(since)
-    for resource in faults:
-        (refused,) = [each for each in told if each.resource == resource and each.fault]
-        made = [each for each in told if each.resource == resource and each.changed and each.seq > refused.seq]
-        assert min(each.until for each in made) - refused.until < 1.0, resource
-    await paasing.leave(name)
+        told = [each for each in proxy.recording.writes(since) if each.resource == resource]
+        (refused,) = [each for each in told if each.fault]
+        done = [each.until for each in told if each.changed and each.seq > refused.seq]
+        assert min(done) - refused.until < 1.0, resource
+    await paasing.leave(mine)
+
+
+async def _has_acted(fault: Fault) -> bool:
+    return fault.acted == 1

@@ -56,6 +56,7 @@ from tenantry.model.paas.names import (
     MANAGED_BY_PAAS,
     PAAS,
     PAAS_CONFIG,
+    PAAS_FINALIZER,
     PAAS_NS,
     PAAS_UID,
     SHARED,
@@ -178,7 +179,8 @@ async def test_what_an_old_release_left_keeps_nothing(system: Knative, paasing: 
     name = paas_name()
     async with stopped(system):
         spec = {"namespaces": {"one": {}}, "quota": {"pods": "9"}}
-        paas = await paasing.paas(name, **spec)
+        body = obj(PAAS, name, spec=spec, metadata={"finalizers": [PAAS_FINALIZER]})
+        paas = await paasing.admin.create(PAAS, body, manager="manager")
         bare = obj(NAMESPACE, name, labels={"clusterquotagroup": name}, metadata={"ownerReferences": [reference(paas, V1)]})
         bare = await paasing.admin.create(NAMESPACE, bare)
         home = {"labels": {MANAGED_BY_PAAS: name}, "ownerReferences": [reference(paas, V1)]}

@@ -277,12 +277,12 @@ async def test_without_a_configuration_only_what_a_declaration_takes_away_goes()
 
 async def test_where_all_is_there_nothing_is_read_one_by_one() -> None:
     """The Paas itself, and lists; other Paas are only looked at for names that this one has not."""
-    cluster = Cluster(
-        paas("p-q", "one", "two"), config(), namespace("p-q-one", "p-q"), namespace("p-q-two", "p-q"), quota("p-q", "p-q")
-    )
+    done = {"conditions": [{"type": "tenantry.dev/Namespaces"}]}
+    there = namespace("p-q-one", "p-q"), namespace("p-q-two", "p-q"), quota("p-q", "p-q")
+    cluster = Cluster({**paas("p-q", "one", "two"), "status": done}, config(), *there)
     await cluster.seen("p-q", [Key("v1", NAMESPACE.kind, "", "p-q-one")])
     assert [each.kind for each in cluster.asked] == ["Paas"]
-    new = Cluster(paas("p-q", "one", "two"), config())
+    new = Cluster(paas("p-q", "one", "two", finalizers=[]), config())
     await new.seen("p-q")
     assert sorted(str(each) for each in new.asked) == [
         "ClusterResourceQuota p-q",
@@ -291,3 +291,6 @@ async def test_where_all_is_there_nothing_is_read_one_by_one() -> None:
         "Paas p",
         "Paas p-q",
     ]
+    taken_over = Cluster(paas("p-q", "one", "two"), config(), *there)
+    await taken_over.seen("p-q")
+    assert [str(each) for each in taken_over.asked] == ["Paas p-q", "Namespace p-q"]

@@ -27,7 +27,16 @@ from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
 from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label, is_label_key
-from tenantry.model.kinds import EVENT, NAMESPACE, RESOURCE_QUOTA, Object, declared, is_terminating, labels_of
+from tenantry.model.kinds import (
+    EVENT,
+    NAMESPACE,
+    RESOURCE_QUOTA,
+    Object,
+    declared,
+    finalizers_of,
+    is_terminating,
+    labels_of,
+)
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
 from tenantry.model.paas.names import (
@@ -36,6 +45,7 @@ from tenantry.model.paas.names import (
     NAMESPACES_PART,
     PAAS,
     PAAS_CONFIG,
+    PAAS_FINALIZER,
     PAAS_NS,
     QUOTA_NAME,
 )
@@ -89,9 +99,11 @@ class _Namespaces:
     async def look_at_bare(self, paas: Paas, reader: Reader) -> None:
         """Read the namespace called like the Paas itself, which opr-paas made up to v1.11 without the label.
 
-        It is looked for once, by the first run for a Paas, and as long as it is told: nobody makes such a one any more.
+        It is looked for once, by the first run for a Paas that has the finalizer already, and as long as it is told: nobody makes
+        such a one any more.
         """
-        if find_condition(paas.live, NAMESPACES_PART) is None or told_leftover(paas, paas.name):
+        is_taken_over = PAAS_FINALIZER in finalizers_of(paas.live) and find_condition(paas.live, NAMESPACES_PART) is None
+        if is_taken_over or told_leftover(paas, paas.name):
             found = await reader.get(NAMESPACE, paas.name)
             self.found |= {paas.name: found} if found is not None and is_ours(found, paas.name, paas.uid) else {}
 
