@@ -11,7 +11,7 @@ from paas_cluster import Cluster, config, namespace, paas, quota, share
 
 from namespace_registration.quotas import number
 from tenantry.model.kinds import RESOURCE_QUOTA, Object
-from tenantry.model.plan import Apply, Delete, Plan
+from tenantry.model.plan import Apply, Delete, Edit, Plan
 
 CPU = "limits.cpu"
 
@@ -80,6 +80,19 @@ async def test_one_resource_grows_and_another_shrinks() -> None:
     found = [each for each in (await cluster.plan("p")).writes() if each.key.kind == RESOURCE_QUOTA.kind]
     writes = [each for each in found if isinstance(each, Apply)]
     assert [each.wanted["spec"]["hard"] for each in writes] == [{CPU: "1", "pods": "1"}] * 2 + [{CPU: "2", "pods": "1"}] * 2
+
+
+async def test_what_somebody_added_to_a_share_is_taken_away() -> None:
+    """It would limit the tenant's neighbours in the namespace, and server-side apply leaves what others own."""
+    there = share("p-a", "p", {CPU: "1", "count/pods": "1"})
+    writes = [
+        each
+        for each in (
+            await Cluster(paas("p", "a", quota={CPU: "1"}), config(), quota_label_of("p-a"), there, spans=False).plan("p")
+        ).writes()
+        if each.key.kind == RESOURCE_QUOTA.kind and isinstance(each, Edit)
+    ]
+    assert [each.operations for each in writes] == [({"op": "remove", "path": "/spec/hard/count~1pods"},)]
 
 
 async def test_equal_amounts_are_not_written() -> None:

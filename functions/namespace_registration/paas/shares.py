@@ -6,19 +6,21 @@ share of a namespace that leaves is gone.  Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from namespace_registration.paas.descriptor import MANAGER
 from namespace_registration.paas.labels import template_labels
 from namespace_registration.paas.seen import PaasSeen
 from namespace_registration.paas.wanted import Wanted
 from namespace_registration.quotas import number
+from tenantry.model.difference import owns
 from tenantry.model.kinds import RESOURCE_QUOTA, Object, object_of
 from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas
 from tenantry.model.paas.names import QUOTA_NAME
 from tenantry.model.paas.ours import is_ours, marked
-from tenantry.model.plan import NOTHING, Apply, Plan
+from tenantry.model.plan import NOTHING, Apply, Edit, Plan
+from tenantry.model.pointer import pointer
 
 
 def plan_shares(seen: PaasSeen, paas: Paas, config: PaasConfig, wanted: Wanted, namespaces: Mapping[str, Plan]) -> list[Plan]:
@@ -30,6 +32,7 @@ def plan_shares(seen: PaasSeen, paas: Paas, config: PaasConfig, wanted: Wanted, 
     labels = template_labels(config.quota_labels, paas, config).written
     shrinking: list[Apply] = []
     growing: list[Apply | Plan] = []
+    added: list[Edit] = []
     for name, hard in sorted(wanted.hard.items()):
         live = seen.shares.get(name)
         write = _share(name, hard, paas, labels, live)
@@ -37,6 +40,9 @@ def plan_shares(seen: PaasSeen, paas: Paas, config: PaasConfig, wanted: Wanted, 
             growing.append(Plan(((namespaces[name],), (write,))))
             continue
         now = _hard_of(live)
+        if live is not None and (others := [each for each in now if each not in hard and not _is_given(live, each)]):
+            added.append(_without(live, others))
+            now = {resource: amount for resource, amount in now.items() if resource not in others}
         least = {resource: _less(amount, now.get(resource)) for resource, amount in hard.items()}
         if live is not None and least == dict(hard):
             shrinking.append(write)
@@ -46,7 +52,7 @@ def plan_shares(seen: PaasSeen, paas: Paas, config: PaasConfig, wanted: Wanted, 
             shrinking.append(_share(name, {**now, **least}, paas, labels, live))
     if _leaving(seen, paas, wanted):
         growing = []  # in the next attempt, when the shares that leave are gone
-    both = Plan((tuple(shrinking), tuple(growing))) if shrinking or growing else NOTHING
+    both = Plan((tuple(added), tuple(shrinking), tuple(growing))) if added or shrinking or growing else NOTHING
     return [both, *(each for name, each in namespaces.items() if name not in wanted.hard)]
 
 
@@ -56,6 +62,16 @@ def _less(one: str, other: str | None) -> str:
 
 def _hard_of(live: Object | None) -> dict[str, str]:
     return dict(((live or {}).get("spec") or {}).get("hard") or {})
+
+
+def _is_given(live: Object, resource: str) -> bool:
+    """Whether a limit was written by us: an apply without it takes it away."""
+    return owns(live, MANAGER, "spec", "hard", resource)
+
+
+def _without(live: Object, resources: Iterable[str]) -> Edit:
+    """Take away limits that somebody added (p-151)."""
+    return Edit(RESOURCE_QUOTA, live, tuple({"op": "remove", "path": pointer("spec", "hard", each)} for each in resources))
 
 
 def _leaving(seen: PaasSeen, paas: Paas, wanted: Wanted) -> bool:
