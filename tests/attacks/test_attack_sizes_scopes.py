@@ -19,7 +19,7 @@ import pytest_asyncio
 from attackers import HOME, Attackers
 from forgery import Served, forget_peak, limit_mib, meanwhile, peak_mib
 from operators import GET_LIST, OWN_ROLES, Operators
-from people import look, post, swept_alone, token
+from people import look, post, swept_whole, token
 from rights import account, cluster_role
 from scoping import Scoping, role
 from times import SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
@@ -117,7 +117,7 @@ class Victim:
     async def _sweep(self) -> None:
         for name in self._system.functions:
             began = time.monotonic()
-            status, said = await swept_alone(self._system, name)
+            status, said = await swept_whole(self._system, name)
             print(f"sweep of {name}: {status} {said} in {time.monotonic() - began:.2f} s")
             assert status == 204, said
 
@@ -345,7 +345,7 @@ async def test_many_namespace_scopes(tenant: Tenant, victim: Victim) -> None:
 
     async def all_told() -> bool:
         for name in tenant.system.functions:
-            assert (await swept_alone(tenant.system, name))[0] == 204
+            assert (await swept_whole(tenant.system, name))[0] == 204
         found = (await own.admin.list(NAMESPACE_SCOPE, own.home)).items
         reasons = Counter(each["status"]["conditions"][0]["reason"] for each in found if each.get("status"))
         return reasons["TooManyNamespaceScopes"] == MANY - 99 and reasons["Reconciled"] == 100

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attackers import Attackers
 from forgery import Served, limit_mib, meanwhile, peak_mib
-from people import post, registration, swept_alone, token
+from people import post, registration, swept_whole, token
 from releases import DUMMY, Owners
 from times import SERVED_MEANWHILE_S
 
@@ -66,7 +66,7 @@ class Victim:
         """All was answered in time, in the memory of the pod; sweeps complete, and a release that is asked for now is made."""
         for name, function in self._system.functions.items():
             async with self.watching():
-                status, text = await swept_alone(self._system, name)
+                status, text = await swept_whole(self._system, name)
             assert status == 204, f"the sweep of {name}: {status} {text}"
             peak = peak_mib(function.pid)
             assert peak < self._spare * limit_mib(name), f"{name} had {peak:.0f} MiB"

@@ -106,24 +106,41 @@ async def test_a_sweep_lets_events_through() -> None:
     assert turns[0] >= 10
 
 
-async def test_a_sweep_ends_with_its_deadline() -> None:
-    """What is slower than the deadline is tried again; nothing of the sweep goes on then, and the next can begin."""
-    go = asyncio.Event()
-    ended: list[str] = []
+class Slow(Still):
+    """A unit whose owners are known late."""
 
-    class Slow(Still):
-        async def sweep(self, reader: Reader) -> Sequence[Owner]:
-            try:
-                await go.wait()
-            finally:
-                ended.append(self.name)
-            return []
+    def __init__(self) -> None:
+        super().__init__(due=frozenset({"o/1"}))
+        self.go = asyncio.Event()
+        self.begun = 0
 
-    made = make(Slow(), deadline_s=0.01)
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
+        self.begun += 1
+        await self.go.wait()
+        return await super().sweep(reader)
+
+
+async def test_a_sweep_goes_on_after_the_deadline_of_who_asked() -> None:
+    """He is told to ask again, and nothing is begun anew meanwhile."""
+    unit = Slow()
+    made = make(unit, deadline_s=0.01)
+    for _ in range(3):
+        assert await made.handle(sweep()) == Verdict(503, "deadline exceeded")
+    assert unit.begun == 1
+    unit.go.set()
+    await made.drain()
+    assert unit.log == ["+o/1", "-o/1"] * 2
+    assert (await made.handle(sweep())).status == 204
+
+
+async def test_a_sweep_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one can begin."""
+    monkeypatch.setattr(engine, "LONGEST_SWEEP_S", 0.01)
+    unit = Slow()
+    made = make(unit)
     assert await made.handle(sweep()) == Verdict(503, "deadline exceeded")
     await made.drain()
-    assert ended == ["still"]
-    go.set()
+    unit.go.set()
     assert (await made.handle(sweep())).status == 204
 
 

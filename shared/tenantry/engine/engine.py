@@ -49,6 +49,7 @@ TOLD = "refused and told"
 WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
+LONGEST_SWEEP_S = 600.0
 DEADLINE_S = 40.0  # below the timeoutSeconds of the Knative Services, so that it is us who answer
 
 Emit = Callable[[Event], Awaitable[None]]
@@ -306,13 +307,13 @@ class Engine:
         """Run every owner of every unit; owners that a snapshot shows to be as declared cost no request.
 
         One owner's failure stops no other, and one unit's no other.  A sweep without transient failure counts as complete.
-        Who asks during a sweep shares the next one, and no sweep lasts longer than the deadline of an event: what it leaves
-        is due in the next.
+        Who asks during a sweep shares the next one.  Who asks and has to be answered before the end asks again: the sweep
+        goes on meanwhile.  One that never ends is given up after `LONGEST_SWEEP_S`.
         """
 
         async def work(_: Ask, __: JustRead) -> Verdict:
             try:
-                async with asyncio.timeout(self._deadline_s):
+                async with asyncio.timeout(LONGEST_SWEEP_S):
                     return await self._sweep_all()
             except TimeoutError:
                 return TOO_SLOW
@@ -321,8 +322,7 @@ class Engine:
 
     async def _sweep_all(self) -> Verdict:
         lists = Lists()  # for the first look of all units, which begin together
-        verdicts = list(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
-        verdict = worst(verdicts)
+        verdict = worst(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
         if verdict.status == 204:
             telemetry.sweep_completed(self.function)
         log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)

@@ -122,7 +122,7 @@ ACCESS_REVIEWS: Final = 100
 
 SCOPES_OF_HOME: Final = 100
 """NamespaceScopes of one namespace that are served, the oldest first."""
-SCOPES_TOLD_AT_ONCE: Final = 50
+SCOPES_TOLD_AT_ONCE: Final = 200
 """NamespaceScopes beyond that whose status one run writes; the next run writes that of the next."""
 COPIED_ROLES_OF_HOME: Final = 200
 """Roles that the accounts of one namespace have there and that are copied into members, counted for each account."""
