@@ -63,6 +63,7 @@ THEFT = Theft(
         ),
         (NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence", "team": "x"})),
         (NAMESPACE, obj(NAMESPACE, FOREIGN)),
+        (RESOURCE_QUOTA, _quota("team-quota", FOREIGN)),
         (NAMESPACE, _of_paas("fence-made")),
         (NAMESPACE, obj(NAMESPACE, "fence-handed", annotations={"tenantry.dev/adopt": "fence"})),
         (NAMESPACE, obj(NAMESPACE, "fence-foreign")),
@@ -165,6 +166,8 @@ THEFT = Theft(
             apply(RESOURCE_QUOTA, _quota("mine", "fence-made", **_MARKS)),
             "writes only quotas of Paas",
         ),
+        Attack("more than a quota gives", apply(RESOURCE_QUOTA, _quota("team-quota", FOREIGN)), "writes only quotas of Paas"),
+        Attack("the end of a quota", delete(RESOURCE_QUOTA, "team-quota", FOREIGN), "writes only quotas of Paas"),
         Attack(
             "what a Paas declares",
             apply(PAAS, obj(PAAS, "fence", spec={"requestor": "me", "quota": {}})),
