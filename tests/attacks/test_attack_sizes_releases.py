@@ -139,9 +139,11 @@ async def test_very_many_values_within_the_budget(owners: Owners, attackers: Att
     async with victim.watching():
         charts = [asked(f"v{number}-{run}", place, LARGEST) for number in range(LARGE)]
         await create_all(author, PROJECT_HELM_CHART, charts)
-    await victim.served()
+    try:
+        await victim.served()
+    finally:
+        await delete_all(author, PROJECT_HELM_CHART, place)
     print(f"\n{LARGE} with large values: {victim.figures()}")
-    await delete_all(author, PROJECT_HELM_CHART, place)
 
 
 @pytest.mark.check("a-14", without="budgets")

@@ -43,7 +43,7 @@ NOT_MANAGED = "NotManaged"
 
 WRITTEN_AT_ONCE = 16
 """Statuses that are written at the same time."""
-WRITTEN_IN_A_RUN = 64
+WRITTEN_IN_A_RUN = 400
 """Statuses that one run writes, where very many ask for one name."""
 
 State = Literal["ready", "moving", "stalled"]

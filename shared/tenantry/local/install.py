@@ -197,10 +197,10 @@ def _for_accounts_of(schema: Object, namespace: str) -> Object:
     """A FlowSchema whose accounts of the default system namespace are those of another one."""
 
     def adapt(subject: dict[str, Any]) -> dict[str, Any]:
-        account = subject["serviceAccount"]
+        account = subject.get("serviceAccount", {})
         return (
             {**subject, "serviceAccount": {**account, "namespace": namespace}}
-            if account["namespace"] == _DEFAULT_NAMESPACE
+            if account.get("namespace") == _DEFAULT_NAMESPACE
             else subject
         )
 
