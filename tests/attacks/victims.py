@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from releases import DUMMY, Owners
 from times import SERVED_MEANWHILE_S
 
 from tenantry.api import Api
+from tenantry.api.errors import TransientError
 from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, Kind, Object
@@ -116,5 +117,10 @@ async def create_all(api: Api, kind: Kind, objects: list[Object], at_once: int =
 
 
 async def delete_all(api: Api, kind: Kind, namespace: str, label_selector: str = "") -> None:
-    """Delete the objects of a kind in a namespace."""
-    await api.request("DELETE", kind.path(namespace), {"labelSelector": label_selector} if label_selector else None)
+    """Delete the objects of a kind in a namespace; of large ones not all are gone within the time of one request."""
+    asked = {"labelSelector": label_selector} if label_selector else None
+    for _ in range(5):
+        with suppress(TransientError):
+            await api.request("DELETE", kind.path(namespace), asked)
+            return
+    raise AssertionError(f"{kind.resource} in {namespace} are still there")
