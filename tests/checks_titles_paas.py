@@ -193,8 +193,11 @@ p-187 What opr-paas left is taken over
 p-188 Elements, finalizers, bare namespaces of old releases
 p-189 What proves nothing is not taken over
 p-190 Taken over: no owner reference, others' unchanged
+p-191 Foreign CRDs: nothing but a Warning
 p-192 What a forced deletion left goes
 p-193 Administrators hand namespaces over
+p-194 Uninstalled: what Paas declare stays
+p-195 Deleted CRDs: as every Paas' deletion
 p-196 Command checks as the API server does
 p-197 Command shows what a Paas comes to
 p-198 Command converts as upstream did

@@ -39,6 +39,7 @@ from tenantry.model.paas.names import (
     PAAS_NS,
 )
 from tenantry.testing import eventually
+from tenantry.testing.audit import AuditLog
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import snapshot
 
@@ -166,11 +167,19 @@ async def changed(admin: Api, kind: Kind, for_s: int) -> list[Object]:
         return [found async for change, found in told if change != "BOOKMARK"]
 
 
+def requests(audit_log: AuditLog) -> list[str]:
+    """Every request so far by which our identities meant to write something, Events too, whether it changed something or not."""
+    asked = (each for each in audit_log.events() if each["verb"] not in ("get", "list", "watch"))
+    return [f"{each['user']['username']}: {each['requestURI']}" for each in asked if "dryRun" not in each["requestURI"]]
+
+
 @pytest.mark.check("p-160")
 @pytest.mark.parametrize("many", [RESTING], indirect=True)
-async def test_at_rest_nothing_is_written(many: list[str], system: Knative, paasing: HandingOver) -> None:
+async def test_at_rest_nothing_is_written(
+    many: list[str], system: Knative, paasing: HandingOver, calm: Calm, audit_log: AuditLog
+) -> None:
     """Nor by another sweep; a change of one Paas writes Ready once or twice, and it is never Unknown."""
-    admin = paasing.admin
+    admin, asked = paasing.admin, len(requests(audit_log))
     found = await asyncio.gather(*(changed(admin, kind, REST_S) for kind in KINDS))
     written = [each for some in found for each in some if paas_of(each) in ("", *many)]  # others may still be on their way out
     assert written == []
@@ -178,6 +187,7 @@ async def test_at_rest_nothing_is_written(many: list[str], system: Knative, paas
     for function in FUNCTIONS:
         assert (await swept(system, function))[0] == 204
     assert await snapshot(admin, KINDS) == before
+    assert requests(audit_log)[asked:] == []
 
     name = many[0]
     was = find_condition(await paasing.get(PAAS, name), "Ready")
@@ -185,6 +195,8 @@ async def test_at_rest_nothing_is_written(many: list[str], system: Knative, paas
         await paasing.paas(name, **{**SPEC, "namespaces": {"a": {}, "b": {}, "more": {}}, "groups": {"us": {"roles": ["edit"]}}})
         await paasing.ready(name)
         await paasing.bound(f"{name}-more", {f"paas-{each}": [f"{name}-us"] for each in CONFIG["rolemappings"]["edit"]})
+        await calm(system)
+    assert requests(audit_log)[asked:], "the log has what is written"
     told = [was, *(find_condition(change.found, "Ready") for change in of(seen, [name], PAAS))]
     writes = [now for last, now in pairwise(told) if now != last]
     assert 1 <= len(writes) <= 2, writes

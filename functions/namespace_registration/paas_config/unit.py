@@ -96,8 +96,11 @@ class PaasConfigs(Unit):
         return [[owner]] if _is_shared(await if_served(kind, reader, reader.get(kind, name))) else []
 
     def prefetch(self) -> Sequence[Prefetch]:
-        """All PaasConfigs, Paas and quotas of the cluster, where they are served."""
-        return [Prefetch(kind, optional=True) for kind in (PAAS_CONFIG, PAAS, CLUSTER_RESOURCE_QUOTA)]
+        """All PaasConfigs and quotas of the cluster, where they are served.
+
+        Paas are read when there is a shared quota: nobody may convert them while their CRD is another system's.
+        """
+        return [Prefetch(kind, optional=True) for kind in (PAAS_CONFIG, CLUSTER_RESOURCE_QUOTA)]
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every PaasConfig, every clusterwide capability, and every shared quota that nothing configures any more."""
