@@ -130,7 +130,9 @@ class Admitting:
         asked = self._session.request(method, self._url + path, params=query, data=data, headers=headers, ssl=self._ssl)
         async with asked as response:
             texts = [found[1] for each in response.headers.getall("Warning", ()) if (found := _WARNING.match(each))]
-            return Answer(response.status, await response.json(), tuple(texts))
+            # Of a kind that is not served yet the answer is a text.
+            found = await response.json() if "json" in response.content_type else {"message": await response.text()}
+            return Answer(response.status, found, tuple(texts))
 
     async def table(self, kind: Kind) -> Object:
         """The list of a kind as kubectl shows it."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from paasing import CONFIG, Paasing, make_roles, make_world
+import aiohttp
+from paasing import CONFIG, Paasing, make_roles, make_world, together
+from times import VOLUME_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE, Object
-from tenantry.model.paas.names import APPLICATION_SET
+from tenantry.model.paas.names import APPLICATION_SET, PAAS
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -20,6 +24,8 @@ IDENTITY = "release-provisioning-paas"
 PART = "tenantry.dev/HandOver"
 PLACE = "argo-system"
 SET, OTHER = "argoas", "other"
+QUESTION = "/api/v1/getparams.execute"
+TOKEN = "a-token-of-argo-cd"
 FIELDS: Mapping[str, Any] = {
     "git_url": {},
     "git_revision": {"default": "main"},
@@ -39,6 +45,11 @@ class HandingOver(Paasing):
     async def config(self, **changes: Any) -> Object:
         """Declare the PaasConfig of these tests, with other values in some fields."""
         return await super().config(**{"clusterwide_argocd_namespace": PLACE, "capabilities": handing_over(), **changes})
+
+    async def leave_all(self, *several: str) -> None:
+        """Many Paas go at once, for which no check names a time."""
+        await together(*(self.admin.delete(PAAS, name) for name in several))
+        await together(*(self.away(PAAS, name, within=VOLUME_S) for name in several))
 
     async def application_set(self, name: str = SET, *generators: Any) -> Object:
         """Make an ApplicationSet anew: with one empty list unless generators are given."""
@@ -90,3 +101,31 @@ async def handing(start: Callable[..., Awaitable[Knative]], admin: Api, world: s
 def argo(**changes: Any) -> dict[str, Any]:
     """A spec with the capability argocd."""
     return {"requestor": "team", "capabilities": {"argocd": {"enabled": True, **changes}}}
+
+
+# -- the plugin generator ------------------------------------------------------------------------------------------
+
+
+class Plugin(NamedTuple):
+    """Where the token of the plugin generator is, and what the functions log."""
+
+    file: Path
+    logs: list[str]
+
+
+async def ask(system: Knative, body: Any, *, token: str = TOKEN, path: str = QUESTION, method: str = "POST") -> tuple[int, Any]:
+    """Ask as Argo CD does: the status, and what is answered."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    data = body if isinstance(body, str) else json.dumps(body)
+    url = system.functions[IDENTITY].url.rstrip("/") + path
+    async with (
+        aiohttp.ClientSession(trust_env=False) as session,
+        session.request(method, url, data=data, headers=headers) as answer,
+    ):
+        text = await answer.text()
+        return answer.status, json.loads(text) if answer.status == 200 else text
+
+
+def about(capability: object) -> Object:
+    """The question for a capability."""
+    return {"applicationSetName": SET, "input": {"parameters": {"capability": capability}}}

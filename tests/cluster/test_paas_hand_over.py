@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
-from typing import Any, NamedTuple
 
-import aiohttp
 import pytest
 import pytest_asyncio
 from admitting import Admitting, in_version
@@ -18,20 +14,23 @@ from configuring import got_in
 from flawless import Calm
 from handing_over import (
     FIELDS,
-    IDENTITY,
     OTHER,
     PART,
     PLACE,
+    QUESTION,
     SET,
+    TOKEN,
     HandingOver,
+    Plugin,
+    about,
     argo,
+    ask,
     handing,
     handing_over,
     without_elements_of,
 )
 from paasing import example, paas_name, together
 from people import token
-from times import VOLUME_S
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError, RefusedError
@@ -44,13 +43,6 @@ from tenantry.testing.objects import obj
 V1 = in_version(PAAS, "cpet.belastingdienst.nl/v1alpha1")
 GIT = {"git": {"repoURL": "https://git.example.com/all", "values": {"number": 1.5}, "revision": ""}}
 FOREIGN = [{"cluster": "in", "weight": 0.1}, {"paas": 7}, {"paas": ""}, "text"]
-
-
-class Plugin(NamedTuple):
-    """Where the token of the plugin generator is, and what the functions log."""
-
-    file: Path
-    logs: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -264,14 +256,8 @@ async def test_many_at_once_are_all_there_and_others_are_unchanged(empty: None, 
     assert without_elements_of(after, *several) == before["spec"]
     own = [each["paas"] for each in await paasing.elements() if isinstance(each, dict) and each.get("paas") in several]
     assert own == sorted(several)
-    await _leave(paasing, *several)
+    await paasing.leave_all(*several)
     assert (await paasing.get(APPLICATION_SET, SET, PLACE))["spec"] == before["spec"]
-
-
-async def _leave(paasing: HandingOver, *several: str) -> None:
-    """Many Paas go at once, for which no check names a time."""
-    await together(*(paasing.admin.delete(PAAS, name) for name in several))
-    await together(*(paasing.away(PAAS, name, within=VOLUME_S) for name in several))
 
 
 @pytest.mark.check("p-140")
@@ -331,7 +317,7 @@ async def test_a_new_requirement_takes_nothing_away(empty: None, paasing: Handin
     assert await paasing.get(APPLICATION_SET, SET, PLACE) == before
     await paasing.config()
     await paasing.element_of(late, {})
-    await _leave(paasing, *several, late)
+    await paasing.leave_all(*several, late)
 
 
 @pytest.mark.check("p-14")
@@ -357,27 +343,6 @@ async def test_argo_cd_s_own_object_gets_the_policy(empty: None, paasing: Handin
 
 
 # -- the plugin generator --------------------------------------------------------------------------------------------
-
-QUESTION = "/api/v1/getparams.execute"
-TOKEN = "a-token-of-argo-cd"
-
-
-async def ask(system: Knative, body: Any, *, token: str = TOKEN, path: str = QUESTION, method: str = "POST") -> tuple[int, Any]:
-    """Ask as Argo CD does: the status, and what is answered."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    data = body if isinstance(body, str) else json.dumps(body)
-    url = system.functions[IDENTITY].url.rstrip("/") + path
-    async with (
-        aiohttp.ClientSession(trust_env=False) as session,
-        session.request(method, url, data=data, headers=headers) as answer,
-    ):
-        text = await answer.text()
-        return answer.status, json.loads(text) if answer.status == 200 else text
-
-
-def about(capability: object) -> Object:
-    """The question for a capability."""
-    return {"applicationSetName": SET, "input": {"parameters": {"capability": capability}}}
 
 
 @pytest.mark.check("p-141")
