@@ -45,7 +45,7 @@ SOURCES = (
 CONFIG: dict[str, Any] = {"global": {"cattle": {"systemProjectId": "p-system"}}}
 """Releases in namespaces of their own."""
 _ALL = ["get", "list", "watch", "create", "patch", "delete"]
-_LOCKABLE = {
+LOCKABLE = {
     "": ["configmaps", "secrets"],
     "apps": ["deployments"],
     "rbac.authorization.k8s.io": ["rolebindings", "clusterroles", "clusterrolebindings"],
@@ -84,7 +84,7 @@ class Cages:
 
     async def _open_kinds(self) -> None:
         """Administrators let lock-enforcement write kinds, and by mistake its source too."""
-        rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in _LOCKABLE.items()]
+        rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in LOCKABLE.items()]
         for name, to in (("fence-kinds", "aggregate-to-locks"), ("fence-kinds-source", "aggregate-to-lock-source")):
             body = obj(CLUSTER_ROLE, name, labels={f"tenantry.dev/{to}": "true"}, rules=rules)
             await self.admin.create(CLUSTER_ROLE, body)
