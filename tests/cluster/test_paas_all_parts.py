@@ -18,6 +18,7 @@ from handing_over import PLACE, SET, HandingOver
 from paasing import CONFIG, CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name, together
 from people import swept
 from righting import binding, has_users, refused, versions
+from times import NAMESPACE_GONE_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -289,7 +290,9 @@ async def test_two_quotas_of_one_name_and_label(paasing: Paasing, system: Knativ
     await paasing.ready(keeper)
 
     await paasing.leave(keeper)
-    await together(*(paasing.away(NAMESPACE, each) for each in places[keeper]))  # as long as one is there it has the label
+    await together(
+        *(paasing.away(NAMESPACE, each, within=NAMESPACE_GONE_S) for each in places[keeper])
+    )  # it has the label till then
     await paasing.ready(other)
     assert labels_of(await paasing.get(NAMESPACE, places[other][0]))["clusterquotagroup"] == shared
 
