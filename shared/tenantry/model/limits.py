@@ -50,6 +50,8 @@ PAGE_OBJECTS: Final = 500
 """Objects in one page of a list."""
 PAGE_BYTES: Final = 2 * MIB
 """Bytes of one page of a list, as JSON; a page of a single object may be larger."""
+ANSWER_SMALL_BYTES: Final = 64 * KIB
+"""Bytes of an answer that is decoded at once; of larger ones one at a time, and what is ready otherwise goes between two."""
 OBJECT_LEVELS: Final = 180
 """Levels of maps and lists inside each other in an object: what is deeper is null.  The parser's own limit is 200."""
 
