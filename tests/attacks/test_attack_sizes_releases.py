@@ -107,22 +107,6 @@ async def test_large_values_are_told_and_the_release_stays(
     print(f"\nlarge values ({shape}): {victim.figures()}")
 
 
-@pytest.mark.check("a-14", without="budgets")
-@at_full_size
-async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
-    """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
-    (_, home, author), run = await somebody(owners, attackers), token()
-    names = [f"r{number}-{run}" for number in range(60 if FULL else 20)]
-    async with victim.watching():
-        await create_all(author, PROJECT_HELM_CHART, [asked(name, home, LARGEST) for name in names])
-        made = [await Owners(owners.admin, SLOW_S).provisioned(f"{name}-dummy") for name in names]
-    await victim.served()
-    after = [await owners.provisioned(f"{name}-dummy") for name in names]
-    assert [each["metadata"]["resourceVersion"] for each in after] == [each["metadata"]["resourceVersion"] for each in made]
-    print(f"\n{len(names)} releases of large values: {victim.figures()}")
-    await delete_all(author, PROJECT_HELM_CHART, home)
-
-
 @pytest.mark.check("a-19", without="budgets")
 @at_full_size
 async def test_thousands_of_role_bindings(owners: Owners, attackers: Attackers, victim: Victim) -> None:
@@ -220,6 +204,26 @@ async def test_thousands_that_are_deleted_at_once(owners: Owners, attackers: Att
 
 
 # -- what does not hold on a machine that is small: last, for what they leave behind keeps the API server busy ---------------
+
+
+@pytest.mark.check(
+    "a-14",
+    open="where 60 releases of 8,000 keys are made at once, on two cores, single answers take up to 3 s",
+    without="budgets",
+)
+@not_held
+async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
+    """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
+    (_, home, author), run = await somebody(owners, attackers), token()
+    names = [f"r{number}-{run}" for number in range(60 if FULL else 20)]
+    async with victim.watching():
+        await create_all(author, PROJECT_HELM_CHART, [asked(name, home, LARGEST) for name in names])
+        made = [await Owners(owners.admin, SLOW_S).provisioned(f"{name}-dummy") for name in names]
+    await victim.served()
+    after = [await owners.provisioned(f"{name}-dummy") for name in names]
+    assert [each["metadata"]["resourceVersion"] for each in after] == [each["metadata"]["resourceVersion"] for each in made]
+    print(f"\n{len(names)} releases of large values: {victim.figures()}")
+    await delete_all(author, PROJECT_HELM_CHART, home)
 
 
 @pytest.mark.check(
