@@ -17,7 +17,7 @@ from people import changed, registration, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, ROLES_BOUND, cluster_role, user
 from times import PROJECTS_S, SIDE_BY_SIDE
-from victims import FULL, SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, not_held, somebody
+from victims import FULL, SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, somebody
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -203,15 +203,10 @@ async def test_thousands_that_are_deleted_at_once(owners: Owners, attackers: Att
     print(f"\n{MANY} deleted: {victim.figures()}")
 
 
-# -- what does not hold on a machine that is small: last, for what they leave behind keeps the API server busy ---------------
+# -- last, for what they leave behind keeps the API server busy ---------------------------------------------------------------
 
 
-@pytest.mark.check(
-    "a-14",
-    open="where 60 releases of 8,000 keys are made at once, on two cores, single answers take up to 3 s",
-    without="budgets",
-)
-@not_held
+@pytest.mark.check("a-14", without="budgets")
 async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
     """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
     (_, home, author), run = await somebody(owners, attackers), token()
@@ -226,10 +221,8 @@ async def test_releases_with_large_values(owners: Owners, attackers: Attackers, 
     await delete_all(author, PROJECT_HELM_CHART, home)
 
 
-@pytest.mark.check(
-    "a-14", open="several objects of a third of a million values each keep the API server, and so others, busy", without="budgets"
-)
-@not_held
+@pytest.mark.check("a-14", without="budgets")
+@at_full_size
 async def test_many_large_values(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Several ProjectHelmCharts of a megabyte of lists, made at the same time: each is told, others are served."""
     (project, home, author), run = await somebody(owners, attackers), token()
@@ -246,10 +239,8 @@ async def test_many_large_values(owners: Owners, attackers: Attackers, victim: V
     await delete_all(author, PROJECT_HELM_CHART, home)
 
 
-@pytest.mark.check(
-    "a-14", open="while hundreds of objects of 8,000 keys are made the API server, and so single answers, take 10 s"
-)
-@not_held
+@pytest.mark.check("a-14")
+@at_full_size
 async def test_very_many_values_within_the_budget(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Very many ProjectHelmCharts with values as large as they may be: a sweep over all of them stays within its memory."""
     project = await owners.project()

@@ -26,8 +26,6 @@ from tenantry.testing.objects import obj
 
 FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
 """Whether the sizes are those of the checks; by default they are as large as a run of all tests has time for."""
-not_held = pytest.mark.skipif(not FULL, reason="does not hold yet: make volume shows by how much")
-"""What a tenant can still do to others; docs/attacks.md says so."""
 at_full_size = pytest.mark.skipif(not FULL, reason="takes long: make volume")
 """What holds, and needs most of a minute each time to show it."""
 BETWEEN_S = 0.1

@@ -35,6 +35,11 @@ class Stub:
     field_manager = "tenantry-test"
     turns = Turns(16)
 
+    def has_large(self, kind: Kind) -> bool:
+        """Its objects are small."""
+        del kind
+        return False
+
 
 @dataclass
 class Still:

@@ -80,6 +80,14 @@ async def test_that_a_kind_has_many_objects_is_known_for_a_while(monkeypatch: py
     assert api.asked[0] == "list ConfigMap  3"
 
 
+async def test_a_kind_of_large_objects_is_asked_for_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of all is no cheap look then: everybody's events would wait for one tenant's objects (a-14)."""
+    api = Few(complete=True)
+    monkeypatch.setattr(api, "has_large", lambda kind: kind == CONFIG_MAP)
+    assert (await make(WholeKind(act=ask), api=api).handle(look())).status == 204
+    assert api.asked == ["list ConfigMap n", "get ConfigMap n/c"]
+
+
 async def test_further_lists_of_a_kind_are_as_of_the_first() -> None:
     """Within what an event causes; not by a second look, nor to verify, nor by a run that began later."""
     api, first = Few(complete=False), True

@@ -43,6 +43,9 @@ class Late:
     def __init__(self, *, comes: bool) -> None:
         self.comes = comes
 
+    def has_large(self, _: Kind) -> bool:
+        return False
+
     async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
         return Listing([], "1")
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ from tenantry.api.errors import (
 )
 from tenantry.api.schema import Schemas
 from tenantry.api.tokens import Token
+from tenantry.api.turns import Turns, party
 from tenantry.api.wire import CONNECT_TIMEOUT_S, JSON, TIMEOUT_S, LargePage, Wire, decode, describe, patience
 from tenantry.model import limits
 from tenantry.model.comparison import Schema
@@ -38,6 +39,8 @@ SEARCHES = 4
 """Lists by field over all namespaces at a time. An API server whose cache is behind answers them from etcd and decodes every
 object of the kind for each: thirty at a time, among a few hundred large objects, took it 5 GiB and half a minute (a-14)."""
 CONCURRENCY = 32
+LARGE_S = 60.0
+"""Seconds for which a kind that has a large object is taken to have it still."""
 FIELD_MANAGERS = "tenantry-"
 """Every field manager of ours begins so."""
 
@@ -79,7 +82,8 @@ class Api(Wire):
         super().__init__(configuration, field_manager, token, concurrency, timeout_s)
         self.field_manager = field_manager
         self._keeps = dict(keeps or {})
-        self._searches = asyncio.Semaphore(SEARCHES)
+        self._searches = Turns(SEARCHES)
+        self._large_until: dict[Kind, float] = {}
         self._discovery = Discovery(self.request)
         self._schemas = Schemas(self.request)
 
@@ -121,7 +125,8 @@ class Api(Wire):
         if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
             return None
         try:
-            found = await self.request("GET", kind.path(namespace, name))
+            found, size = await self._sized("GET", kind.path(namespace, name))
+            self._note_size(kind, size)
             return found if whole else self._kept(kind, found)
         except KindNotServed:
             raise
@@ -159,7 +164,7 @@ class Api(Wire):
         query = {name: value for name, value in selectors.items() if value}
         newer = {"resourceVersion": not_older_than, "resourceVersionMatch": "NotOlderThan"} if not_older_than else {}
         path, accept = kind.path(namespace), _METADATA_LIST if metadata_only else JSON
-        async with self._searches if field_selector and not namespace else nullcontext():
+        async with self._searches.turn(party.get()) if field_selector and not namespace else nullcontext():
             try:
                 return await self._list(kind, path, query | newer, limit, accept, keep, one_page)
             except Expired:
@@ -175,6 +180,7 @@ class Api(Wire):
             try:
                 page, size = await self._sized("GET", path, query, accept=accept, most=limits.PAGE_BYTES if at_once > 1 else 0)
             except LargePage:
+                self._note_size(kind, limits.PAGE_BYTES // at_once)
                 if one_page:
                     return Listing([], "", complete=False)
                 at_once = max(1, at_once // 4)
@@ -184,6 +190,7 @@ class Api(Wire):
             if page is None:
                 continue
             found = page["items"] or ()
+            self._note_size(kind, size // max(1, len(found)))
             for item in found:
                 # Lists leave these out of their items; every reader of ours wants them.
                 item["apiVersion"], item["kind"] = kind.api_version, kind.kind
@@ -197,6 +204,14 @@ class Api(Wire):
             # The next page has as many as are likely to fit, with as much to spare.
             at_once = max(1, min(most - len(items) if limit else most, limits.PAGE_BYTES * len(found) // max(1, 2 * size)))
             del page, found
+
+    def has_large(self, kind: Kind) -> bool:
+        """Whether a large object of the kind was read lately, by itself or among others: a list of all is dear then."""
+        return time.monotonic() < self._large_until.get(kind, 0.0)
+
+    def _note_size(self, kind: Kind, size: int) -> None:
+        if size > limits.ANSWER_SMALL_BYTES:
+            self._large_until[kind] = time.monotonic() + LARGE_S
 
     async def watch(
         self,

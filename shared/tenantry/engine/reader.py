@@ -294,10 +294,11 @@ class Reader:
 
         What is known whole answers every later `list` of the kind, in the run that is woken too: one request in place of
         several, and an API server lets consistent lists of an idle kind wait, all but the first, for up to 100 ms.  Where there
-        were more, None is the answer for a while without a request: it only means that objects are asked for one by one.
+        were more, or large ones (a-14), None is the answer for a while without a request: it only means that objects are asked
+        for one by one.
         """
         if kind not in self.known.whole:
-            if self._shared.has_many(kind, most):
+            if self._shared.has_many(kind, most) or self._api.has_large(kind):
                 return None
             found: Listing = await self._shared.read(
                 (kind, most, keep), lambda: self._api.list(kind, limit=most, keep=keep, one_page=True)

@@ -83,9 +83,7 @@ def api_server(program: Path, ports: Ports, extra: Sequence[str]) -> list[str]:
         "--profiling=false",
         # Without it a stop waits for every open watch.
         "--shutdown-watch-termination-grace-period=1s",
-        # Seats of priority and fairness: enough that one busy identity never waits for a seat.
-        "--max-requests-inflight=3000",
-        "--max-mutating-requests-inflight=1000",
+        # Seats of priority and fairness are those of an API server by default: what a level of ours is good for shows here, too.
         *extra,
     ]
 
