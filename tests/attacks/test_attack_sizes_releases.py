@@ -206,7 +206,7 @@ async def test_thousands_that_are_deleted_at_once(owners: Owners, attackers: Att
 # -- last, for what they leave behind keeps the API server busy ---------------------------------------------------------------
 
 
-@pytest.mark.check("a-14", without="budgets")
+@pytest.mark.check("a-14")
 async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
     """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
     (_, home, author), run = await somebody(owners, attackers), token()
