@@ -268,6 +268,18 @@ def test_the_old_value_stays_while_a_new_generation_is_worked_on() -> None:
     assert told(found)["Ready"] == ("True", "Reconciling")
 
 
+def test_an_error_that_ends_before_each_part_has_spoken_is_told_no_longer() -> None:
+    """1.4: as if there had been none; a Paas that was ready stays so while a part that is newly due has not spoken."""
+
+    def standing(*, good: bool) -> Paas:
+        return paas_of({**paas().live, "status": {"conditions": [part("Ready", good, generation=3)]}})
+
+    assert told(status.overall(standing(good=False), [part(names.NAMESPACES_PART)], DUE))["Ready"] == ("Unknown", "Reconciling")
+    assert status.overall(standing(good=True), [part(names.NAMESPACES_PART)], DUE) is None
+    older = [part(names.NAMESPACES_PART), part(names.RIGHTS_PART, generation=2)]
+    assert status.overall(standing(good=False), older, DUE) is None
+
+
 def test_a_part_names_every_problem_sorted_and_begins_with_the_first_reason() -> None:
     """1.4: in the order of the specification, whatever order they are found in."""
     problems = [

@@ -287,8 +287,8 @@ def _ready_of(each: PaasNs, errors: Sequence[PaasProblem]) -> list[Object]:
     if errors:
         reason, text = first_reason(errors, ERRORS), message_about(errors)
     elif rights is None or rights.get("observedGeneration") != each.generation:
-        if find_condition(each.live, READY) is not None:
-            return []
+        if rights is not None and find_condition(each.live, READY) is not None:
+            return []  # until it has spoken of this generation, too
         return [condition(type_, "Unknown", GOOD, "waits for Rights", each.generation) for type_ in (READY, HAS_ERRORS)]
     elif rights["status"] == "False":
         reason, text = rights["reason"], rights["message"]

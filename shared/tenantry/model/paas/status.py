@@ -183,16 +183,18 @@ def due_parts(paas: Paas, config: PaasConfig | None) -> tuple[str, ...]:
 def overall(paas: Paas, parts: Sequence[Object], due: Sequence[str]) -> list[Object] | None:
     """Ready, HasErrors and Warnings from the conditions of the parts; None while what stands is to be left as it is.
 
-    ``parts`` are the conditions of all parts as they will be.  While a part has not seen the generation, the old value stays;
-    only a Paas that never had one is Unknown.
+    ``parts`` are the conditions of all parts as they will be.  While a part has not seen the generation, the old value stays.
+    Unknown is a Paas that never had one, and one whose error has ended before each part has spoken once.
     """
     found = {each["type"]: each for each in parts}
     errors = [found[part] for part in due if found.get(part, {}).get("status") == "False"]
     seen = all(found.get(part, {}).get("observedGeneration") == paas.generation for part in due)
     if not seen:
-        if find_condition(paas.live, READY) is not None:
-            return None
         waits = [part for part in due if part not in found]
+        standing = find_condition(paas.live, READY)
+        ended = standing is not None and standing["status"] == "False" and bool(waits) and not errors
+        if standing is not None and not ended:
+            return None
         if waits and not errors:
             text = f"waits for {limits.few([part.rpartition('/')[2] for part in waits])}"
             return [condition(type_, "Unknown", GOOD, text, paas.generation) for type_ in (READY, HAS_ERRORS)]
