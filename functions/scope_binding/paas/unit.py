@@ -107,6 +107,7 @@ class PaasAccounts(Unit):
                 doubtful=doubtful,
                 pause_s=ROLE_PAUSE_S,
                 refused_again_after_s=STALE_S,
+                told_next=True,
                 rests_on_reads=True,
             ),
             OF_PAAS: Handler[GrantsSeen](

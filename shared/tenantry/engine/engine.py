@@ -167,7 +167,7 @@ class Engine:
             done = await self._run_all(unit, stage, known, cause)
             known = {}  # what was read before a stage is not live after it
             verdicts += done
-            if worst(done).status != 204:
+            if any(each.status != 204 and each.complete for each in done):
                 break
         return worst(verdicts)
 
@@ -283,7 +283,7 @@ class Engine:
                 await self._step_aside(attempt)
                 continue
             if lacks := [each for each in (*outcome.refusals, *reported.refusals) if each.cause == "rights"]:
-                return Verdict(503, missing_right(lacks[0].message), writes=writes)
+                return Verdict(503, missing_right(lacks[0].message), writes=writes, complete=not handler.told_next)
             if waits:
                 return Verdict(409, WAITS, writes=writes)
             complete = not outcome.refusals and not reported.refusals

@@ -106,6 +106,8 @@ class Handler(Generic[Observed]):
     waits: Callable[[Observed], bool] = lambda _: False
     """Whether a part of what is to be done waits for another run, which is about to change what is in the way: then it is looked
     once more, as after a refusal, and after that the event is tried again."""
+    told_next: bool = False
+    """Whether an owner of the next stage tells what was refused for want of a right: then that stage runs although it was."""
     rests_on_reads: bool = False
     """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
     is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run
