@@ -192,8 +192,7 @@ def overall(paas: Paas, parts: Sequence[Object], due: Sequence[str]) -> list[Obj
     if not seen:
         waits = [part for part in due if part not in found]
         standing = find_condition(paas.live, READY)
-        ended = standing is not None and standing["status"] == "False" and bool(waits) and not errors
-        if standing is not None and not ended:
+        if standing is not None and (standing["status"] == "True" or not waits or errors):
             return None
         if waits and not errors:
             text = f"waits for {limits.few([part.rpartition('/')[2] for part in waits])}"
