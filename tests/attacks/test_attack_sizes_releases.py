@@ -24,6 +24,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+from tenantry.testing.settling import settle
 
 MANY = 5000 if FULL else 800
 LARGE = 1000 if FULL else 120
@@ -52,6 +53,8 @@ def owners(admin: Api, system: Knative) -> Owners:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def victim(system: Knative, owners: Owners) -> Victim:
+    """Another project; what the test before has left is done."""
+    await settle(system, owners.admin)
     for function in system.functions.values():
         forget_peak(function.pid)
     return Victim(owners, system, await owners.project(), spare=SPARE)
@@ -206,7 +209,10 @@ async def test_thousands_that_are_deleted_at_once(owners: Owners, attackers: Att
 # -- last, for what they leave behind keeps the API server busy ---------------------------------------------------------------
 
 
-@pytest.mark.check("a-14")
+@pytest.mark.check(
+    "a-14", open="where 60 releases of 8,000 keys are made at once, on two cores, a single answer took 2.2 s in one run of seven"
+)
+@at_full_size
 async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
     """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
     (_, home, author), run = await somebody(owners, attackers), token()
@@ -221,7 +227,11 @@ async def test_releases_with_large_values(owners: Owners, attackers: Attackers, 
     await delete_all(author, PROJECT_HELM_CHART, home)
 
 
-@pytest.mark.check("a-14", without="budgets")
+@pytest.mark.check(
+    "a-14",
+    open="several objects of a third of a million values keep the API server busy: answers took up to 3.8 s in one run of five",
+    without="budgets",
+)
 @at_full_size
 async def test_many_large_values(owners: Owners, attackers: Attackers, victim: Victim) -> None:
     """Several ProjectHelmCharts of a megabyte of lists, made at the same time: each is told, others are served."""

@@ -168,14 +168,15 @@ class Report:
         self._add(f"{name}: all deleted", found.deleted, "s", f"{found.paas + len(found.new_ms)} Paas are gone")
 
     def policies(self, figures: Policies) -> None:
-        """What all policies cost together: each with all and with none, and the ratio of neighbouring rounds."""
+        """What all policies cost together: each with all and with none, and the ratio of the means of all rounds."""
         name = f"{figures.policies} policies, {figures.projects} x {figures.members} with all functions"
         for what, having, bare in figures.rows():
             ratios = [one / other for one, other in zip(having, bare, strict=True)]
             note = f"{len(ratios)} rounds of each in turn; median (least to greatest)"
             self._add(f"{name}: {what}", statistics.median(having), "s", f"{spread(having)}; {note}")
             self._add(f"{name}: {what}, without", statistics.median(bare), "s", spread(bare))
-            self._add(f"{name}: {what}, ratio", statistics.median(ratios), "", spread(ratios))
+            ratio = statistics.fmean(having) / statistics.fmean(bare)
+            self._add(f"{name}: {what}, ratio of the means", ratio, "", f"neighbouring rounds {spread(ratios)}")
         shares = [100 * each for each in figures.shares]
         note = f"{spread(shares)}; seconds in admission for each CPU second of everything at work"
         self._add(f"{name}: share of policies", statistics.median(shares), "%", note)

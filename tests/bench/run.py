@@ -180,7 +180,7 @@ async def _locks(report: Report, *, quick: bool) -> None:
 
 async def _policies(report: Report, *, quick: bool) -> None:
     with _plane() as (plane, folder):
-        report.policies(await policies.measure(plane, folder, *((10, 5, 2) if quick else (40, 5, 5))))
+        report.policies(await policies.measure(plane, folder, *((10, 5, 2) if quick else (40, 5, 20))))
 
 
 async def _paas(report: Report, *, quick: bool) -> None:
