@@ -35,6 +35,11 @@ class Served:
         del kind
         return False
 
+    def has_large(self, kind: Kind) -> bool:
+        """Its objects are small."""
+        del kind
+        return False
+
     async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
         del whole
         self.asked.append(Key(kind.api_version, kind.kind, namespace, name))
