@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import operator
 import os
 import re
 import signal
@@ -121,16 +122,34 @@ async def quiet(
 
     ``of`` says what of the counts has to stay the same.
     """
+
+    async def counts() -> object:
+        return of(await request_counts(wire, resources))
+
+    await _stays(counts, operator.ne, for_s, within, "the cluster", pause_s=0.2 if for_s > 0.2 else for_s / 2)
+
+
+async def _stays(
+    read: Callable[[], Awaitable[Any]],
+    differ: Callable[[Any, Any], bool],
+    for_s: float,
+    within: float,
+    what: str,
+    *,
+    pause_s: float,
+) -> None:
+    """Wait until what is read has not changed for a while."""
     deadline = time.monotonic() + within
-    before, since = of(await request_counts(wire, resources)), time.monotonic()
+    before, since = await read(), time.monotonic()
     while time.monotonic() < deadline:
-        await asyncio.sleep(0.2 if for_s > 0.2 else for_s / 2)
-        now = of(await request_counts(wire, resources))
-        if now != before:
-            before, since = now, time.monotonic()
+        await asyncio.sleep(pause_s)
+        now = await read()
+        if differ(now, before):
+            since = time.monotonic()
         elif time.monotonic() - since >= for_s:
             return
-    raise RuntimeError("the cluster does not come to rest")
+        before = now
+    raise RuntimeError(f"{what} does not come to rest")
 
 
 class Up:
@@ -245,17 +264,12 @@ class Cpu:
 
 async def idle(plane: ControlPlane, for_s: float = 1.5, within: float = 60.0) -> None:
     """Wait until the API server has nothing to do by itself, such as to compile policies: less than a tenth of a core."""
-    cpu, deadline = Cpu(plane), time.monotonic() + within
-    before, since = cpu.used()["kube-apiserver"], time.monotonic()
-    while time.monotonic() < deadline:
-        await asyncio.sleep(0.5)
-        used = cpu.used()["kube-apiserver"]
-        if used - before > 0.05:
-            since = time.monotonic()
-        elif time.monotonic() - since >= for_s:
-            return
-        before = used
-    raise RuntimeError("the API server does not come to rest")
+    server = psutil.Process(plane_pids(plane)["kube-apiserver"])
+
+    async def used() -> float:
+        return cpu_s(server)
+
+    await _stays(used, lambda now, before: now - before > 0.05, for_s, within, "the API server", pause_s=0.5)
 
 
 def plane_pids(plane: ControlPlane) -> dict[str, int]:
