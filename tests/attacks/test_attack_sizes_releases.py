@@ -27,7 +27,7 @@ from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
 
 MANY = 5000 if FULL else 800
-LARGE = 1000 if FULL else 120
+LARGE = 1000
 SINGLE = "single.example.com/v1"
 MB = 1_000_000
 SLOW_S = (90.0 if FULL else 30.0) * SIDE_BY_SIDE
@@ -216,7 +216,7 @@ async def test_thousands_that_are_deleted_at_once(owners: Owners, attackers: Att
 async def test_releases_with_large_values(owners: Owners, attackers: Attackers, victim: Victim, system: Knative) -> None:
     """Releases whose values are as large as they may be are made, and a sweep finds them as declared: it writes nothing."""
     (_, home, author), run = await somebody(owners, attackers), token()
-    names = [f"r{number}-{run}" for number in range(60 if FULL else 20)]
+    names = [f"r{number}-{run}" for number in range(60)]
     async with victim.watching():
         await create_all(author, PROJECT_HELM_CHART, [asked(name, home, LARGEST) for name in names])
         made = [await Owners(owners.admin, SLOW_S).provisioned(f"{name}-dummy") for name in names]

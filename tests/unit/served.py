@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from engine_units import Stub
+
 from tenantry.api import Api, Keep, Listing
 from tenantry.engine.reader import Reader
 from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
 
 
-class Served:
+class Served(Stub):
     """Finds its objects by name, and lists them by namespace, label and name; notes what is read by name."""
 
     def __init__(self, *objects: Object) -> None:
@@ -29,11 +31,6 @@ class Served:
     def found(self, key: Key) -> Object | None:
         """What a read finds under a key."""
         return self.objects.get(key)
-
-    def has_large(self, kind: Kind) -> bool:
-        """Its objects are small."""
-        del kind
-        return False
 
     async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
         del whole

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import owning
 import pytest
+from served import Served
 
 from release_provisioning.kept import kept_chart
 from release_provisioning.projects import observe
@@ -37,26 +38,18 @@ MADE: Object = obj(
 )
 
 
-class Late:
+class Late(Served):
     """A ProjectHelmChart that comes, and is provisioned, after its kind was listed."""
 
     def __init__(self, *, comes: bool) -> None:
-        self.comes = comes
+        super().__init__(MADE, *([CHART] if comes else ()))
 
-    def has_large(self, _: Kind) -> bool:
-        return False
-
-    async def list(self, kind: Kind, namespace: str = "", **_: Any) -> Listing:
+    async def list(self, *_: Any, **__: Any) -> Listing:
         return Listing([], "1")
-
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        if kind == HELM_CHART:
-            return MADE
-        return CHART if kind == PROJECT_HELM_CHART and self.comes else None
 
 
 async def gone(*, comes: bool) -> frozenset[str]:
-    reader = Reader(cast(Api, Late(comes=comes)))
+    reader = Late(comes=comes).reader()
     assert await reader.all_shared(PROJECT_HELM_CHART) == []
     return (await observe_release("demo-dummy", Config(), reader, Texts())).gone
 

@@ -180,7 +180,6 @@ class Api(Wire):
             try:
                 page, size = await self._sized("GET", path, query, accept=accept, most=limits.PAGE_BYTES if at_once > 1 else 0)
             except LargePage:
-                self._note_size(kind, limits.PAGE_BYTES // at_once)
                 if one_page:
                     return Listing([], "", complete=False)
                 at_once = max(1, at_once // 4)
