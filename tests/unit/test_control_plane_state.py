@@ -114,6 +114,7 @@ def test_ports_avoid_the_ephemeral_range_and_what_is_taken() -> None:
         with pytest.raises(ControlPlaneError, match=f"Port {chosen} on 127.0.0.1 is taken"):
             ports.demand(chosen)
     assert ports.choose(chosen) == chosen
+    assert ports.choose(chosen, besides={chosen}) != chosen
 
 
 def test_a_strangers_folder_is_refused_and_never_wiped(tmp_path: Path) -> None:

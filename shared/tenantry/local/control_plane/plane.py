@@ -73,6 +73,7 @@ class ControlPlane:
         self._owner: Owner | None = None
         self._data: Path | None = None
         self._ports: flags.Ports | None = None
+        self._lost: set[int] = set()
         self._credentials: credentials.Credentials | None = None
         self._processes: dict[str, state.Identity] = {}
 
@@ -200,8 +201,9 @@ class ControlPlane:
         before = state.read_state(data)
         known = before.ports if before is not None else {}
         wanted = self._wanted_port
-        api_port = ports.choose(known.get(API_SERVER)) if wanted is None else ports.demand(wanted)
-        self._ports = flags.Ports(api_port, ports.choose(known.get(CONTROLLER_MANAGER)))
+        api_port = ports.choose(known.get(API_SERVER), besides=self._lost) if wanted is None else ports.demand(wanted)
+        manager_port = ports.choose(known.get(CONTROLLER_MANAGER), besides={*self._lost, api_port})
+        self._ports = flags.Ports(api_port, manager_port)
         self._credentials = credentials.prepare(data)
         self._processes = {state.SUPERVISOR: state.identify(_present(self._owner).pid)}
         self._spawn(ETCD)
@@ -233,7 +235,10 @@ class ControlPlane:
                 for name, child in _present(self._owner).poll().items():
                     if child["code"] is not None:
                         text = self._failure(f"{name} ended with code {child['code']}", name)
-                        raise PortTaken(text) if _TAKEN in text else StartFailed(text)
+                        if _TAKEN not in text:
+                            raise StartFailed(text)
+                        self._lost.add(self._port(name))
+                        raise PortTaken(text)
                 if time.monotonic() > deadline:
                     raise StartFailed(self._failure(f"Not in time: {step}", step.partition(" ")[0]))
                 time.sleep(0.02)
@@ -248,6 +253,10 @@ class ControlPlane:
         elif "no space left" in text:
             remedy = f"free some space on the disk of {self.data_dir}"
         return f"{what}. The end of {log.name}:\n{text}\nRemedy: {remedy}."
+
+    def _port(self, name: str) -> int:
+        chosen = _present(self._ports)
+        return chosen.controller_manager if name == CONTROLLER_MANAGER else chosen.api_server
 
     def _has_ca(self) -> bool:
         try:
@@ -266,8 +275,7 @@ class ControlPlane:
             credentials.write_kubeconfig(path, server=self.server_url, ca=ca, user=user, token=token)
 
     def _record(self) -> None:
-        chosen = _present(self._ports)
-        numbers = {API_SERVER: chosen.api_server, CONTROLLER_MANAGER: chosen.controller_manager}
+        numbers = {name: self._port(name) for name in (API_SERVER, CONTROLLER_MANAGER)}
         content = state.State(self.version, self.server_url, str(self.kubeconfig), numbers, self._processes)
         state.write_state(self.data_dir, content)
 

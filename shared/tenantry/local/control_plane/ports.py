@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Container
 
 from tenantry.local.control_plane.errors import ControlPlaneError
 
@@ -25,12 +26,12 @@ def is_free(port: int) -> bool:
         return True
 
 
-def choose(preferred: int | None = None) -> int:
-    """Return the preferred port when it is free, else a random free one."""
-    if preferred is not None and is_free(preferred):
+def choose(preferred: int | None = None, *, besides: Container[int] = ()) -> int:
+    """Return the preferred port when it is free, else a random free one; none of ``besides``, which are spoken for."""
+    if preferred is not None and preferred not in besides and is_free(preferred):
         return preferred
     for candidate in random.SystemRandom().sample(range(_LOW, _HIGH), 200):
-        if is_free(candidate):
+        if candidate not in besides and is_free(candidate):
             return candidate
     raise ControlPlaneError(f"No free TCP port between {_LOW} and {_HIGH} on 127.0.0.1.")
 
