@@ -94,6 +94,10 @@ hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds t
 	@for workload in release-provisioning lock-enforcement scope-binding-members; do \
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
 	done
+	@for what in "rbac-aggregation-paas delete-by-label" "rbac-aggregation-paas-mappings remember-the-configuration" \
+	  "scope-binding-paas take-subjects-by-prefix let-go-early"; do set -- $$what; \
+	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$what --markdown docs/faults-seeded-$$1.md || exit 1; \
+	done
 
 bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run
 	@$(BIN)/tenantry cluster build

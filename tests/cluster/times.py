@@ -20,6 +20,8 @@ SCOPES_S = 5.0
 """sb checks: "eventually" is 5 s."""
 PROJECTS_S = 10.0
 """hpo checks: "eventually" is 10 s."""
+PAAS_S = 5.0
+"""p checks: T is 5 s."""
 HELM_S = 30.0
 """hpo checks: 30 s where a Helm run is needed."""
 

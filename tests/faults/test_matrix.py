@@ -28,10 +28,29 @@ FURTHER = (
     "-withdrawals",
     "-switches",
     "-templates",
+    "namespace-registration-paas-mappings",
+    "scope-binding-paas-mappings",
+    "release-provisioning-paas-mappings",
 )
-SAMPLED = [name for name in NAMES if not name.endswith(FURTHER)]
+SAMPLED = [
+    pytest.param(name, marks=pytest.mark.check("p-181") if "-paas" in name else ())
+    for name in NAMES
+    if not name.endswith(FURTHER)
+]
 """One of each unit: further stories of it are left to `make faults`."""
-QUICK = ["register", "move", "leave", "drift-chart", "drift-immutable", "bad-id"]
+QUICK = [
+    "register",
+    "move",
+    "leave",
+    "drift-chart",
+    "drift-immutable",
+    "bad-id",
+    "come",
+    "rights",
+    "begin",
+    "hand-over",
+    "delete",
+]
 SEED = 1
 
 pytestmark = pytest.mark.timeout(300)
