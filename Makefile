@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 # Processes that tests run in, each with a control plane of 400 to 700 MiB (GOGC: its garbage is collected less often).
-WORKERS ?= 3
+WORKERS ?= 4
 # Workloads of the fault matrix at a time, each with a control plane.
 JOBS ?= 2
 BIN := .venv/bin
