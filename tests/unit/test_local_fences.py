@@ -127,7 +127,7 @@ def test_names_are_bound_once_for_all_fences_that_mean_the_same_by_them() -> Non
 
 
 def test_a_fence_is_asked_about_its_own_requests_alone() -> None:
-    """What one fence looks at does not concern another's identity; its further conditions have the lists themselves."""
+    """What one fence looks at does not concern another's identity; what it leaves out comes first, with the lists themselves."""
     everything = {"apiGroups": ["*"], "operations": ["CREATE"], "resources": ["*"]}
     deletions = {"apiGroups": ["x", "y"], "operations": ["DELETE"], "resources": ["z"]}
     fences = [
@@ -139,11 +139,13 @@ def test_a_fence_is_asked_about_its_own_requests_alone() -> None:
     (rule,) = fences[2]["spec"]["matchConstraints"]["resourceRules"]
     assert spec["matchConstraints"]["resourceRules"] == [everything, {**rule, "resources": ["pods/status"]}]
     (condition,) = spec["matchConditions"]
-    a, b, c = condition["expression"].split("\n) || (\n")
+    looks, _, rest = condition["expression"].partition("((\n")
+    a, b, c = rest.split("\n) || (\n")
     assert "request.resource" not in a
     assert 'request.operation in ["DELETE"]' in b
     assert '["x/z", "y/z"]' in b
-    assert '(!(object.name in ([ "m", ])))' in b
+    assert looks.endswith('&&\n(!(request.userInfo.username == "b") ||\n(!(object.name in ([ "m", ])))) &&\n')
+    assert "object.name" not in rest
     assert '["/pods", "/pods/status"]' in c
     assert "request.operation" not in c
 

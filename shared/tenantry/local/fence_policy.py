@@ -6,6 +6,9 @@ once for each policy that looks at it, four times more where its conditions hold
 makes one policy that has no variables and one condition: who asks has a fence, the fence looks at such requests, and not all of
 its validations hold.  So what is allowed costs one expression, and the validations are left to say what is wrong.
 
+What a fence says it does not look at, in conditions after that of its identity, is judged first, before anything is bound: that
+is for what a function writes most.
+
 A fence that looks at the namespace of an object (``namespaceObject``) stays a policy of its own: conditions do not have it.
 
 Variables stand in their place in the expressions.  Those of `WORKED_OUT_ONCE` are bound to a name instead, by a macro over a list
@@ -85,9 +88,14 @@ class Fence:
         return {each["name"]: each["expression"] for each in self.spec.get("variables") or ()}
 
     @property
-    def conditions(self) -> list[str]:
-        """Who asks, and what else must hold, with the lists in place of their names."""
-        return [self._inlined(each["expression"]) for each in self.spec["matchConditions"]]
+    def identity(self) -> str:
+        """Whether who asks has this fence."""
+        return str(self.spec["matchConditions"][0]["expression"])
+
+    @property
+    def looks(self) -> list[str]:
+        """What else must hold of a request of its identity, with the lists in place of their names."""
+        return [self._inlined(each["expression"]) for each in self.spec["matchConditions"][1:]]
 
     @property
     def rules(self) -> list[Mapping[str, Any]]:
@@ -102,9 +110,9 @@ class Fence:
     @property
     def asks(self) -> str:
         """Whether who asks has this fence, and it looks at such requests."""
-        found = self.conditions
+        found = [self.identity]
         if not self.is_for_everything:
-            found.insert(1, " || ".join(self._asked()))
+            found.append(" || ".join(self._asked()))
         return " &&\n".join(f"({each})" for each in found)
 
     @property
@@ -169,11 +177,10 @@ def _policy(found: Sequence[Fence]) -> Object:
     refused = (
         f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']], alike)})" for each in found
     )
-    condition = f"{_ACCOUNTS} &&\n" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
+    looks = "".join(f"(!({fence.identity}) ||\n({each})) &&\n" for fence in found for each in fence.looks)
+    condition = f"{_ACCOUNTS} &&\n{looks}" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
     validations = [
-        {**each, "expression": f"!({fence.conditions[0]}) ||\n({each['expression']})"}
-        for fence in found
-        for each in fence.validations
+        {**each, "expression": f"!({fence.identity}) ||\n({each['expression']})"} for fence in found for each in fence.validations
     ]
     return {
         "failurePolicy": "Fail",
