@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 # Processes that tests run in, each with a control plane of 400 to 700 MiB (GOGC: its garbage is collected less often).
-WORKERS ?= 4
+WORKERS ?= 3
 # Workloads of the fault matrix at a time, each with a control plane.
 JOBS ?= 2
 BIN := .venv/bin
@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
+.PHONY: help setup run test attacks paas volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 attacks: setup ## carry out the attacks; WITHOUT=NAME, all or each switches protections off and succeeds when each test that names it fails
 	@$(BIN)/tenantry cluster build
 	@GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
+
+paas: setup ## all tests of Paas, of which `make test` leaves some modules out
+	@$(BIN)/tenantry cluster build
+	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/cluster/test_paas_*.py tests/unit/test_paas_*.py
 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
