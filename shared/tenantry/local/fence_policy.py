@@ -6,8 +6,8 @@ once for each policy that looks at it, four times more where its conditions hold
 makes one policy that has no variables and one condition: who asks has a fence, the fence looks at such requests, and not all of
 its validations hold.  So what is allowed costs one expression, and the validations are left to say what is wrong.
 
-What a fence says it does not look at, in conditions after that of its identity, is judged first, before anything is bound: that
-is for what a function writes most.
+A variable `PLAIN` says of which requests all validations hold, in few words, and without names of `WORKED_OUT_ONCE`: it is judged
+before anything is bound.  That is for what a function writes most.
 
 A fence that looks at the namespace of an object (``namespaceObject``) stays a policy of its own: conditions do not have it.
 
@@ -30,6 +30,7 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 POLICY = "tenantry-fence"
 PREFIX = f"{POLICY}-"
 """Of the name of each fence; the rest is its identity."""
+PLAIN = "plain"
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
 WORKED_OUT_ONCE = (
     "subresource",
@@ -90,12 +91,13 @@ class Fence:
     @property
     def identity(self) -> str:
         """Whether who asks has this fence."""
-        return str(self.spec["matchConditions"][0]["expression"])
+        (found,) = self.spec["matchConditions"]
+        return str(found["expression"])
 
     @property
-    def looks(self) -> list[str]:
-        """What else must hold of a request of its identity, with the lists in place of their names."""
-        return [self._inlined(each["expression"]) for each in self.spec["matchConditions"][1:]]
+    def plain(self) -> str:
+        """Whether a request of its identity is plainly allowed; empty where no such requests are named."""
+        return self._inlined(self.variables[PLAIN]) if PLAIN in self.variables else ""
 
     @property
     def rules(self) -> list[Mapping[str, Any]]:
@@ -177,8 +179,8 @@ def _policy(found: Sequence[Fence]) -> Object:
     refused = (
         f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']], alike)})" for each in found
     )
-    looks = "".join(f"(!({fence.identity}) ||\n({each})) &&\n" for fence in found for each in fence.looks)
-    condition = f"{_ACCOUNTS} &&\n{looks}" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
+    plain = "".join(f"!({each.identity} &&\n({each.plain})) &&\n" for each in found if each.plain)
+    condition = f"{_ACCOUNTS} &&\n{plain}" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
     validations = [
         {**each, "expression": f"!({fence.identity}) ||\n({each['expression']})"} for fence in found for each in fence.validations
     ]
