@@ -48,9 +48,9 @@ attacks: setup ## carry out the attacks; WITHOUT=NAME, all or each switches prot
 	@$(BIN)/tenantry cluster build
 	@GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
 
-paas: setup ## all tests of Paas, of which `make test` leaves some modules out
+paas: setup ## all tests of Paas against a control plane, of which `make test` leaves modules out (TENANTRY_FULL_SIZE=1: as many Paas as the checks say)
 	@$(BIN)/tenantry cluster build
-	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/cluster/test_paas_*.py tests/unit/test_paas_*.py
+	@TENANTRY_WHOLE_PAAS=1 GOGC=400 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/cluster/test_paas_*.py
 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller

@@ -16,8 +16,8 @@ from tenantry.testing import eventually
 
 Found = TypeVar("Found")
 
-LEFT_TO_MAKE_PAAS = pytest.mark.skipif("TENANTRY_FULL_SIZE" not in os.environ, reason="takes long: make paas")
-"""Modules of a whole run of the tests of Paas that `make test`, which has to be quick, leaves out."""
+LEFT_TO_MAKE_PAAS = pytest.mark.skipif("TENANTRY_WHOLE_PAAS" not in os.environ, reason="takes long: make paas")
+"""Modules of tests of Paas that `make test`, which has to be quick, leaves out."""
 
 # -- the times of the checks -----------------------------------------------------------------------------------------
 
