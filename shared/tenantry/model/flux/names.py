@@ -1,0 +1,51 @@
+"""Kinds, labels, annotations and finalizers of Flux tenancy, each with its owner and meaning.
+
+The ``tenantry.dev`` kinds are ours.  Kinds of Flux are named here without the version that is read: that one discovery names.
+"""
+
+from __future__ import annotations
+
+from tenantry.model.kinds import Kind
+
+GROUP_OF_KINDS = "tenantry.dev"
+VERSION = f"{GROUP_OF_KINDS}/v1alpha1"
+
+SOURCE_GRANT = Kind(VERSION, "SourceGrant", "sourcegrants")
+"""Who may use sources of its namespace; written by their owners."""
+TENANCY_PROFILE = Kind(VERSION, "TenancyProfile", "tenancyprofiles", namespaced=False)
+"""What is enforced; only the name `DEFAULT` is valid."""
+ACCESS_INDEX = Kind(VERSION, "AccessIndex", "accessindices", namespaced=False)
+"""The grants in the form that admission policies read; only scope-binding writes it."""
+TENANT = Kind(VERSION, "Tenant", "tenants", namespaced=False)
+"""Namespaces, account and repository of a team."""
+
+DEFAULT = "default"
+"""The one TenancyProfile, and the one AccessIndex."""
+
+SOURCE_GROUP = "source.toolkit.fluxcd.io"
+IMAGE_GROUP = "image.toolkit.fluxcd.io"
+
+SOURCES = ("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart", "ExternalArtifact")
+"""The kinds of `SOURCE_GROUP` that a SourceGrant may name."""
+IMAGE_REPOSITORY = "ImageRepository"
+"""Of `IMAGE_GROUP`; only its own ``spec.accessFrom`` opens it."""
+
+ACCESS_FROM = "tenantry.dev/access-from"
+"""Annotation on a source: who may use it, as JSON of the shape of ``spec.accessFrom``."""
+LOCKED = "tenantry.dev/locked"
+"""Annotation of lock-enforcement on a consumer without a grant: `ACCESS_DENIED`."""
+SUSPENDED_BY_LOCK = "tenantry.dev/suspended-by-lock"
+"""Annotation beside it: the suspension is ours, and goes with the lock."""
+LOCK_FINALIZER = "tenantry.dev/lock"
+"""Finalizer of lock-enforcement on a locked consumer."""
+ACCESS_DENIED = "AccessDenied"
+
+TENANT_LABEL = "toolkit.fluxcd.io/tenant"
+"""Label of a tenant's namespaces, accounts and bindings: its name, as Flux' own command writes it."""
+MADE_FOR_TENANT = "tenantry.dev/tenant"
+"""Label on what is made for a Tenant: its name."""
+ACCOUNT_LABEL = "tenantry.dev/service-account"
+"""Label on a namespace of a Tenant: the account that its deliveries are applied as."""
+CHART_OWNER_NAME = "helm.toolkit.fluxcd.io/name"
+CHART_OWNER_NAMESPACE = "helm.toolkit.fluxcd.io/namespace"
+"""Labels on a HelmChart: the HelmRelease that it was made for."""
