@@ -18,6 +18,8 @@ COMMANDS = (
     Command("serve", "tenantry.cli.serve", "Serve one function over HTTP."),
     Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
+    Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
+    Command("create", "tenantry.cli.create", "Onboard teams that deliver with Flux: tenants, keys, sources, Kustomizations."),
 )
 KIT = "tenantry.kit"
 THE_KIT = f"the kit: pip install tenantry-kit=={__version__}"

@@ -22,8 +22,13 @@ TENANT = Kind(VERSION, "Tenant", "tenants", namespaced=False)
 DEFAULT = "default"
 """The one TenancyProfile, and the one AccessIndex."""
 
+EXEMPT_BY_DEFAULT = ("flux-system", "kube-system")
+"""``exemptNamespaces`` of a TenancyProfile that says nothing of them."""
+EXEMPT_ALWAYS = "tenantry-system"
+
 SOURCE_GROUP = "source.toolkit.fluxcd.io"
 IMAGE_GROUP = "image.toolkit.fluxcd.io"
+KUSTOMIZE_GROUP = "kustomize.toolkit.fluxcd.io"
 
 SOURCES = ("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart", "ExternalArtifact")
 """The kinds of `SOURCE_GROUP` that a SourceGrant may name."""
