@@ -50,6 +50,7 @@ Keep = Callable[[Object], Object]
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_GROUPS = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,10 @@ class Api(Wire):
         Answers are cached for a while: see `tenantry.api.discovery`.  With ``again`` the cache does not count.
         """
         return await self._discovery.find(api_version, kind, again=again)
+
+    async def groups(self) -> Object:
+        """All groups but the core group with their versions and resources, as ``APIGroupDiscoveryList``, read now."""
+        return (await self._sized("GET", "/apis", accept=_GROUPS))[0]
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""

@@ -19,6 +19,7 @@ COMMANDS = (
     Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
     Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
+    Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),
     Command("create", "tenantry.cli.create", "Onboard teams that deliver with Flux: tenants, keys, sources, Kustomizations."),
 )
 KIT = "tenantry.kit"
