@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 from tenantry.local.deployment import deployment_folder
 from tenantry.model.flux.consumers import CONSUMERS, Consumer
 from tenantry.model.flux.policies import Served, documents, manifests, policies
+from tenantry.model.flux.policies.compared import is_as_generated
 from tenantry.model.flux.policies.served import newest
 from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object
@@ -66,6 +68,7 @@ def test_every_policy_keeps_the_rules(spec: Mapping[str, Any]) -> None:
         assert each["spec"]["failurePolicy"] == "Fail"
         assert each["spec"]["matchConstraints"]["matchPolicy"] == "Equivalent"
         assert all("*" not in rule["apiVersions"] and "*" not in rule["resources"] for rule in rules(each))
+        assert each["spec"].get("validations") or each["spec"].get("mutations")
         for one in each["spec"].get("validations", ()):
             assert one["reason"] == "Forbidden"
             assert "\n" not in one["message"]
@@ -216,3 +219,31 @@ def test_names_are_unique() -> None:
     """Of policies and mutations."""
     found = [each.full_name for each in policies(profile(**ALL), newest())]
     assert len(found) == len(set(found))
+
+
+def test_what_the_api_server_fills_in_is_no_difference() -> None:
+    """Everything else that somebody edits is one: a selector that lets something out, an action, an expression, a label."""
+    for wanted in manifests(profile(), newest()):
+        live = copy.deepcopy(wanted)
+        live["metadata"] |= {"uid": "x", "generation": 1}
+        for part in ("matchConstraints", "matchResources"):
+            if part in live["spec"]:
+                live["spec"][part].setdefault("namespaceSelector", {})
+                live["spec"][part].setdefault("objectSelector", {})
+        assert is_as_generated(wanted, live)
+        for edited in edits(live):
+            assert not is_as_generated(wanted, edited), edited
+
+
+def edits(live: Object) -> Iterator[Object]:
+    """The same as somebody has edited it."""
+    named = {"matchLabels": {"a": "b"}}
+    binding = live["kind"].endswith("Binding")
+    part = "matchResources" if binding else "matchConstraints"
+    for change in (
+        {"spec": {**live["spec"], part: {**live["spec"].get(part, {}), "objectSelector": named}}},
+        {"spec": {**live["spec"], "policyName" if binding else "failurePolicy": "Ignore"}},
+        {"metadata": {**live["metadata"], "labels": {}}},
+        {"spec": {}},
+    ):
+        yield {**live, **change}

@@ -8,7 +8,7 @@ from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT
 from tenantry.model.flux.policies.accounts import APPLIERS, account_policies
 from tenantry.model.flux.policies.charts import chart_policies
 from tenantry.model.flux.policies.guards import guard_policies
-from tenantry.model.flux.policies.parts import Policy
+from tenantry.model.flux.policies.parts import AdmissionPolicy
 from tenantry.model.flux.policies.references import lock_guard, quarantine, reference_policy
 from tenantry.model.flux.policies.rights import rights
 from tenantry.model.flux.policies.served import Served
@@ -29,7 +29,7 @@ GENERATED = (ADMISSION_MUTATION_BINDING, ADMISSION_POLICY_BINDING, ADMISSION_MUT
 _ORDER = (ADMISSION_POLICY, ADMISSION_MUTATION, ADMISSION_POLICY_BINDING, ADMISSION_MUTATION_BINDING)
 
 
-def policies(profile: Profile, served: Served) -> list[Policy]:
+def policies(profile: Profile, served: Served) -> list[AdmissionPolicy]:
     """What a profile asks for, of the kinds that are served; nothing for a single tenant."""
     return list(_policies(profile, served)) if profile.is_multi_tenant else []
 
@@ -54,7 +54,7 @@ def manifests(profile: Profile, served: Served) -> list[Object]:
     return sorted(found, key=lambda each: kinds.index(each["kind"]))
 
 
-def _policies(profile: Profile, served: Served) -> Iterator[Policy]:
+def _policies(profile: Profile, served: Served) -> Iterator[AdmissionPolicy]:
     mutates = served.mutates
     quarantines = profile.denial(mutates=mutates) == "Quarantine"
     for consumer in profile.judged:

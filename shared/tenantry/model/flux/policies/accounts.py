@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tenantry.model.flux.consumers import HELM_GROUP, KUSTOMIZE_GROUP, OPERATOR_GROUP
 from tenantry.model.flux.names import ACCOUNT_LABEL, TENANT_LABEL
-from tenantry.model.flux.policies.parts import NOT_GOING, WRITES, Policy, rule, text, validation
+from tenantry.model.flux.policies.parts import NOT_GOING, WRITES, AdmissionPolicy, rule, text, validation
 from tenantry.model.flux.profile import AccountMode, Profile
 
 
@@ -28,14 +28,16 @@ APPLIERS = (
 )
 
 
-def account_policies(applier: Applier, versions: tuple[str, ...], profile: Profile, *, mutates: bool) -> Iterator[Policy]:
+def account_policies(
+    applier: Applier, versions: tuple[str, ...], profile: Profile, *, mutates: bool
+) -> Iterator[AdmissionPolicy]:
     """Those of one kind; ``mutates``: the server has mutations, and they are to be used."""
     rules = [rule(applier.group, versions, [applier.resource], WRITES)]
     mode = profile.account_mode(mutates=mutates)
     if mode == "Default" and not profile.is_audit:
         yield _filled(applier, rules, profile)
-    if mode != "Off" or profile.pins_to_tenant:
-        yield _account(applier, rules, profile, mode)
+    if (judged := _account(applier, rules, profile, mode)).validations:
+        yield judged
     if applier.targets:
         yield _targets(applier, rules, profile)
     if applier.has_kube_config and profile.denies_kube_config:
@@ -56,10 +58,10 @@ def _tenants_account(profile: Profile) -> str:
     return f"namespaceObject.metadata.?labels[?{text(ACCOUNT_LABEL)}].orValue({default})"
 
 
-def _filled(applier: Applier, rules: list[dict[str, object]], profile: Profile) -> Policy:
+def _filled(applier: Applier, rules: list[dict[str, object]], profile: Profile) -> AdmissionPolicy:
     without = f"has(object.spec) && {_no_account(applier, 'object')}"
     patch = f'[JSONPatch{{op: "add", path: "/spec/serviceAccountName", value: {_tenants_account(profile)}}}]'
-    return Policy(
+    return AdmissionPolicy(
         f"default-account-{applier.resource}",
         rules,
         mutations=[patch],
@@ -68,7 +70,7 @@ def _filled(applier: Applier, rules: list[dict[str, object]], profile: Profile) 
     )
 
 
-def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile, mode: AccountMode) -> Policy:
+def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile, mode: AccountMode) -> AdmissionPolicy:
     """Behind the mutation; in Audit what it would fill is not told."""
     validations = []
     if mode == "Require" or (mode == "Default" and not profile.is_audit):
@@ -81,21 +83,23 @@ def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile,
     if profile.pins_to_tenant:
         name = 'object.?spec.?serviceAccountName.orValue("")'
         same = f'(oldObject != null && oldObject.?spec.?serviceAccountName.orValue("") == {name})'
+        # What would be filled is not told in Audit; elsewhere it is filled before, or it is the account of the controller.
+        unfilled = f'{name} == "" || ' if mode == "Default" and profile.is_audit else ""
         other = "object.?spec.?kubeConfig.hasValue() || " if applier.has_kube_config else ""
         if applier.has_kube_config:
             same = f"({same} && !oldObject.?spec.?kubeConfig.hasValue())"
         validations.append(
             validation(
-                f'{other}{name} == "" || {name} == variables.account || {same}',
+                f"{other}{unfilled}{name} == variables.account || {same}",
                 "spec.serviceAccountName: only the account of the tenant",
                 f'"spec.serviceAccountName: " + {name} + ": in namespace " + request.namespace + " only " + variables.account',
             )
         )
     variables = {"account": _tenants_account(profile)} if profile.pins_to_tenant else {}
-    return Policy(f"service-account-{applier.resource}", rules, validations, variables=variables)
+    return AdmissionPolicy(f"service-account-{applier.resource}", rules, validations, variables=variables)
 
 
-def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile) -> Policy:
+def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile) -> AdmissionPolicy:
     variables = {}
     if profile.allows_intra_tenant:
         variables["tenant"] = f'namespaceObject.metadata.?labels[?{text(TENANT_LABEL)}].orValue("")'
@@ -110,7 +114,7 @@ def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile)
         allowed += f'(oldObject != null && oldObject.?spec.?{target}.orValue("") == {named})'
         message = f"spec.{target}: only the namespace of the object"
         validations.append(validation(allowed, message, f'"spec.{target}: " + {named} + ": only namespace " + request.namespace'))
-    return Policy(
+    return AdmissionPolicy(
         f"target-namespace-{applier.resource}",
         rules,
         validations,
@@ -119,9 +123,9 @@ def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile)
     )
 
 
-def _kube_config(applier: Applier, rules: list[dict[str, object]]) -> Policy:
+def _kube_config(applier: Applier, rules: list[dict[str, object]]) -> AdmissionPolicy:
     same = "(oldObject != null && oldObject.?spec.?kubeConfig == object.?spec.?kubeConfig)"
-    return Policy(
+    return AdmissionPolicy(
         f"kubeconfig-{applier.resource}",
         rules,
         [validation(f"!object.?spec.?kubeConfig.hasValue() || {same}", "spec.kubeConfig: other clusters are not allowed here")],

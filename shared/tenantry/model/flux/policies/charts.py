@@ -20,7 +20,7 @@ from tenantry.model.flux.policies.parts import (
     PRODUCER,
     UPDATE,
     WRITES,
-    Policy,
+    AdmissionPolicy,
     listed,
     rule,
     validation,
@@ -30,7 +30,7 @@ from tenantry.model.flux.policies.served import Served, plural_of
 _PRODUCES = "written by the controllers of sources, and by the platform, for it decides what is deployed"
 
 
-def chart_policies(served: Served) -> Iterator[Policy]:
+def chart_policies(served: Served) -> Iterator[AdmissionPolicy]:
     """Those of the kinds that are served."""
     if releases := served.versions(HELM_GROUP, "helmreleases"):
         yield _release_chart(releases)
@@ -38,7 +38,7 @@ def chart_policies(served: Served) -> Iterator[Policy]:
     if charts := served.versions(SOURCE_GROUP, "helmcharts"):
         yield _chart_owner(charts)
     if rules := _status_rules(served):
-        yield Policy(
+        yield AdmissionPolicy(
             "source-status",
             rules,
             [validation(PRODUCER, f"status: {_PRODUCES}")],
@@ -46,7 +46,7 @@ def chart_policies(served: Served) -> Iterator[Policy]:
             everywhere=True,
         )
     if artifacts := served.versions(SOURCE_GROUP, "externalartifacts"):
-        yield Policy(
+        yield AdmissionPolicy(
             "external-artifact",
             [rule(SOURCE_GROUP, artifacts, ["externalartifacts"], [CREATE, UPDATE, DELETE])],
             [validation(PRODUCER, f"an ExternalArtifact is {_PRODUCES}")],
@@ -54,7 +54,7 @@ def chart_policies(served: Served) -> Iterator[Policy]:
         )
 
 
-def _release_chart(versions: Sequence[str]) -> Policy:
+def _release_chart(versions: Sequence[str]) -> AdmissionPolicy:
     """The HelmChart of a HelmRelease is made in the namespace of the source, with this metadata and this Secret."""
     maps = [
         f"{of}.?spec.?chart.?metadata.?{part}.orValue({{}})"
@@ -74,7 +74,7 @@ def _release_chart(versions: Sequence[str]) -> Policy:
     verified, source = "{of}.?spec.?chart.?spec.?verify.?secretRef", "{of}.?spec.?chart.?spec.?sourceRef"
     namespace = 'dyn(object).?spec.?chart.?spec.?sourceRef.?namespace.orValue("")'
     same = " && ".join(f"{each.format(of='oldObject')} == {each.format(of='object')}" for each in (verified, source))
-    return Policy(
+    return AdmissionPolicy(
         "helmrelease-chart",
         [rule(HELM_GROUP, versions, ["helmreleases"], WRITES)],
         [
@@ -93,12 +93,12 @@ def _release_chart(versions: Sequence[str]) -> Policy:
     )
 
 
-def _chart_owner(versions: Sequence[str]) -> Policy:
+def _chart_owner(versions: Sequence[str]) -> AdmissionPolicy:
     """Two HelmReleases can want one HelmChart: it stays that of the first."""
     keys = listed([CHART_OWNER_NAME, CHART_OWNER_NAMESPACE])
     new, old = (f"{each}.metadata.?labels.orValue({{}})" for each in ("object", "oldObject"))
     owner = ' + "/" + '.join(f'{old}[?"{each}"].orValue("")' for each in (CHART_OWNER_NAMESPACE, CHART_OWNER_NAME))
-    return Policy(
+    return AdmissionPolicy(
         "helmchart-owner",
         [rule(SOURCE_GROUP, versions, ["helmcharts"], [UPDATE])],
         [
@@ -113,9 +113,9 @@ def _chart_owner(versions: Sequence[str]) -> Policy:
     )
 
 
-def _release_status(versions: Sequence[str]) -> Policy:
+def _release_status(versions: Sequence[str]) -> AdmissionPolicy:
     """helm-controller deletes the HelmChart that ``status.helmChart`` names, with rights of its own."""
-    return Policy(
+    return AdmissionPolicy(
         "helmrelease-status",
         [rule(HELM_GROUP, versions, ["helmreleases/status"], [UPDATE])],
         [validation(f"{LOCKS} || {PRODUCER}", "status: written by helm-controller, and by the platform")],

@@ -16,7 +16,7 @@ from tenantry.model.flux.policies.parts import (
     PLATFORM,
     UPDATE,
     WRITES,
-    Policy,
+    AdmissionPolicy,
     listed,
     rule,
     text,
@@ -29,17 +29,17 @@ from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, ROLE_BINDING
 _OF_THE_API_SERVER = "kubernetes.io/metadata.name"
 
 
-def guard_policies(served: Served, profile: Profile) -> Iterator[Policy]:
+def guard_policies(served: Served, profile: Profile) -> Iterator[AdmissionPolicy]:
     """Those that do not depend on consumers."""
     yield _protected_labels(profile)
-    yield Policy(
+    yield AdmissionPolicy(
         "namespace-delete",
         [rule("", ["v1"], ["namespaces"], [DELETE], scope="Cluster")],
         [validation(PLATFORM, "a namespace is deleted by the platform")],
         conditions=(),
     )
     yield from _managed(served)
-    yield Policy(
+    yield AdmissionPolicy(
         "index-undeletable",
         [
             rule(ACCESS_INDEX.group, ["v1alpha1"], [ACCESS_INDEX.plural], [DELETE], scope="Cluster"),
@@ -63,7 +63,7 @@ def guard_policies(served: Served, profile: Profile) -> Iterator[Policy]:
     )
 
 
-def _protected_labels(profile: Profile) -> Policy:
+def _protected_labels(profile: Profile) -> AdmissionPolicy:
     keys = [each for each in profile.tenant_label_keys if not each.endswith("/*")]
     prefixes = [each.removesuffix("*") for each in profile.tenant_label_keys if each.endswith("/*")]
     new, old = "object.metadata.?labels.orValue({})", "variables.old"
@@ -73,7 +73,7 @@ def _protected_labels(profile: Profile) -> Policy:
     changed = (
         f"({new}.filter(key, {new}[?key] != {old}[?key]) + {old}.filter(key, !(key in {new}))).filter(key, !({open_to_tenants}))"
     )
-    return Policy(
+    return AdmissionPolicy(
         "protected-labels",
         [rule("", ["v1"], ["namespaces", "namespaces/status", "namespaces/finalize"], WRITES, scope="Cluster")],
         [
@@ -91,7 +91,7 @@ def _protected_labels(profile: Profile) -> Policy:
     )
 
 
-def _managed(served: Served) -> Iterator[Policy]:
+def _managed(served: Served) -> Iterator[AdmissionPolicy]:
     """For each kind one, since each has other fields."""
     kinds = [
         ("", "serviceaccounts", ("v1",), ("secrets", "imagePullSecrets", "automountServiceAccountToken")),
@@ -107,7 +107,7 @@ def _managed(served: Served) -> Iterator[Policy]:
         same = " && ".join(f"object.?{each} == oldObject.?{each}" for each in ("metadata.?labels", "metadata.?ownerReferences"))
         same += "".join(f" && object.?{each} == oldObject.?{each}" for each in fields)
         locks = f" || {LOCKS}" if resource == "kustomizations" else ""  # it suspends them
-        yield Policy(
+        yield AdmissionPolicy(
             f"managed-objects-{resource}",
             [rule(group, versions, [resource], [CREATE, UPDATE, DELETE])],
             [

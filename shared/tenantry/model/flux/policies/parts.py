@@ -79,7 +79,7 @@ WRITES = (CREATE, UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AdmissionPolicy:
     """A policy with its binding, or a mutation with its binding; ``name`` is without `PREFIX`.
 
     ``takes_index``: it has the AccessIndex as its parameter; ``everywhere``: in exempt namespaces, too.

@@ -16,7 +16,7 @@ from tenantry.model.flux.policies.parts import (
     NOT_GOING,
     UPDATE,
     WRITES,
-    Policy,
+    AdmissionPolicy,
     listed,
     optional,
     rule,
@@ -37,7 +37,7 @@ _LABELS = (
 )
 
 
-def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Profile, *, quarantines: bool) -> Policy:
+def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Profile, *, quarantines: bool) -> AdmissionPolicy:
     """Refuses new references that are denied; under Quarantine but those of objects that are locked already.
 
     What is allowed stands in the validation, not in a variable, whose fields the API server would not check.
@@ -50,7 +50,7 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
         f'{numbers}.filter(number, number < variables.refused.size()).map(number, variables.refused[number]).join("; ") + '
         f'(variables.refused.size() > {TOLD} ? "; and " + string(variables.refused.size() - {TOLD}) + " more" : "")'
     )
-    return Policy(
+    return AdmissionPolicy(
         f"references-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
         [validation(allowed, "a reference to another namespace is denied", told)],
@@ -60,7 +60,7 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
     )
 
 
-def quarantine(consumer: Consumer, versions: tuple[str, ...], profile: Profile) -> Policy:
+def quarantine(consumer: Consumer, versions: tuple[str, ...], profile: Profile) -> AdmissionPolicy:
     """Locks objects with new denied references, and keeps the lock of those that have it."""
     stop = consumer.stop
     by_lock = pointer(*ANNOTATIONS, SUSPENDED_BY_LOCK)
@@ -86,7 +86,7 @@ def quarantine(consumer: Consumer, versions: tuple[str, ...], profile: Profile) 
         },
     ]
     stays = f"oldObject != null && {is_marked('oldObject')} && !{LOCKS_OR_PERSON}"
-    return Policy(
+    return AdmissionPolicy(
         f"quarantine-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
         mutations=[f"variables.refused.size() > 0 || variables.stays ? {patch} : []"],
@@ -96,7 +96,7 @@ def quarantine(consumer: Consumer, versions: tuple[str, ...], profile: Profile) 
     )
 
 
-def lock_guard(consumer: Consumer, versions: tuple[str, ...]) -> Policy:
+def lock_guard(consumer: Consumer, versions: tuple[str, ...]) -> AdmissionPolicy:
     """Keeps a locked object locked: its marks, all its finalizers, its suspension (section 2.2)."""
     marks = listed([LOCKED, SUSPENDED_BY_LOCK])
     new, old = (f"{each}.metadata.?annotations.orValue({{}})" for each in ("object", "oldObject"))
@@ -107,7 +107,7 @@ def lock_guard(consumer: Consumer, versions: tuple[str, ...]) -> Policy:
         f"({is_stopped(consumer.stop, 'oldObject')} && !{is_stopped(consumer.stop, 'object')} ? "
         f"[{text(consumer.stop.field or f'metadata.annotations[{consumer.stop.annotation}]')}] : [])"
     )
-    return Policy(
+    return AdmissionPolicy(
         f"lock-guard-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], [UPDATE])],
         [
