@@ -18,6 +18,7 @@ from croniter import croniter
 from manifests import Document, guessed_plural, seconds, sources
 
 from tenantry.local.specs import Watched
+from tenantry.model.flux.names import ACCESS_INDEX, IMAGE_REPOSITORIES, SOURCE_KINDS
 from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 from tenantry.serving.installed import descriptor_of, service_named
 
@@ -28,7 +29,7 @@ MODES = {"Resource": "resource", "Reference": "ref"}
 
 def plural_of(watched: Watched) -> str:
     """The resource name of a kind: of ours as its CRD says, of others as Knative guesses."""
-    known = {kind.kind: kind.plural for kind in (PAAS, PAAS_NS, PAAS_CONFIG)}
+    known = {kind.kind: kind.plural for kind in (PAAS, PAAS_NS, PAAS_CONFIG, ACCESS_INDEX)}
     return known.get(watched.kind) or guessed_plural(watched.kind)
 
 
@@ -212,7 +213,13 @@ KNATIVES_OWN = ("sources.knative.dev/v1", "ApiServerSource")
 OLM = {("operators.coreos.com/v1alpha1", "ClusterServiceVersion"), ("operators.coreos.com/v1", "OperatorGroup")}
 OPENSHIFT = {("user.openshift.io/v1", "Group"), ("quota.openshift.io/v1", "ClusterResourceQuota")}
 ARGO = {("argoproj.io/v1alpha1", "ApplicationSet"), ("argoproj.io/v1beta1", "ArgoCD")}
-SWITCHED_ON = {"knative/olm": OLM, "knative/openshift": OPENSHIFT, "knative/argo": ARGO}
+SWITCHED_ON = {
+    "knative/olm": OLM,
+    "knative/openshift": OPENSHIFT,
+    "knative/argo": ARGO,
+    "knative/flux": {kind.gvk for kind in SOURCE_KINDS},
+    "knative/flux-images": {IMAGE_REPOSITORIES.gvk},
+}
 """Folders that are applied where another system is, and the kinds of that system."""
 
 
@@ -331,6 +338,7 @@ UNITS = {
     "scope-binding": "scopes",
     "scope-binding-namespace-scopes": "namespace-scopes",
     "scope-binding-olm": "olm",
+    "scope-binding-sources": "sources",
     "rbac-aggregation": "projects",
     "rbac-aggregation-paas": "paas",
     "release-provisioning-paas": "paas",

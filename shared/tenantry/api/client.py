@@ -49,6 +49,7 @@ Keep = Callable[[Object], Object]
 
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _GROUPS = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
 
@@ -133,6 +134,16 @@ class Api(Wire):
             raise
         except NotFound:
             return None
+
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        """The resourceVersion of the live object, read without its contents; empty when there is none."""
+        try:
+            found, _ = await self._sized("GET", kind.path(namespace, name), accept=_METADATA)
+        except KindNotServed:
+            raise
+        except NotFound:
+            return ""
+        return str(found["metadata"]["resourceVersion"])
 
     async def list(
         self,
@@ -267,6 +278,10 @@ class Api(Wire):
     async def groups(self) -> Object:
         """All groups but the core group with their versions and resources, as ``APIGroupDiscoveryList``, read now."""
         return (await self._sized("GET", "/apis", accept=_GROUPS))[0]
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """A kind in the version of its group that the server prefers among those that have it; None when it is not served."""
+        return await self._discovery.preferred(group, kind, again=again)
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""

@@ -39,6 +39,7 @@ class Discovery:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._known: dict[str, tuple[float, dict[str, _Served]]] = {}
+        self._versions: dict[str, tuple[float, list[str]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
@@ -48,6 +49,28 @@ class Discovery:
         """
         found = await self._find(api_version, kind, again=again)
         return found.kind if found is not None else None
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """A kind in the first version of its group, in the order that the server prefers, that serves it; None: none does."""
+        async with self._locks.setdefault(group, asyncio.Lock()):
+            asked, versions = self._versions.get(group, (float("-inf"), []))
+            if again or time.monotonic() - asked > (SERVED_S if versions else MISSING_S):
+                versions = await self._ask_group(group)
+                self._versions[group] = time.monotonic(), versions
+        for version in versions:
+            if (found := await self.find(version, kind, again=again)) is not None:
+                return found
+        return None
+
+    async def _ask_group(self, group: str) -> list[str]:
+        """The versions of a group, the preferred one first; none where there is no such group."""
+        try:
+            served = await self._request("GET", f"/apis/{group}")
+        except NotFound:
+            return []
+        first = (served.get("preferredVersion") or {}).get("groupVersion")
+        versions = [str(each["groupVersion"]) for each in served.get("versions") or ()]
+        return sorted(versions, key=lambda each: each != first)
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""

@@ -121,6 +121,10 @@ class Reader:
         found: Object | None = await self._shared.together.read(kind, name, lambda: self._api.get(kind, name), many)
         return found
 
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        """The resourceVersion that an object has now, without its contents; empty when there is none."""
+        return await self._api.version(kind, name, namespace)
+
     async def fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         """The whole live object or None, read now and not kept: for what is large and read once."""
         found = await self._api.get(kind, name, namespace, whole=True)
@@ -137,6 +141,10 @@ class Reader:
     async def served(self, api_version: str, kind: str) -> Kind | None:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """How the API server serves a kind, in the version that it prefers; ``again``: what was known before does not count."""
+        return await self._api.preferred(group, kind, again=again)
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""

@@ -153,6 +153,23 @@ PROJECTED_RULES: Final = 512
 RULES_COMPARED: Final = 2_000_000
 """Entries of rules that are compared to work out what one consent leaves of all that a namespace wants: a second at most."""
 
+# -- sources of Flux -------------------------------------------------------------------------------------------
+
+GRANTS: Final = 10_000
+"""Sources with grants in the AccessIndex; `flux.maxGrants` can make it less."""
+INDEX_BYTES: Final = MIB
+"""Bytes of keys and texts in the AccessIndex: etcd's own limit for one object is 1.5 MiB."""
+ACCESS_FROM_BYTES: Final = 16 * KIB
+"""Bytes of what one carrier says about access to a source, as JSON, and of the text that all carriers of one source come to."""
+ACCESS_SELECTORS: Final = 64
+"""Selectors of one carrier."""
+ACCESS_PAIRS: Final = 32
+"""Labels in one selector."""
+GRANT_MATCHES: Final = 200_000
+"""Sources that are looked at for all SourceGrants of one namespace, counted for each; the oldest SourceGrants come first."""
+SOURCES_TOLD: Final = 200
+"""Sources of one namespace about whose mistakes there are Events, the oldest first."""
+
 # -- what a process remembers between runs ---------------------------------------------------------------------
 
 REMEMBERED: Final = 20_000

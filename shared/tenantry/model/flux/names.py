@@ -54,3 +54,25 @@ ACCOUNT_LABEL = "tenantry.dev/service-account"
 CHART_OWNER_NAME = "helm.toolkit.fluxcd.io/name"
 CHART_OWNER_NAMESPACE = "helm.toolkit.fluxcd.io/namespace"
 """Labels on a HelmChart: the HelmRelease that it was made for."""
+
+SOURCE_KINDS = (
+    Kind(f"{SOURCE_GROUP}/v1", "GitRepository", "gitrepositories"),
+    Kind(f"{SOURCE_GROUP}/v1", "OCIRepository", "ocirepositories"),
+    Kind(f"{SOURCE_GROUP}/v1", "Bucket", "buckets"),
+    Kind(f"{SOURCE_GROUP}/v1", "HelmRepository", "helmrepositories"),
+    Kind(f"{SOURCE_GROUP}/v1", "HelmChart", "helmcharts"),
+    Kind(f"{SOURCE_GROUP}/v1", "ExternalArtifact", "externalartifacts"),
+)
+"""The kinds of sources in the version that is watched; read they are in that which discovery names."""
+IMAGE_REPOSITORIES = Kind(f"{IMAGE_GROUP}/v1", IMAGE_REPOSITORY, "imagerepositories")
+SHARED_KINDS = (*SOURCE_KINDS, IMAGE_REPOSITORIES)
+"""What other namespaces may be granted: the kinds that have entries in the AccessIndex."""
+
+ACL_VALID = "ACLValid"
+"""Condition of a SourceGrant: whether all that it says counts."""
+INVALID_ACL = "InvalidACL"
+"""Reason of a Warning about a source: a part of what it says about access does not count."""
+INDEX_FULL = "IndexFull"
+"""Reason where a grant has found no place in the AccessIndex."""
+NEARLY_FULL = "NearlyFull"
+"""Condition of the AccessIndex while it has more than four fifths of the grants that it can have."""
