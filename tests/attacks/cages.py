@@ -14,6 +14,7 @@ import fence_registration
 import fence_release
 import fence_rights
 import fence_scope
+import fence_sources
 from paasing import make_world
 from thieves import Ask, ask
 from times import CONTROLLER_S
@@ -35,6 +36,7 @@ THEFTS = (
     *fence_release.THEFTS,
     *fence_scope.THEFTS,
     *fence_capabilities.THEFTS,
+    fence_sources.THEFT,
     fence_lock.THEFT,
 )
 LOCK_SOURCE = "tenantry-lock-source"

@@ -14,6 +14,7 @@ from thieves import Ask, Attack, Theft, apply, create, delete
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
 from tenantry.local.fence_policy import POLICY
+from tenantry.model.flux.names import SOURCE_GRANT
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -104,6 +105,7 @@ SEEN = {
     "tenantry-source-scope-binding-namespace-scopes": NAMESPACE_SCOPE,
     "tenantry-source-scope-binding-olm": CLUSTER_SERVICE_VERSION,
     "tenantry-source-scope-binding-paas": CLUSTER_ROLE_BINDING,
+    "tenantry-source-scope-binding-sources": SOURCE_GRANT,
     "tenantry-source-release-provisioning-paas": APPLICATION_SET,
     LOCK_SOURCE: SECRET,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from scope_binding import NAME
-from scope_binding.sources.seen import IndexSeen, Places, GrantTexts, carried, kind_in, name_of, namespace_in
+from scope_binding.sources.seen import GrantTexts, IndexSeen, Places, carried, kind_in, name_of, namespace_in
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.difference import entries_of
