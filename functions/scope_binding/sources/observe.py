@@ -80,20 +80,19 @@ async def read_places(reader: Reader, namespace: str = "") -> Places:
 async def _sources(kind: Kind, namespace: str, reader: Reader) -> list[Object] | None:
     """The sources of a kind; None where it is not served.
 
-    That a kind is missing may be known from a moment ago, and what woke the run may be of it; that it is there, too.
+    That a kind is missing, or is served in a version, may be known from a moment ago: what woke the run may say otherwise.
     """
-    woken = any(cause.kind == kind.kind for cause in reader.causes)
+    woken = reader.live and bool(reader.causes)
     for again in (False, True):
         found = await reader.preferred(kind.group, kind.kind, again=again)
-        if found is None:
-            if woken and not again:
-                continue
+        if found is None and (again or not woken):
             return None
+        if found is None:
+            continue
         try:
             return await reader.list(found, namespace, keep=kept_source)
         except KindNotServed:
-            if again:
-                return None
+            continue
     return None
 
 
