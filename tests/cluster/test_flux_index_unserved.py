@@ -96,7 +96,7 @@ async def test_kinds_that_come_are_found(cluster: Cluster) -> None:
 
 async def test_kinds_that_go_take_their_grants_along(cluster: Cluster) -> None:
     """The others stay, and come to no harm."""
-    await install_flux(cluster.admin, current("GitRepository", "Bucket"))
+    await install_flux(cluster.admin, current("Bucket"))
     home = await cluster.flux.home()
     await cluster.flux.source(home, annotations=annotated(TWO))
     await cluster.flux.source(home, "b", "Bucket")

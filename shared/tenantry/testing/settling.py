@@ -24,6 +24,7 @@ from tenantry.api.errors import AdmissionDenied, KindNotServed, NotFound
 from tenantry.local.knative import Knative
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
+from tenantry.model.flux.names import SHARED_KINDS
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
 from tenantry.model.pointer import pointer
 
@@ -65,10 +66,12 @@ _BODIES: Mapping[str, Object] = {
     "Group": {"users": []},
     "ApplicationSet": {"spec": {}},
     "ArgoCD": {"spec": {}},
+    "SourceGrant": {"spec": {"sourceRef": {"kind": "Bucket", "name": "marker"}, "accessFrom": {"namespaceSelectors": []}}},
+    **{kind.kind: {} for kind in SHARED_KINDS},
 }
 NO_PARAM = "no params found for policy binding"
 """In the refusal of a policy whose param, a PaasConfig, there is none of."""
-_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig"})
+_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig", "TenancyProfile", "AccessIndex"})
 """Kinds of which no object is without effect: one that is there is touched, and where there is none nothing is waited for."""
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 _OF_THE_WAY = frozenset({"conditions", "lastDrift"})
