@@ -21,20 +21,36 @@ f-17 Image automation needs a grant to write
 f-19 A source that is a chart needs one
 f-20 No grant opens alerts
 f-21 Receivers are local
+f-22 What depends on others is local
 f-23 Exempt namespaces may name everything
+f-24 A single tenant is not judged
+f-38 Accounts are filled or required
+f-39 An empty name is no account
+f-40 Only the account of the tenant
+f-41 Deliveries go to their own namespace
+f-45 Kubeconfigs can be refused
+f-49 Tenants set the labels that are listed
 f-60 Only two profiles are legal
 f-68 Every field and kind of source
 f-69 A new namespace has what labels give
+f-70 Without the ACL the rest holds
+f-71 By default nothing is enforced
 f-72 What is no profile is refused
+f-74 A missing index refuses consumers only
+f-75 The index is not deleted
 f-76 Grants that are written by hand go
 f-77 A full index keeps what it has
 f-79 Grants at once; same carriers, same bytes
 f-80 Selectors that imitate the index grant nothing
+f-81 Every served version is judged alike
 f-84 All policies are typed
 f-86 References are judged whoever asks
 f-91 A thousand references are judged within budget
 f-118 A chart made elsewhere: by its name only
+f-119 ResourceSets depend on what is theirs
+f-124 Keys and prefixes that tenants may set
 f-129 The shortcut of RFC-0003, to the byte
 f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
+f-137 A filled account is nobody's
 """

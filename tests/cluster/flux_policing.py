@@ -250,8 +250,8 @@ class Policing:
         return await self.ask("PATCH", path, body, user=user, dry=dry, content=APPLY, **query)
 
     async def delete(self, body: Object, *, user: str = "", dry: bool = True) -> Answer:
-        """Delete an object."""
-        return await self.ask("DELETE", path_of(body), {}, user=user, dry=dry)
+        """Delete an object.  Without a body: of a request that has one, the API server reads the options there only."""
+        return await self.ask("DELETE", path_of(body), user=user, dry=dry)
 
     async def ask(
         self, method: str, path: str, body: Any = None, *, user: str = "", dry: bool = False, content: str = JSON, **query: str
