@@ -213,13 +213,8 @@ KNATIVES_OWN = ("sources.knative.dev/v1", "ApiServerSource")
 OLM = {("operators.coreos.com/v1alpha1", "ClusterServiceVersion"), ("operators.coreos.com/v1", "OperatorGroup")}
 OPENSHIFT = {("user.openshift.io/v1", "Group"), ("quota.openshift.io/v1", "ClusterResourceQuota")}
 ARGO = {("argoproj.io/v1alpha1", "ApplicationSet"), ("argoproj.io/v1beta1", "ArgoCD")}
-SWITCHED_ON = {
-    "knative/olm": OLM,
-    "knative/openshift": OPENSHIFT,
-    "knative/argo": ARGO,
-    "knative/flux": {kind.gvk for kind in SOURCE_KINDS},
-    "knative/flux-images": {IMAGE_REPOSITORIES.gvk},
-}
+FLUX = {"knative/flux": {kind.gvk for kind in SOURCE_KINDS}, "knative/flux-images": {IMAGE_REPOSITORIES.gvk}}
+SWITCHED_ON = {"knative/olm": OLM, "knative/openshift": OPENSHIFT, "knative/argo": ARGO, **FLUX}
 """Folders that are applied where another system is, and the kinds of that system."""
 
 

@@ -6,7 +6,7 @@ what is remembered holds only while the index has the version that it had then.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 
 from scope_binding.sources.seen import Places, kept_source
 from tenantry.model import limits
@@ -52,14 +52,18 @@ class IndexMemory:
         self.version, self.planned, self.profile = "", None, None
         self._states, self._whole = {}, False
 
-    def looked(self, places: Places, namespaces: Iterable[str] | None, profile: Profile) -> None:
-        """A run ended well that has seen this, in these namespaces or in all."""
-        seen = None if namespaces is None else frozenset(namespaces)
-        kept = {} if seen is None else {place: state for place, state in self._states.items() if place[1] not in seen}
+    def looked(self, places: Places, whole: Collection[str] | None, profile: Profile, causes: Iterable[Place] = ()) -> None:
+        """A run ended well that has seen this: of some namespaces all that there is, or of all; and what woke it."""
+        gone = frozenset(causes)
+        kept = {
+            place: state
+            for place, state in (self._states.items() if whole is not None else ())
+            if place[1] not in (whole or ()) and place not in gone
+        }
         kept |= {place_of(each): state_of(each) for each in (*places.sources, *places.grants)}
         fits = len(kept) <= limits.REMEMBERED
         self._states = kept if fits else {}
-        self._whole = fits and (seen is None or self._whole)
+        self._whole = fits and (whole is None or self._whole)
         self.profile = decisive(profile)
 
     def knew(self, place: Place, obj: Object | None) -> bool:

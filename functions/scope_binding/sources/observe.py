@@ -12,7 +12,16 @@ from collections.abc import Mapping
 
 from scope_binding.sources.plan import index_seen, is_nearly_full
 from scope_binding.sources.report import warnings_of
-from scope_binding.sources.seen import AccessSeen, IndexLook, Places, kept_grant, kept_source
+from scope_binding.sources.seen import (
+    AccessSeen,
+    IndexLook,
+    Places,
+    kept_grant,
+    kept_source,
+    kind_in,
+    name_in,
+    namespace_in,
+)
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
@@ -31,6 +40,8 @@ from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import EVENT, NAMESPACE, Kind, Object, is_terminating, labels_of
 
 _IN_A_NAMESPACE = frozenset((each.group, each.kind) for each in (*SHARED_KINDS, SOURCE_GRANT))
+FEW_SOURCES = 16
+"""So many sources of a namespace, at most, are read by name."""
 FEW_NAMESPACES = 8
 """Of so many, at most, sources are listed apart; of more all of them at once."""
 
@@ -48,11 +59,55 @@ async def observe_index(reader: Reader, most: int) -> IndexLook:
     if namespaces is None:
         places, tenants = await asyncio.gather(read_places(reader), _tenants(reader, profile))
         return IndexLook(index_seen(index, profile, places, most, None, tenants), places, None, profile)
-    found = await asyncio.gather(*(read_places(reader, each) for each in sorted(namespaces)))
-    served = found[0].served.intersection(*(each.served for each in found))
-    sources = tuple(source for each in found for source in each.sources)
-    places = Places(served, sources, tuple(grant for each in found for grant in each.grants))
-    return IndexLook(index_seen(index, profile, places, most, namespaces), places, namespaces, profile)
+    looks = await asyncio.gather(*(_look(reader, index, each) for each in sorted(namespaces)))
+    served = looks[0][0].served.intersection(*(each.served for each, _ in looks))
+    sources = tuple(source for each, _ in looks for source in each.sources)
+    places = Places(served, sources, tuple(grant for each, _ in looks for grant in each.grants))
+    whole = frozenset(each for each, (_, is_whole) in zip(sorted(namespaces), looks, strict=True) if is_whole)
+    causes = frozenset((each.kind, each.namespace, each.name) for each in reader.causes)
+    return IndexLook(index_seen(index, profile, places, most, namespaces), places, whole, profile, causes)
+
+
+async def _look(reader: Reader, index: Object | None, namespace: str) -> tuple[Places, bool]:
+    """The sources of a namespace that have carriers, with its SourceGrants; else all of them.  The latter is True.
+
+    Few are read by name, which waits for nobody; lists of kinds at rest wait (`tenantry.api.Api.list`).
+    """
+    try:
+        found = await _shared_places(reader, index, namespace)
+    except KindNotServed:
+        found = None
+    return (found, False) if found is not None else (await read_places(reader, namespace), True)
+
+
+async def _shared_places(reader: Reader, index: Object | None, namespace: str) -> Places | None:
+    """Those that the index has, that SourceGrants name and that woke the run; None where these are not few.
+
+    SourceGrants are as new as those that woke the run, and as what the index was made from; of later ones there are events.
+    """
+    causes = [each for each in reader.causes if each.namespace == namespace]
+    woken = await asyncio.gather(
+        *(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)
+    )
+    if index is None or any(each is None for each in woken):
+        return None  # since when one is gone nobody tells
+    reader.suffices(SOURCE_GRANT, [each["metadata"]["resourceVersion"] for each in (index, *woken) if each is not None])
+    kinds, grants = await asyncio.gather(
+        asyncio.gather(*(reader.preferred(each.group, each.kind) for each in SHARED_KINDS)),
+        reader.list(SOURCE_GRANT, namespace, keep=kept_grant),
+    )
+    served = {each.kind: each for each in kinds if each is not None}
+    names = {(each.kind, each.name) for each in causes if each.kind != SOURCE_GRANT.kind}
+    names |= {(kind_in(each), name_in(each)) for each in AccessEntries.of(index).granted if namespace_in(each) == namespace}
+    for grant in grants:
+        if (named := grant["spec"].get("sourceRef")) is None:
+            return None
+        names.add((named["kind"], named["name"]))
+    if len(names) > FEW_SOURCES or not all(kind in served for kind, _ in names):
+        return None
+    found = await asyncio.gather(*(reader.get(served[kind], name, namespace) for kind, name in sorted(names)))
+    sources = tuple(kept_source(each) for each in found if each is not None)
+    return Places(frozenset(served), sources, tuple(grants))
 
 
 def _concerned(reader: Reader, index: Object | None, most: int) -> frozenset[str] | None:

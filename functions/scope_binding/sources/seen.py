@@ -60,12 +60,14 @@ class IndexSeen:
 
 @dataclass(frozen=True, slots=True)
 class IndexLook:
-    """One look at the index: what was seen, where (None: everywhere), and under which profile."""
+    """One look at the index: what was seen, of which namespaces all of it (None: of all), and under which profile."""
 
     seen: IndexSeen
     places: Places
-    namespaces: frozenset[str] | None
+    whole: frozenset[str] | None
     profile: Profile
+    causes: frozenset[tuple[str, str, str]] = frozenset()
+    """Kind, namespace and name of what woke the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,11 @@ def namespace_in(name: str) -> str:
 def kind_in(name: str) -> str:
     """The kind in a key of the index."""
     return name.split("/", maxsplit=1)[0]
+
+
+def name_in(name: str) -> str:
+    """The name of the source in a key of the index."""
+    return name.split("/")[2]
 
 
 def in_order(objects: Iterable[Object]) -> list[Object]:

@@ -68,14 +68,13 @@ class SourceAccess(Unit):
         if not well or look is None:
             self._memory.forget()
             return
-        self._memory.looked(look.places, look.namespaces, look.profile)
+        self._memory.looked(look.places, look.whole, look.profile, look.causes)
         seen = look.seen
         written = seen.index is None or seen.entries != seen.before
         self._memory.version = "" if written else seen.index["metadata"]["resourceVersion"] if seen.index else ""
         self._memory.planned = seen.entries
-        if look.namespaces is not None or is_nearly_full(seen.entries, self._most):
-            moved = {namespace_in(name) for name in seen.entries.granted ^ seen.before.granted}
-            self._elsewhere |= moved - (look.namespaces or set())
+        if is_nearly_full(seen.before, self._most):
+            self._elsewhere |= {namespace_in(name) for name in seen.entries.granted ^ seen.before.granted}
 
     def _told_ended(self, _: Owner, well: bool) -> None:
         if not well:  # the event comes again

@@ -332,6 +332,15 @@ class Reader:
         answer = await self._api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
         return bool(answer["status"].get("allowed"))
 
+    def suffices(self, kind: Kind, versions: Iterable[str]) -> None:
+        """Lists of a kind that follow need be no newer than the newest of these resourceVersions, which costs them no wait.
+
+        What happened later must be an event of its own.  Versions are numbers, and one order for all kinds of a server.
+        """
+        numbers = [int(each) for each in versions if each.isdigit()]
+        if numbers:
+            self.known.versions.setdefault(kind, str(max(numbers)))
+
     def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:
         """Not all was looked at that an event of this object may ask for: it needs a run of its own."""
         if self.noted is not None:
