@@ -16,6 +16,7 @@ from tenantry.cli.output import output_option
 from tenantry.cli.profile.wanted import PERSON, served_by, tenancy_profile
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.policies import GENERATED, documents
+from tenantry.model.flux.policies.compared import is_as_generated
 from tenantry.model.flux.policies.parts import LABELS
 from tenantry.model.flux.profile import PROFILES, Profile
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Kind, Object
@@ -32,7 +33,7 @@ _OURS = ",".join(f"{key}={value}" for key, value in LABELS.items())
 def apply(security_profile: str | None, prune: bool, kubeconfig: Path | None, output: str) -> None:
     """Write the admission policies that the TenancyProfile asks for, for the versions that the cluster serves.
 
-    With profile single-tenant it takes all of them away. What is there already and as wanted is not written.
+    With profile single-tenant it takes all of them away. What is there already and as it should be is not written.
 
     \b
     Examples:
@@ -78,12 +79,19 @@ async def _ours(api: Api, kind: Kind) -> list[Object]:
 
 async def _written(api: Api, document: Object, live: Object | None) -> Row:
     kind = _KINDS[document["kind"]]
+    if live is not None and is_as_generated(document, live):
+        return row_of(document, "unchanged")
     live = live or await api.get(kind, document["metadata"]["name"])
     stored = await api.apply(kind, document)
     if live is None:
         return row_of(document, "created")
-    same = live["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
-    return row_of(document, "unchanged" if same else "updated")
+    return row_of(document, "unchanged" if _version(live) == _version(stored) else "updated")
+
+
+def _version(found: Object) -> str:
+    """What differs when anything but its status was written: of what has a status the generation."""
+    metadata = found["metadata"]
+    return str(metadata.get("generation") or metadata["resourceVersion"])
 
 
 async def _superfluous(
