@@ -105,7 +105,8 @@ async def _shared_places(reader: Reader, index: Object | None, namespace: str) -
         names.add((named["kind"], named["name"]))
     if len(names) > FEW_SOURCES or not all(kind in served for kind, _ in names):
         return None
-    found = await asyncio.gather(*(reader.get(served[kind], name, namespace) for kind, name in sorted(names)))
+    # read now: what led to the owner may have been read before the index
+    found = await asyncio.gather(*(reader.get(served[kind], name, namespace, again=True) for kind, name in sorted(names)))
     sources = tuple(kept_source(each) for each in found if each is not None)
     return Places(frozenset(served), sources, tuple(grants))
 
