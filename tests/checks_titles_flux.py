@@ -28,9 +28,18 @@ f-38 Accounts are filled or required
 f-39 An empty name is no account
 f-40 Only the account of the tenant
 f-41 Deliveries go to their own namespace
+f-44 Manifests a tenant cannot apply are listed
 f-45 Kubeconfigs can be refused
+f-46 A tenant is printed exactly
+f-47 Two namespaces are six documents, once
 f-49 Tenants set the labels that are listed
+f-51 Options change only what they name
+f-52 Wrong input is one line on stderr
+f-53 Labels of others stay when adopted
+f-58 Wrong sources and Kustomizations are refused
+f-59 Source of another namespace is named
 f-60 Only two profiles are legal
+f-63 Wrong credentials are refused, and never told
 f-68 Every field and kind of source
 f-69 A new namespace has what labels give
 f-70 Without the ACL the rest holds
@@ -53,4 +62,9 @@ f-129 The shortcut of RFC-0003, to the byte
 f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
 f-137 A filled account is nobody's
+f-143 The RFC's names, without labels
+f-144 The RFC's five documents, all admitted
+f-145 With the user, as Flux' command
+f-146 Keys are a pair; credentials have their keys
+f-147 Sources and Kustomizations have what was asked
 """

@@ -10,11 +10,11 @@ from tenantry.api import Api
 from tenantry.api.errors import KindNotServed
 from tenantry.cli.create.written import PERSON, Row, row_of
 from tenantry.cli.one_line import WrongUse
-from tenantry.model.flux.names import DEFAULT, EXEMPT_ALWAYS, EXEMPT_BY_DEFAULT, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT_LABEL
+from tenantry.model.flux.names import DEFAULT, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT_LABEL
+from tenantry.model.flux.tenant import TenantDefaults, defaults_of
 from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT, Kind, Object, is_terminating, labels_of
 from tenantry.model.pointer import pointer
 
-_PLATFORM = "kube-"
 Operations = list[dict[str, Any]]
 
 
@@ -44,9 +44,9 @@ async def onboarded(tenant: str, wanted: Sequence[Onboarding], kubeconfig: Path 
         WrongUse: a namespace is in the way; nothing was written.
     """
     async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
-        exempt = await _exempt(api)
+        defaults = await _defaults(api)
         live = {each.name: await api.get(NAMESPACE, each.name) for each in wanted}
-        problems = [_problem(each, live[each.name], tenant, exempt, adopt=adopt) for each in wanted]
+        problems = [_problem(each, live[each.name], tenant, defaults, adopt=adopt) for each in wanted]
         if found := [each for each in problems if each]:
             raise WrongUse("; ".join(found))
         rows = []
@@ -59,20 +59,19 @@ async def onboarded(tenant: str, wanted: Sequence[Onboarding], kubeconfig: Path 
         return rows
 
 
-async def _exempt(api: Api) -> frozenset[str]:
-    """The namespaces of the platform, by the profile or, without one, by its defaults."""
+async def _defaults(api: Api) -> TenantDefaults:
+    """What the profile says of namespaces or, without one, its defaults."""
     try:
         profile = await api.get(TENANCY_PROFILE, DEFAULT)
     except KindNotServed:
         profile = None
-    named = ((profile or {}).get("spec") or {}).get("exemptNamespaces")
-    return frozenset(EXEMPT_BY_DEFAULT if named is None else named) | {EXEMPT_ALWAYS}
+    return defaults_of(profile)
 
 
-def _problem(wanted: Onboarding, live: Object | None, tenant: str, exempt: frozenset[str], *, adopt: bool) -> str:
+def _problem(wanted: Onboarding, live: Object | None, tenant: str, defaults: TenantDefaults, *, adopt: bool) -> str:
     """Why nothing is written in a namespace; empty when nothing is in the way."""
     name, ours = wanted.name, wanted.namespace is not None
-    if name.startswith(_PLATFORM) or name == "default" or name in exempt:
+    if defaults.is_platforms(name):
         return f"namespace {name} is the platform's: choose another"
     if live is None:
         return "" if ours else f"namespace {name} does not exist: make it, or leave out --skip-namespace"

@@ -22,10 +22,6 @@ TENANT = Kind(VERSION, "Tenant", "tenants", namespaced=False)
 DEFAULT = "default"
 """The one TenancyProfile, and the one AccessIndex."""
 
-EXEMPT_BY_DEFAULT = ("flux-system", "kube-system")
-"""``exemptNamespaces`` of a TenancyProfile that says nothing of them."""
-EXEMPT_ALWAYS = "tenantry-system"
-
 SOURCE_GROUP = "source.toolkit.fluxcd.io"
 IMAGE_GROUP = "image.toolkit.fluxcd.io"
 KUSTOMIZE_GROUP = "kustomize.toolkit.fluxcd.io"
@@ -49,6 +45,10 @@ TENANT_LABEL = "toolkit.fluxcd.io/tenant"
 """Label of a tenant's namespaces, accounts and bindings: its name, as Flux' own command writes it."""
 MADE_FOR_TENANT = "tenantry.dev/tenant"
 """Label on what is made for a Tenant: its name."""
+PRUNE = "kustomize.toolkit.fluxcd.io/prune"
+"""Annotation ``disabled`` on a namespace of a Tenant: no Kustomization that took it into its inventory deletes it (2.4)."""
+SHOW_SOURCES = "tenantry.dev/show-sources"
+"""Annotation ``true`` on a namespace: it gets a list of the sources that it may use (2.8)."""
 ACCOUNT_LABEL = "tenantry.dev/service-account"
 """Label on a namespace of a Tenant: the account that its deliveries are applied as."""
 CHART_OWNER_NAME = "helm.toolkit.fluxcd.io/name"

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
-from pathlib import Path
 from typing import Any
 
-import asyncssh
 import pytest
-import yaml
-from click.testing import CliRunner
-
-from tenantry.cli import main
-
-NOWHERE = "/nowhere/kubeconfig"
-"""Who asks for a cluster with it is told that there is none."""
+from creating import create, printed, refused
 
 TENANT = """\
 ---
@@ -55,31 +46,6 @@ GOTK_USER = """\
   kind: User
   name: gotk:apps:reconciler
 """
-KNOWN_HOSTS = "x ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl\n"
-
-
-def create(*arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of ``tenantry create``."""
-    result = CliRunner().invoke(main, ["create", *arguments], env={"KUBECONFIG": NOWHERE})
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def printed(*arguments: str) -> list[dict[str, Any]]:
-    """The documents that a command prints with ``--export``."""
-    code, output, errors = create(*arguments, "--export")
-    assert (code, errors) == (0, "")
-    return list(yaml.safe_load_all(output))
-
-
-def refused(*arguments: str, why: str) -> None:
-    """A command ends with one line that has these words, and prints nothing."""
-    code, output, errors = create(*arguments, "--export")
-    assert code != 0, arguments
-    assert output == ""
-    assert errors.endswith("\n")
-    assert errors.count("\n") == 1, errors
-    assert why in errors
 
 
 # -- tenants -----------------------------------------------------------------------------------------------------
@@ -315,121 +281,3 @@ def test_as_json_there_is_one_list() -> None:
     """For programs."""
     _, output, _ = create("tenant", "dev-team", "--with-namespace=a,b", "--export", "-o", "json")
     assert [each["kind"] for each in json.loads(output)["items"]] == ["Namespace", "ServiceAccount", "RoleBinding"] * 2
-
-
-# -- secrets -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def known_hosts(tmp_path: Path) -> str:
-    """A known_hosts file."""
-    file = tmp_path / "known_hosts"
-    file.write_text(KNOWN_HOSTS)
-    return str(file)
-
-
-@pytest.mark.check("f-146")
-@pytest.mark.parametrize(
-    ("algorithm", "kind"),
-    [("", "ecdsa-sha2-nistp384"), ("rsa", "ssh-rsa"), ("ed25519", "ssh-ed25519"), ("ecdsa", "ecdsa-sha2-nistp384")],
-)
-def test_keys_for_ssh_are_a_pair(known_hosts: str, algorithm: str, kind: str) -> None:
-    """The private key is the one to the public key, the hosts are those of the file, and no two runs give the same."""
-    options = ("-n", "tenant1", "--url=ssh://git@host/x", f"--known-hosts-file={known_hosts}")
-    chosen = (f"--ssh-key-algorithm={algorithm}",) if algorithm else ()
-    (found,), (other,) = (printed("secret", "git", "tenant1-git-auth", *options, *chosen) for _ in range(2))
-    assert (found["apiVersion"], found["kind"]) == ("v1", "Secret")
-    assert found["metadata"] == {"name": "tenant1-git-auth", "namespace": "tenant1"}
-    values = found["stringData"]
-    assert set(values) == {"identity", "identity.pub", "known_hosts"}
-    assert values["known_hosts"] == KNOWN_HOSTS
-    private = asyncssh.import_private_key(values["identity"])
-    assert private.get_algorithm() == kind
-    assert private.export_public_key("openssh").decode().split()[:2] == values["identity.pub"].split()[:2]
-    assert values["identity"] != other["stringData"]["identity"]
-    assert values["identity.pub"] != other["stringData"]["identity.pub"]
-
-
-@pytest.mark.check("f-146")
-def test_credentials_are_printed_under_their_keys(tmp_path: Path) -> None:
-    """A user with a password, or a token, and an authority's certificate beside them."""
-    url = "--url=https://example.com/x"
-    (found,) = printed("secret", "git", "auth", url, "--username=me", "--password=a: b")
-    assert found["stringData"] == {"username": "me", "password": "a: b"}
-    assert found["metadata"] == {"name": "auth", "namespace": "flux-system"}
-    file = tmp_path / "ca.crt"
-    file.write_text("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
-    (found,) = printed("secret", "git", "auth", url, "--bearer-token=t", f"--ca-crt-file={file}")
-    assert found["stringData"] == {"bearerToken": "t", "ca.crt": file.read_text()}
-
-
-SECRET = "s3cr3t-value"
-
-
-@pytest.mark.check("f-63")
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--url=https://h/x"], "http and https need credentials"),
-        (["--url=https://h/x", "--username=me"], "http and https need credentials"),
-        (["--url=https://h/x", f"--password={SECRET}"], "http and https need credentials"),
-        (["--url=https://h/x", "--username=me", f"--password={SECRET}", f"--bearer-token={SECRET}"], "not both"),
-        ([f"--url=https://me:{SECRET}@h/x"], "it holds a password"),
-        ([f"--url=ftp://me:{SECRET}@h/x"], "'ftp' is not one of Git"),
-        (["--url=https://h/x", "--username=me", "--password", "a", SECRET], "1 more arguments"),
-        (["--url=ssh://h/x", "--username=me", f"--password={SECRET}"], "with ssh there are only keys"),
-        (["--url=https://h/x", f"--pasword={SECRET}"], "--pasword"),
-        (["--url=https://h/x", "--username=me", f"--password={SECRET}", "--ca-crt-file=/nowhere/ca"], "/nowhere/ca"),
-    ],
-)
-def test_wrong_credentials_are_refused_without_a_word_of_them(
-    options: list[str], why: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """None, half of them, too many; and what they are is nowhere to be read."""
-    caplog.set_level(logging.DEBUG)
-    code, output, errors = create("secret", "git", "auth", *options, "--export")
-    assert (code, output) == (2, "")
-    assert errors.count("\n") == 1
-    assert why in errors
-    assert SECRET not in errors + caplog.text
-
-
-@pytest.mark.check("f-63")
-def test_no_credential_is_told_when_there_is_no_cluster(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither on stderr nor in a log."""
-    caplog.set_level(logging.DEBUG)
-    code, output, errors = create("secret", "git", "s", "--url=https://h/x", "--username=me", f"--password={SECRET}")
-    assert (code, output) == (2, "")
-    assert NOWHERE in errors
-    assert SECRET not in errors + caplog.text
-
-
-def test_a_file_without_keys_of_hosts_is_refused(tmp_path: Path) -> None:
-    """With what a line of one looks like."""
-    file = tmp_path / "empty"
-    file.write_text("# nothing\n")
-    refused("secret", "git", "auth", "--url=ssh://h/x", f"--known-hosts-file={file}", why="has no key of a host")
-
-
-def test_a_host_that_does_not_answer_is_told() -> None:
-    """With what to do in place of it."""
-    refused("secret", "git", "auth", "--url=ssh://git@127.0.0.1:1/x", why="give --known-hosts-file")
-
-
-def test_keys_of_a_host_come_from_the_network() -> None:
-    """All that it shows, for its name and port, with the fingerprints to compare."""
-    import asyncio
-
-    key = asyncssh.generate_private_key("ssh-ed25519")
-
-    async def scan() -> tuple[int, str, str, int]:
-        async with await asyncssh.listen("127.0.0.1", 0, server_host_keys=[key]) as server:
-            port = server.get_port()
-            command = ("secret", "git", "auth", f"--url=ssh://git@127.0.0.1:{port}/x", "--export")
-            return (*await asyncio.to_thread(create, *command), port)
-
-    code, output, errors, port = asyncio.run(scan())
-    assert code == 0
-    public = " ".join(key.export_public_key("openssh").decode().split()[:2])
-    assert yaml.safe_load(output)["stringData"]["known_hosts"] == f"[127.0.0.1]:{port} {public}\n"
-    assert f"ssh-ed25519 {key.get_fingerprint()}" in errors
