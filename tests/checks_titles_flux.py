@@ -28,17 +28,21 @@ f-38 Accounts are filled or required
 f-39 An empty name is no account
 f-40 Only the account of the tenant
 f-41 Deliveries go to their own namespace
+f-42 Everything in one namespace, nothing outside
 f-44 Manifests a tenant cannot apply are listed
 f-45 Kubeconfigs can be refused
 f-46 A tenant is printed exactly
 f-47 Two namespaces are six documents, once
+f-48 A tenant does not label its namespace
 f-49 Tenants set the labels that are listed
+f-50 A namespace is deleted by the platform
 f-51 Options change only what they name
 f-52 Wrong input is one line on stderr
 f-53 Labels of others stay when adopted
 f-58 Wrong sources and Kustomizations are refused
 f-59 Source of another namespace is named
 f-60 Only two profiles are legal
+f-62 Each policy is what refuses
 f-63 Wrong credentials are refused, and never told
 f-68 Every field and kind of source
 f-69 A new namespace has what labels give
@@ -53,15 +57,29 @@ f-79 Grants at once; same carriers, same bytes
 f-80 Selectors that imitate the index grant nothing
 f-81 Every served version is judged alike
 f-84 All policies are typed
+f-85 Platform is who has the verb
 f-86 References are judged whoever asks
 f-91 A thousand references are judged within budget
+f-103 A denied reference is quarantined
+f-104 Quarantine comes to rest under apply
+f-105 Without mutations quarantine denies
+f-110 Status of a source is its controller's
+f-112 External artifacts are their producers'
+f-114 Charts carry no keys of tenancy
+f-115 No secrets of others verify charts
+f-116 Status of a HelmRelease is its controller's
+f-117 A HelmChart stays the first release's
 f-118 A chart made elsewhere: by its name only
 f-119 ResourceSets depend on what is theirs
+f-120 Providers of inputs select at home
+f-123 Labels are guarded on every way
 f-124 Keys and prefixes that tenants may set
+f-126 Who makes namespaces labels none
 f-129 The shortcut of RFC-0003, to the byte
 f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
 f-137 A filled account is nobody's
+f-138 Without mutations accounts are required
 f-143 The RFC's names, without labels
 f-144 The RFC's five documents, all admitted
 f-145 With the user, as Flux' command
