@@ -60,6 +60,7 @@ f-84 All policies are typed
 f-85 Platform is who has the verb
 f-86 References are judged whoever asks
 f-91 A thousand references are judged within budget
+f-94 Ordinary work is refused nothing
 f-103 A denied reference is quarantined
 f-104 Quarantine comes to rest under apply
 f-105 Without mutations quarantine denies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import pytest_asyncio
 from flux_crds import crd, flux_kind, version_of
 from flux_policing import (
@@ -53,6 +54,7 @@ async def enforced(policing: Policing) -> None:
     await policing.index()
 
 
+@pytest.mark.check("f-94")
 async def test_controllers_write_what_is_theirs(policing: Policing) -> None:
     """Finalizers and status of consumers and sources, charts beside sources, artifacts: with the rights of an installation."""
     kustomize, helm, source, watcher, image = [
@@ -88,6 +90,7 @@ async def test_controllers_write_what_is_theirs(policing: Policing) -> None:
     admitted(await policing.delete(made, user=watcher, dry=False))
 
 
+@pytest.mark.check("f-94")
 async def test_what_is_unchanged_is_applied_again(policing: Policing) -> None:
     """By server-side apply, as Flux does it every ten minutes: also a consumer that has become illegal meanwhile."""
     await policing.index({APP1: TWO})
@@ -99,6 +102,7 @@ async def test_what_is_unchanged_is_applied_again(policing: Policing) -> None:
         assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
+@pytest.mark.check("f-94")
 async def test_tenants_do_what_is_theirs(policing: Policing) -> None:
     """Sources, Secrets, accounts and bindings: made, changed, deleted."""
     ref = {"apiGroup": ROLE_BINDING.group, "kind": "ClusterRole", "name": "view"}
@@ -117,6 +121,7 @@ async def test_tenants_do_what_is_theirs(policing: Policing) -> None:
         admitted(await policing.delete(body, user=TEAM1, dry=False))
 
 
+@pytest.mark.check("f-94")
 async def test_a_namespace_ends(policing: Policing) -> None:
     """The controller manager empties it, and takes its finalizer off."""
     name = f"ending-{token()}"

@@ -19,7 +19,12 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.policies import GENERATED
 from tenantry.model.flux.policies.parts import LABELS
-from tenantry.model.kinds import ADMISSION_POLICY_BINDING
+from tenantry.model.kinds import (
+    ADMISSION_POLICY_BINDING,
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CUSTOM_RESOURCE_DEFINITION,
+)
 
 pytestmark = pytest.mark.no_policies
 tenantry = partial(upping.tenantry, within=60)
@@ -85,3 +90,21 @@ async def test_a_cluster_gets_what_its_profile_and_its_versions_ask_for(
     for kind in GENERATED:
         assert (await admin.list(kind, label_selector=MINE)).items == []
     assert await applied(plane) == []
+
+
+async def test_an_uninstallation_takes_policies_away_and_then_the_index(
+    some_kinds: None, control_plane: ControlPlane, admin: Api
+) -> None:
+    """With mutations and roles; the policy that keeps the CRD of the index holds nobody up."""
+    await applied(control_plane, "--security-profile=multi-tenant")
+    command = ["uninstall", "--yes", "--crds", "--kubeconfig", str(control_plane.kubeconfig), "-o", "json"]
+    code, output, errors = await upping.tenantry(*command, within=90)
+    assert code == 0, output + errors
+    for kind in (*GENERATED, CLUSTER_ROLE, CLUSTER_ROLE_BINDING):
+        assert (await admin.list(kind, label_selector=MINE)).items == []
+    crd = f"{ACCESS_INDEX.plural}.{ACCESS_INDEX.group}"
+    code, output_after, errors = await tenantry("profile", "apply", "--kubeconfig", str(control_plane.kubeconfig))
+    assert (code, output_after) == (2, "")
+    assert "knative/crds" in errors
+    assert f"CustomResourceDefinition {crd}" in json.loads(output)["removed"]
+    assert await admin.get(CUSTOM_RESOURCE_DEFINITION, crd) is None

@@ -13,7 +13,7 @@ from tenantry.cli.create.written import Row, row_of, told
 from tenantry.cli.one_line import OneLine, WrongUse
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option
-from tenantry.cli.profile.wanted import PERSON, served_by, tenancy_profile
+from tenantry.cli.profile.wanted import PERSON, current_profile, served_by, tenancy_profile
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.policies import GENERATED, documents
 from tenantry.model.flux.policies.compared import is_as_generated
@@ -44,9 +44,10 @@ def apply(security_profile: str | None, prune: bool, kubeconfig: Path | None, ou
     async def run() -> list[Row]:
         async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
             rows = []
+            found = await current_profile(api)
             if security_profile:
                 rows.append(await _written(api, tenancy_profile(security_profile), None))
-            found = await api.get(TENANCY_PROFILE, DEFAULT)
+                found = await current_profile(api)
             if found is None:
                 raise WrongUse(f"there is no TenancyProfile {DEFAULT}; give --security-profile, one of {', '.join(PROFILES)}")
             return rows + await apply_profile(api, Profile.of(found), prune=prune)

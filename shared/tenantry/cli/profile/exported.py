@@ -12,8 +12,7 @@ from tenantry.cli.create.options import object_name, parts
 from tenantry.cli.create.written import exported
 from tenantry.cli.one_line import OneLine
 from tenantry.cli.options import kubeconfig_option
-from tenantry.cli.profile.wanted import PERSON, served_by, tenancy_profile
-from tenantry.model.flux.names import DEFAULT, TENANCY_PROFILE
+from tenantry.cli.profile.wanted import PERSON, current_profile, served_by, tenancy_profile
 from tenantry.model.flux.policies import Served, documents
 from tenantry.model.flux.policies.served import newest
 from tenantry.model.flux.profile import MULTI_TENANT, PROFILES, Profile
@@ -70,4 +69,4 @@ def _extras(values: tuple[str, ...]) -> list[Extra]:
 
 async def _asked(kubeconfig: Path) -> tuple[Object | None, Served]:
     async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
-        return await api.get(TENANCY_PROFILE, DEFAULT), await served_by(api)
+        return await current_profile(api), await served_by(api)

@@ -11,7 +11,6 @@ from typing import Literal
 
 from tenantry.model.flux.consumers import HELM_GROUP, KUSTOMIZE_GROUP
 from tenantry.model.flux.names import SOURCE_GROUP
-from tenantry.model.flux.policies.parts import LABELS
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Object, object_of
 
 Extra = Literal["no-remote-bases", "workload-identity", "least-privilege", "no-sharing"]
@@ -27,6 +26,8 @@ PLATFORM_ACCOUNT = "platform"
 _ADMINISTRATORS = "cluster-reconciler-flux-system"
 """The binding by which an installation of Flux gives kustomize- and helm-controller everything."""
 _RECONCILER = "tenantry-flux-reconciler"
+_LABELS = {"app.kubernetes.io/name": "flux-least-privilege"}
+"""Not those of what an uninstallation takes away: Flux works by these rights."""
 
 _HEAD = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
 _TAIL = "resources:\n- gotk-components.yaml\n- gotk-sync.yaml\n"
@@ -69,7 +70,7 @@ def least_privilege() -> list[Object]:
 
     They are applied before the kustomization, which takes their rights as administrators away.
     """
-    metadata = {"name": _RECONCILER, "labels": dict(LABELS)}
+    metadata = {"name": _RECONCILER, "labels": dict(_LABELS)}
     every = ["get", "list", "watch", "create", "update", "patch", "delete"]
     read = ["get", "list", "watch"]
     kinds = [KUSTOMIZE_GROUP, HELM_GROUP]
@@ -86,7 +87,7 @@ def least_privilege() -> list[Object]:
     return [
         object_of(CLUSTER_ROLE, metadata, rules=rules),
         _binding(_RECONCILER, _RECONCILER, [{**account, "name": each} for each in (KUSTOMIZE, HELM)]),
-        object_of(SERVICE_ACCOUNT, {"name": PLATFORM_ACCOUNT, "namespace": FLUX_NAMESPACE, "labels": dict(LABELS)}),
+        object_of(SERVICE_ACCOUNT, {"name": PLATFORM_ACCOUNT, "namespace": FLUX_NAMESPACE, "labels": dict(_LABELS)}),
         _binding("tenantry-flux-platform", "cluster-admin", [account]),
     ]
 
@@ -107,7 +108,7 @@ def _arguments(account: str, extras: Collection[Extra]) -> Iterator[_Argument]:
 
 def _binding(name: str, role: str, accounts: list[Object]) -> Object:
     role_ref = {"apiGroup": CLUSTER_ROLE.group, "kind": CLUSTER_ROLE.kind, "name": role}
-    return object_of(CLUSTER_ROLE_BINDING, {"name": name, "labels": dict(LABELS)}, roleRef=role_ref, subjects=accounts)
+    return object_of(CLUSTER_ROLE_BINDING, {"name": name, "labels": dict(_LABELS)}, roleRef=role_ref, subjects=accounts)
 
 
 def _patch(path: str, value: str, kind: str, name: str) -> str:
