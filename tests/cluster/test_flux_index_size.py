@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from scope_binding.sources.plan import MANAGER, plan_index
-from scope_binding.sources.seen import IndexSeen
+from scope_binding.sources.seen import IndexSeen, entry_size
 from tenantry.api import Api
 from tenantry.engine.write import Writer
 from tenantry.model import limits
@@ -56,9 +56,9 @@ async def test_what_is_stored_is_small(function: Path, number: int, most_kib: in
 
 async def test_as_much_as_the_budget_allows_is_taken(function: Path) -> None:
     """10,000 grants for both classes, as long as all of it may be, and again from there to nothing."""
-    text = "|".join(f"team=team-{number}" for number in range(2))
-    read = {f"Bucket/t{at // 20:03}/a{at:014}": text for at in range(10_000)}
-    used = 2 * sum(len(name) + len(text) for name in read)
+    text = "team=two|team=three"
+    read = {f"Bucket/t{at // 20:03}/a{at:07}": text for at in range(10_000)}
+    used = 2 * sum(entry_size(name, text) for name in read)
     assert limits.INDEX_BYTES * 0.9 < used <= limits.INDEX_BYTES
     async with await Api.connect(field_manager=MANAGER, kubeconfig=function) as api:
         await write(api, read, read)

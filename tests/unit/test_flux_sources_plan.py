@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scope_binding.sources.memory import IndexMemory, place_of
 from scope_binding.sources.plan import MANAGER, doubtful, index_seen, is_nearly_full, plan_index, report_index
 from scope_binding.sources.report import plan_access, warnings_of
-from scope_binding.sources.seen import AccessSeen, Places, carried, kept_grant, kept_source
+from scope_binding.sources.seen import AccessSeen, Places, carried, entry_size, kept_grant, kept_source
 from tenantry.model import limits
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SOURCE_GRANT, SOURCES
@@ -157,10 +157,20 @@ def test_the_index_has_a_budget_of_bytes() -> None:
     sources = [source(f"s{number:04}", said=access_from(*large)) for number in range(200)]
     sources.append(source("small", said=access_from({"a": "b"}), creationTimestamp="2026-01-01T00:00:00Z"))
     found = entries(None, places(sources))
-    used = sum(len(name) + len(text) for each in (found.read, found.write) for name, text in each.items())
+    used = sum(entry_size(*entry) for each in (found.read, found.write) for entry in each.items())
     assert limits.INDEX_BYTES * 0.9 < used <= limits.INDEX_BYTES
     assert "GitRepository/n/small" in found.granted
     assert is_nearly_full(found, limits.GRANTS)
+
+
+def test_label_keys_have_a_budget() -> None:
+    """Selectors that name only long keys of their own make the index no larger than it may be."""
+    sources = [
+        source(f"s{at}", said=access_from(*({f"{at}-{number}-{'k' * 50}": ""} for number in range(60)))) for at in range(200)
+    ]
+    found = entries(None, places(sources))
+    assert limits.INDEX_KEYS_BYTES * 0.9 < len(json.dumps(found.label_keys, separators=(",", ":"))) <= limits.INDEX_KEYS_BYTES + 1
+    assert len(json.dumps(found.spec(), separators=(",", ":"))) < limits.MIB
 
 
 def test_the_condition_of_the_index() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import accumulate
 
 from scope_binding import NAME
-from scope_binding.sources.seen import GrantTexts, IndexSeen, Places, carried, kind_in, name_of, namespace_in
+from scope_binding.sources.seen import GrantTexts, IndexSeen, Places, carried, entry_size, kind_in, name_of, namespace_in
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.difference import entries_of
@@ -25,7 +26,7 @@ _WARN = 4 / 5
 
 def is_nearly_full(entries: AccessEntries, most: int) -> bool:
     """Whether so much of the index is used that a grant may find no place in it."""
-    used = sum(len(name) + len(text) for found in (entries.read, entries.write) for name, text in found.items())
+    used = sum(entry_size(*each) for found in (entries.read, entries.write, entries.tenants) for each in found.items())
     return len(entries.granted) >= _WARN * most or used >= _WARN * limits.INDEX_BYTES
 
 
@@ -52,28 +53,35 @@ def index_seen(
         for name in before.granted:
             if namespace_in(name) not in namespaces:
                 found[name] = GrantTexts(before.read.get(name, ""), before.write.get(name, ""))
-    placed = _placed(found, before, _ages(places), most)
+    tenants = before.tenants if tenants is None else tenants
+    placed = _placed(found, before, _ages(places), most, sum(entry_size(*each) for each in tenants.items()))
     read = {name: texts.read for name, texts in placed.items() if texts.read}
     write = {name: texts.write for name, texts in placed.items() if texts.write}
     keys = {key for text in {*read.values(), *write.values()} for each in selectors_of_text(text) for key, _ in each}
-    tenants = before.tenants if tenants is None else tenants
-    entries = AccessEntries(read, write, tenants, tuple(sorted(keys)), complete=True)
+    entries = AccessEntries(read, write, tenants, _first(sorted(keys)), complete=True)
     return IndexSeen(index, entries, places.served, most, full=len(placed) < len(found))
+
+
+def _first(keys: list[str]) -> tuple[str, ...]:
+    """As many keys as their list may have: a tenant's selectors may name any number of long ones."""
+    ends = accumulate(len(key) + len('"",') for key in keys)
+    return tuple(key for key, end in zip(keys, ends, strict=True) if end <= limits.INDEX_KEYS_BYTES)
 
 
 def _ages(places: Places) -> Mapping[str, str]:
     return {name_of(each): each["metadata"].get("creationTimestamp") or "" for each in places.sources}
 
 
-def _placed(found: Mapping[str, GrantTexts], before: AccessEntries, ages: Mapping[str, str], most: int) -> dict[str, GrantTexts]:
-    """Those that have a place: at most so many, and within the budget of bytes."""
+def _placed(
+    found: Mapping[str, GrantTexts], before: AccessEntries, ages: Mapping[str, str], most: int, size: int
+) -> dict[str, GrantTexts]:
+    """Those that have a place: at most so many, and within the budget of bytes, of which ``size`` are used."""
 
     def rank(name: str) -> tuple[int, str, str]:
         stands = GrantTexts(before.read.get(name, ""), before.write.get(name, ""))
         return 0 if stands == found[name] else 1 if any(stands) else 2, ages.get(name, ""), name
 
     placed: dict[str, GrantTexts] = {}
-    size = 0
     for name in sorted(found, key=rank):
         if len(placed) == most:
             break

@@ -86,6 +86,11 @@ class AccessSeen:
     open: bool = True
 
 
+def entry_size(key: str, value: str) -> int:
+    """Bytes of an entry of a map, as JSON."""
+    return len(key) + len(value) + len('"":"",')
+
+
 class GrantTexts(NamedTuple):
     """What a source's carriers come to, for each class; empty: nobody."""
 
@@ -94,7 +99,7 @@ class GrantTexts(NamedTuple):
 
     def size(self, name: str) -> int:
         """Bytes in the index, for a source of this name."""
-        return sum(len(name) + len(text) for text in self if text)
+        return sum(entry_size(name, text) for text in self if text)
 
 
 @dataclass(slots=True)

@@ -157,8 +157,10 @@ RULES_COMPARED: Final = 2_000_000
 
 GRANTS: Final = 10_000
 """Sources with grants in the AccessIndex; `flux.maxGrants` can make it less."""
-INDEX_BYTES: Final = MIB
-"""Bytes of keys and texts in the AccessIndex: etcd's own limit for one object is 1.5 MiB."""
+INDEX_BYTES: Final = 896 * KIB
+"""Bytes of grants and tenants in the AccessIndex, as JSON: etcd's own limit for one object is 1.5 MiB."""
+INDEX_KEYS_BYTES: Final = 64 * KIB
+"""Bytes of the list of label keys in it, the first in order: it is for people."""
 ACCESS_FROM_BYTES: Final = 16 * KIB
 """Bytes of what one carrier says about access to a source, as JSON, and of the text that all carriers of one source come to."""
 ACCESS_SELECTORS: Final = 64
