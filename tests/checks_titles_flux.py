@@ -14,16 +14,20 @@ f-8 A namespace is selected by its name
 f-9 A selector needs all of its pairs
 f-10 One of several selectors is enough
 f-11 Values are compared exactly
+f-12 A SourceGrant opens a source
 f-13 Only what is beside a source grants it
 f-14 A bad annotation grants nothing, told once
+f-15 An illegal selector takes nothing from others
 f-16 A denial does not show what exists
 f-17 Image automation needs a grant to write
+f-18 An ImageRepository opens by its field
 f-19 A source that is a chart needs one
 f-20 No grant opens alerts
 f-21 Receivers are local
 f-22 What depends on others is local
 f-23 Exempt namespaces may name everything
 f-24 A single tenant is not judged
+f-26 Without an index nobody names anything
 f-38 Accounts are filled or required
 f-39 An empty name is no account
 f-40 Only the account of the tenant
@@ -42,6 +46,7 @@ f-53 Labels of others stay when adopted
 f-58 Wrong sources and Kustomizations are refused
 f-59 Source of another namespace is named
 f-60 Only two profiles are legal
+f-61 Reading and writing are granted apart
 f-62 Each policy is what refuses
 f-63 Wrong credentials are refused, and never told
 f-68 Every field and kind of source
@@ -53,6 +58,7 @@ f-74 A missing index refuses consumers only
 f-75 The index is not deleted
 f-76 Grants that are written by hand go
 f-77 A full index keeps what it has
+f-78 What stays granted is never refused
 f-79 Grants at once; same carriers, same bytes
 f-80 Selectors that imitate the index grant nothing
 f-81 Every served version is judged alike
