@@ -28,11 +28,18 @@ f-22 What depends on others is local
 f-23 Exempt namespaces may name everything
 f-24 A single tenant is not judged
 f-26 Without an index nobody names anything
+f-27 Without its grant a consumer is locked
+f-28 Nothing is said or written twice
+f-30 A user's own suspension stays
+f-31 A label that goes takes grants along
+f-34 Denied objects take additions
+f-35 A source that is gone locks
 f-38 Accounts are filled or required
 f-39 An empty name is no account
 f-40 Only the account of the tenant
 f-41 Deliveries go to their own namespace
 f-42 Everything in one namespace, nothing outside
+f-43 Cluster-scoped objects are told to tenants
 f-44 Manifests a tenant cannot apply are listed
 f-45 Kubeconfigs can be refused
 f-46 A tenant is printed exactly
@@ -62,16 +69,25 @@ f-78 What stays granted is never refused
 f-79 Grants at once; same carriers, same bytes
 f-80 Selectors that imitate the index grant nothing
 f-81 Every served version is judged alike
+f-83 A further kind is a row
 f-84 All policies are typed
 f-85 Platform is who has the verb
 f-86 References are judged whoever asks
 f-91 A thousand references are judged within budget
+f-93 Locks and admission agree
 f-94 Ordinary work is refused nothing
+f-96 Conditions of a lock are kept
+f-99 Denied objects may be edited
 f-103 A denied reference is quarantined
 f-104 Quarantine comes to rest under apply
 f-105 Without mutations quarantine denies
+f-106 Quarantine ends with a grant
+f-107 Marks of a tenant are taken off
+f-108 A report is no lock
+f-109 Each kind is stopped by its means
 f-110 Status of a source is its controller's
 f-112 External artifacts are their producers'
+f-113 Artifact generators are denied and locked
 f-114 Charts carry no keys of tenancy
 f-115 No secrets of others verify charts
 f-116 Status of a HelmRelease is its controller's
@@ -79,6 +95,7 @@ f-117 A HelmChart stays the first release's
 f-118 A chart made elsewhere: by its name only
 f-119 ResourceSets depend on what is theirs
 f-120 Providers of inputs select at home
+f-121 What was there before is stopped
 f-123 Labels are guarded on every way
 f-124 Keys and prefixes that tenants may set
 f-126 Who makes namespaces labels none

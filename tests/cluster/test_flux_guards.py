@@ -320,7 +320,7 @@ async def test_a_lock_is_kept(policing: Policing, kind: str) -> None:
         {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}},
     ]
     controller = await policing.administrator(FLUX, "kustomize-controller")
-    lock_enforcement = await policing.administrator("tenantry-system", "lock-enforcement")
+    lock_enforcement = await policing.administrator("tenantry-system", "lock-enforcement-access")
     for user in (TEAM1, controller):
         for each in await asyncio.gather(*(policing.merge(body, change, user=user) for change in changes)):
             denied(each, "lock-guard", "not shared with namespace dev-team1")

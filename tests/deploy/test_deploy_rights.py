@@ -18,7 +18,7 @@ from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 OLM = manifests.ROOT / "knative" / "olm"
 OPENSHIFT, ARGO = manifests.ROOT / "knative" / "openshift", manifests.ROOT / "knative" / "argo"
-FLUX, FLUX_IMAGES = manifests.ROOT / "knative" / "flux", manifests.ROOT / "knative" / "flux-images"
+FLUX = tuple(manifests.ROOT / "knative" / name for name in ("flux", "flux-images", "flux-watcher", "flux-operator"))
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
@@ -161,7 +161,7 @@ def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
 
     lock-enforcement's sees more: what selects the namespaces of locked objects.
     """
-    apart = [document for folder in (OLM, OPENSHIFT, ARGO, FLUX, FLUX_IMAGES) for document in manifests.resolve(folder)]
+    apart = [document for folder in (OLM, OPENSHIFT, ARGO, *FLUX) for document in manifests.resolve(folder)]
     everything = [*installation, *apart]
     watched: dict[str, set[tuple[str, str]]] = {}
     for _, spec in sources(everything):

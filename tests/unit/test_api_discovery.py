@@ -64,3 +64,23 @@ async def test_what_is_not_served_may_come() -> None:
     asked.said = answers("v1beta1", v1beta1=["Bucket"])
     assert await asked.discovery.preferred(GROUP, "Bucket") == kind("v1", "Bucket")
     assert await asked.discovery.preferred(GROUP, "Bucket", again=True) == kind("v1beta1", "Bucket")
+
+
+async def test_a_kind_is_found_by_its_plural() -> None:
+    """In the preferred version, too; one whose status is written by itself is told from one without."""
+    said = answers("v1", v1=["Bucket", "Alert"])
+    said[f"/apis/{GROUP}/v1"]["resources"].append({"name": "buckets/status", "kind": "Bucket", "namespaced": True})
+    asked = Asked(**said)
+    assert await asked.discovery.preferred(GROUP, "buckets") == kind("v1", "Bucket")
+    assert await asked.discovery.preferred(GROUP, "bucket") is None
+    assert await asked.discovery.has_status(kind("v1", "Bucket"))
+    assert not await asked.discovery.has_status(kind("v1", "Alert"))
+    assert not await asked.discovery.has_status(kind("v1", "Old"))
+
+
+async def test_the_core_group_has_one_version() -> None:
+    """It is asked for without a request for its versions."""
+    asked = Asked(**{"/api/v1": {"resources": [{"name": "namespaces", "kind": "Namespace", "namespaced": False}]}})
+    found = await asked.discovery.preferred("", "namespaces")
+    assert found == Kind("v1", "Namespace", "namespaces", namespaced=False)
+    assert asked.paths == ["/api/v1"]

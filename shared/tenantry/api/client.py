@@ -280,8 +280,12 @@ class Api(Wire):
         return (await self._sized("GET", "/apis", accept=_GROUPS))[0]
 
     async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
-        """A kind in the version of its group that the server prefers among those that have it; None when it is not served."""
+        """A kind, by its name or its plural, in the version of its group that the server prefers; None when it is not served."""
         return await self._discovery.preferred(group, kind, again=again)
+
+    async def has_status(self, kind: Kind) -> bool:
+        """Whether the status of a kind is written by itself."""
+        return await self._discovery.has_status(kind)
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""
@@ -314,10 +318,12 @@ class Api(Wire):
         query = {"fieldManager": manager or self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self.request("POST", path, query, body))
 
-    async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:
+    async def json_patch(
+        self, kind: Kind, name: str, namespace: str, operations: Sequence[Object], *, subresource: str = ""
+    ) -> Object:
         """A JSON patch (RFC 6902) of one object; a ``test`` that fails is a `ConflictError`."""
         query = {"fieldManager": self.field_manager}
-        path = kind.path(namespace, name)
+        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
         try:
             return self._kept(kind, await self.request("PATCH", path, query, operations, content_type=_JSON_PATCH))
         except Invalid as error:

@@ -143,8 +143,19 @@ class Reader:
         return await self._api.served(api_version, kind)
 
     async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
-        """How the API server serves a kind, in the version that it prefers; ``again``: what was known before does not count."""
+        """How the API server serves a kind, by its name or its plural, in the version that it prefers.
+
+        ``again``: what was known before does not count.
+        """
         return await self._api.preferred(group, kind, again=again)
+
+    async def groups(self) -> Object:
+        """What the API server serves, read now: `tenantry.api.Api.groups`."""
+        return await self._api.groups()
+
+    async def has_status(self, kind: Kind) -> bool:
+        """Whether the status of a kind is written by itself."""
+        return await self._api.has_status(kind)
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""

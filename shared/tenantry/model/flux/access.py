@@ -105,9 +105,9 @@ def references_of(consumer: Object, row: Consumer) -> Iterator[tuple[Reference, 
     """The references of a consumer, as the rows of its kind find them; what is no reference is left out."""
     for reference in row.references:
         path, is_list, inner = reference.path.partition("[]")
-        held = _at(consumer, path)
+        held = value_at(consumer, path)
         for each in held if is_list and isinstance(held, list) else () if is_list else (held,):
-            found = _at(each, inner.removeprefix(".")) if inner else each
+            found = value_at(each, inner.removeprefix(".")) if inner else each
             if isinstance(found, Mapping):
                 kind = reference.kind or _text(found.get("kind"))
                 yield reference, NamedObject(kind, _text(found.get("namespace")), _text(found.get("name")) or "*")
@@ -120,7 +120,8 @@ def denial_of(reference: Reference, named: NamedObject, asking: Asking) -> str:
     return f"{reference.field}: {named} is not shared with namespace {asking.namespace}"
 
 
-def _at(value: Any, path: str) -> Any:
+def value_at(value: Any, path: str) -> Any:
+    """What is at a path as ``spec.suspend``; None where there is nothing."""
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
     return value

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from tenantry.model.flux.names import IMAGE_REPOSITORY
+from tenantry.model.kinds import Kind
 
 Access = Literal["read", "write", "local"]
 """What a reference to another namespace needs: a grant to read, or to write; ``local`` has no right to be one."""
@@ -111,6 +112,27 @@ CONSUMERS = (
     ),
 )
 """The kinds that need no row, as Flux 2.9 and its operator have them (section 3.4)."""
+
+APPLIED = (
+    Kind(f"{KUSTOMIZE_GROUP}/v1", "Kustomization", "kustomizations"),
+    Kind(f"{HELM_GROUP}/v2", "HelmRelease", "helmreleases"),
+    Kind(f"{NOTIFICATION_GROUP}/v1beta3", "Alert", "alerts"),
+    Kind(f"{NOTIFICATION_GROUP}/v1", "Receiver", "receivers"),
+)
+IMAGES = (
+    Kind(f"{AUTOMATION_GROUP}/v1", "ImageUpdateAutomation", "imageupdateautomations"),
+    Kind(f"{AUTOMATION_GROUP}/v1", "ImagePolicy", "imagepolicies"),
+)
+GENERATED = (Kind(f"{EXTENSIONS_GROUP}/v1beta1", "ArtifactGenerator", "artifactgenerators"),)
+OPERATED = (
+    Kind(f"{OPERATOR_GROUP}/v1", "ResourceSet", "resourcesets"),
+    Kind(f"{OPERATOR_GROUP}/v1", "ResourceSetInputProvider", "resourcesetinputproviders"),
+)
+CONSUMER_KINDS = (*APPLIED, *IMAGES, *GENERATED, *OPERATED)
+"""The kinds of the rows in the version that is watched; they are read in that which discovery names.
+
+Flux installs them in parts: with the controllers that apply, with those of images, with the source-watcher, with its operator.
+"""
 
 
 def judged(consumers: Sequence[Consumer], *, sources: bool, depends_on: bool) -> list[Consumer]:

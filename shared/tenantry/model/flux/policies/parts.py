@@ -26,7 +26,7 @@ LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": "fl
 BYPASS, PRODUCE = "bypass", "produce"
 """The verbs on the TenancyProfile that make somebody the platform, and a producer of sources (section 3.5)."""
 ACCOUNTS = "system:serviceaccount:"
-LOCK_ENFORCEMENT = f"{ACCOUNTS}{SYSTEM_NAMESPACE}:lock-enforcement"
+LOCK_ENFORCEMENT = f"{ACCOUNTS}{SYSTEM_NAMESPACE}:lock-enforcement-access"
 
 NOT_GOING = {"name": "stays", "expression": "!has(object.metadata.deletionTimestamp)"}
 """Holds of an object whose deletion nobody has asked for."""
