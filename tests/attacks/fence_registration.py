@@ -61,7 +61,10 @@ THEFT = Theft(
             NAMESPACE,
             obj(NAMESPACE, HOME, labels={**_home()["metadata"]["labels"], POD_SECURITY: "restricted"}, annotations=THEIRS),
         ),
-        (NAMESPACE, obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence", "team": "x"})),
+        (
+            NAMESPACE,
+            obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence", "team": "x"}, annotations={"team": "x"}),
+        ),
         (NAMESPACE, obj(NAMESPACE, FOREIGN)),
         (RESOURCE_QUOTA, _quota("team-quota", FOREIGN)),
         (NAMESPACE, _of_paas("fence-made")),
@@ -182,6 +185,16 @@ THEFT = Theft(
             "annotations of another namespace",
             apply(NAMESPACE, obj(NAMESPACE, TEAM, annotations={LABEL: "p-other"})),
             "no annotations outside of registration namespaces",
+        ),
+        Attack(
+            "the annotations of a member, to take them off later",
+            apply(NAMESPACE, obj(NAMESPACE, TEAM, labels={PROJECT_ID: "p-fence"}, annotations={"team": "x"}), by=MANAGER),
+            "does not become the owner of annotations",
+        ),
+        Attack(
+            "the end of a member's annotation",
+            patch(NAMESPACE, TEAM, "", ("remove", "/metadata/annotations/team", None)),
+            "may not write the annotations team",
         ),
         Attack(
             "a finalizer that holds a namespace",

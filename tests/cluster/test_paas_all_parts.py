@@ -18,7 +18,7 @@ from handing_over import PLACE, SET, HandingOver
 from paasing import CONFIG, CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name, together
 from people import swept
 from righting import binding, has_users, refused, versions
-from times import NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_PAAS, NAMESPACE_GONE_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -26,6 +26,8 @@ from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, 
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_PAAS
 
 FUNCTIONS = ["namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning"]
 CPU = "limits.cpu"

@@ -14,6 +14,7 @@ import upping
 import yaml
 from paasing import Paasing, example, make_roles, paas_name
 from people import FUNCTION
+from times import LEFT_TO_MAKE_PAAS
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -37,6 +38,9 @@ TABLE = {
 
 
 # -- without a cluster -----------------------------------------------------------------------------------------------
+
+
+pytestmark = LEFT_TO_MAKE_PAAS
 
 
 @pytest.mark.check("p-198")

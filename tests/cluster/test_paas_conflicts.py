@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from paasing import CONFIG, Paasing, make_roles, make_world, paas_name
 from people import swept
-from times import NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_PAAS, NAMESPACE_GONE_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -17,6 +17,8 @@ from tenantry.model.kinds import NAMESPACE, RESOURCE_QUOTA, Object, annotations_
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, PAAS, PAAS_UID
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_PAAS
 
 FUNCTION = "namespace-registration"
 PART = "tenantry.dev/Namespaces"

@@ -9,6 +9,7 @@ import pytest_asyncio
 from paasing import Paasing, paas_name, together
 from people import swept, token
 from righting import SHAPE, Change, anyway, group_names, has_users, history, in_order, named, refused, righting, sweep
+from times import LEFT_TO_MAKE_PAAS
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -16,6 +17,8 @@ from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, 
 from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID, SUBJECTS_FINALIZER
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_PAAS
 
 RIGHTS = "tenantry.dev/Rights"
 CONFLICT = "GroupConflict"

@@ -12,7 +12,7 @@ from admitting import Admitting, paas_ns
 from admitting import paas as body_of
 from paasing import CONFIG, Paasing, paas_name, together
 from righting import righting
-from times import SIDE_BY_SIDE
+from times import LEFT_TO_MAKE_PAAS, SIDE_BY_SIDE
 from watching import history
 
 from tenantry.api import Api
@@ -22,6 +22,8 @@ from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, SECRET, Kind, Object, 
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, GROUP, MANAGED_BY_PAAS, PAAS_NS, PAAS_UID
 from tenantry.model.pointer import pointer
 from tenantry.testing import eventually
+
+pytestmark = LEFT_TO_MAKE_PAAS
 
 WARNED = "tenantry.dev/NamespacesWarnings"
 PROTECTED = (

@@ -164,14 +164,14 @@ async def test_of_two_configurations_the_older_counts(system: Knative, paasing: 
     name = paas_name()
     await paasing.paas(name, namespaces={"one": {}}, requestor="me")
     await paasing.until(NAMESPACE, f"{name}-one", "", lambda found: labels_of(found).get("requestor") == "me")
-    await paasing.admin.create(PAAS_CONFIG, obj(PAAS_CONFIG, "a-younger", spec={**CONFIG, "requestor_label": "who"}))
+    await paasing.admin.create(PAAS_CONFIG, obj(PAAS_CONFIG, "z-younger", spec={**CONFIG, "requestor_label": "who"}))
     assert (await swept(system, FUNCTION))[0] == 204
     assert "who" not in labels_of(await paasing.get(NAMESPACE, f"{name}-one"))
     await paasing.admin.delete(PAAS_CONFIG, CONFIG_NAME)
     found = await paasing.until(NAMESPACE, f"{name}-one", "", lambda found: labels_of(found).get("who") == "me")
     assert "requestor" not in labels_of(found)
     await paasing.config()
-    await paasing.admin.delete(PAAS_CONFIG, "a-younger")
+    await paasing.admin.delete(PAAS_CONFIG, "z-younger")
     await paasing.until(NAMESPACE, f"{name}-one", "", lambda found: labels_of(found).get("requestor") == "me")
 
 

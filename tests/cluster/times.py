@@ -10,9 +10,14 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from tenantry.testing import eventually
 
 Found = TypeVar("Found")
+
+LEFT_TO_MAKE_PAAS = pytest.mark.skipif("TENANTRY_WHOLE_PAAS" not in os.environ, reason="takes long: make paas")
+"""Modules of tests of Paas that `make test`, which has to be quick, leaves out."""
 
 # -- the times of the checks -----------------------------------------------------------------------------------------
 

@@ -86,13 +86,13 @@ def test_what_runs_helm_is_what_is_configured() -> None:
     assert "narrow" in found["roles"]
 
 
-def part(identity: str, variables: dict[str, str], rule: dict[str, Any] | None = None, *conditions: str) -> Object:
+def part(identity: str, variables: dict[str, str], rule: dict[str, Any] | None = None) -> Object:
     """A fence that refuses where ``variables.x`` says so."""
     user = f'request.userInfo.username == "{identity}"'
     rules = [rule or {"apiGroups": [""], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["pods", "pods/status"]}]
     spec = {
         "matchConstraints": {"resourceRules": rules},
-        "matchConditions": [{"name": str(number), "expression": text} for number, text in enumerate((user, *conditions))],
+        "matchConditions": [{"name": "identity", "expression": user}],
         "variables": [{"name": name, "expression": text} for name, text in variables.items()],
         "validations": [{"expression": "variables.x == 1", "message": "no", "messageExpression": "string(variables.x)"}],
     }
@@ -129,23 +129,25 @@ def test_names_are_bound_once_for_all_fences_that_mean_the_same_by_them() -> Non
 
 
 def test_a_fence_is_asked_about_its_own_requests_alone() -> None:
-    """What one fence looks at does not concern another's identity; its further conditions have the lists themselves."""
+    """What one fence looks at does not concern another's identity; what is plainly allowed comes first, lists written out."""
     everything = {"apiGroups": ["*"], "operations": ["CREATE"], "resources": ["*"]}
     deletions = {"apiGroups": ["x", "y"], "operations": ["DELETE"], "resources": ["z"]}
     fences = [
         part("a", {"x": "1"}, everything),
-        part("b", {"list": '[\n  "m",\n]', "x": "2"}, deletions, "!(object.name in variables.list)"),
+        part("b", {"list": '[\n  "m",\n]', "x": "2", "plain": "object.name in variables.list"}, deletions),
         part("c", {"x": "2"}),
     ]
     spec = merged(fences)[0]["spec"]
     (rule,) = fences[2]["spec"]["matchConstraints"]["resourceRules"]
     assert spec["matchConstraints"]["resourceRules"] == [everything, {**rule, "resources": ["pods/status"]}]
     (condition,) = spec["matchConditions"]
-    a, b, c = condition["expression"].split("\n) || (\n")
+    plain, _, rest = condition["expression"].partition("((\n")
+    a, b, c = rest.split("\n) || (\n")
     assert "request.resource" not in a
     assert 'request.operation in ["DELETE"]' in b
     assert '["x/z", "y/z"]' in b
-    assert '(!(object.name in ([ "m", ])))' in b
+    assert plain.endswith('&&\n!(request.userInfo.username == "b" &&\n(object.name in ([ "m", ]))) &&\n')
+    assert "object.name" not in rest
     assert '["/pods", "/pods/status"]' in c
     assert "request.operation" not in c
 

@@ -48,12 +48,13 @@ async def test_steps_together_are_done_in_their_order() -> None:
     assert done == [(1, run), (2, run), (3, run)]
 
 
-def test_what_changes_what_all_share_is_performed_by_itself() -> None:
-    """In a round of its own, after those that go on at the same time."""
-    workload = Workload("some-function")
+def test_what_concerns_other_runs_is_performed_by_itself() -> None:
+    """In a round of its own, after the others: what changes what all share, or disturbs what others read."""
+    workload = Workload("some-function", read_by_others="list rolebindings [x=")
     for name in ("a", "b"):
         workload.scenario(name)
         workload.scenario(f"{name}-alone", by_itself=True)
     plans = [Plan(name, Perturbation) for name in ("a-alone", "a", "b", "b-alone", "a")]
+    plans += [Plan("a", Perturbation, "list rolebindings [x=p-@] #1"), Plan("b", Perturbation, "list rolebindings #1")]
     rounds = [[plan.scenario for plan in some] for some in rounds_of(workload, plans, 2)]
-    assert rounds == [["a", "b"], ["a"], ["a-alone"], ["b-alone"]]
+    assert rounds == [["a", "b"], ["a", "b"], ["a-alone"], ["b-alone"], ["a"]]

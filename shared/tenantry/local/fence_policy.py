@@ -6,6 +6,9 @@ once for each policy that looks at it, four times more where its conditions hold
 makes one policy that has no variables and one condition: who asks has a fence, the fence looks at such requests, and not all of
 its validations hold.  So what is allowed costs one expression, and the validations are left to say what is wrong.
 
+A variable `PLAIN` says of which requests all validations hold, in few words, and without names of `WORKED_OUT_ONCE`: it is judged
+before anything is bound.  That is for what a function writes most.
+
 A fence that looks at the namespace of an object (``namespaceObject``) stays a policy of its own: conditions do not have it.
 
 Variables stand in their place in the expressions.  Those of `WORKED_OUT_ONCE` are bound to a name instead, by a macro over a list
@@ -27,6 +30,7 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 POLICY = "tenantry-fence"
 PREFIX = f"{POLICY}-"
 """Of the name of each fence; the rest is its identity."""
+PLAIN = "plain"
 _REFERENCE = re.compile(r"\bvariables\.(\w+)")
 WORKED_OUT_ONCE = (
     "subresource",
@@ -85,9 +89,15 @@ class Fence:
         return {each["name"]: each["expression"] for each in self.spec.get("variables") or ()}
 
     @property
-    def conditions(self) -> list[str]:
-        """Who asks, and what else must hold, with the lists in place of their names."""
-        return [self._inlined(each["expression"]) for each in self.spec["matchConditions"]]
+    def identity(self) -> str:
+        """Whether who asks has this fence."""
+        (found,) = self.spec["matchConditions"]
+        return str(found["expression"])
+
+    @property
+    def plain(self) -> str:
+        """Whether a request of its identity is plainly allowed; empty where no such requests are named."""
+        return self._inlined(self.variables[PLAIN]) if PLAIN in self.variables else ""
 
     @property
     def rules(self) -> list[Mapping[str, Any]]:
@@ -102,9 +112,9 @@ class Fence:
     @property
     def asks(self) -> str:
         """Whether who asks has this fence, and it looks at such requests."""
-        found = self.conditions
+        found = [self.identity]
         if not self.is_for_everything:
-            found.insert(1, " || ".join(self._asked()))
+            found.append(" || ".join(self._asked()))
         return " &&\n".join(f"({each})" for each in found)
 
     @property
@@ -169,11 +179,10 @@ def _policy(found: Sequence[Fence]) -> Object:
     refused = (
         f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']], alike)})" for each in found
     )
-    condition = f"{_ACCOUNTS} &&\n" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
+    plain = "".join(f"!({each.identity} &&\n({each.plain})) &&\n" for each in found if each.plain)
+    condition = f"{_ACCOUNTS} &&\n{plain}" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
     validations = [
-        {**each, "expression": f"!({fence.conditions[0]}) ||\n({each['expression']})"}
-        for fence in found
-        for each in fence.validations
+        {**each, "expression": f"!({fence.identity}) ||\n({each['expression']})"} for fence in found for each in fence.validations
     ]
     return {
         "failurePolicy": "Fail",

@@ -160,10 +160,15 @@ async def _perform_in_turns(
 
 
 def rounds_of(workload: Workload, plans: Sequence[Plan], size: int) -> list[list[Plan]]:
-    """Rounds of at most so many plans; each that changes what all runs share by itself, after the others."""
-    together = [plan for plan in plans if not workload.scenarios[plan.scenario].by_itself]
-    apart = [[plan] for plan in plans if workload.scenarios[plan.scenario].by_itself]
-    return [*(together[start : start + size] for start in range(0, len(together), size)), *apart]
+    """Rounds of at most so many plans; each that concerns what other runs share or read by itself, after the others."""
+    apart = [plan for plan in plans if _concerns_others(workload, plan)]
+    together = [plan for plan in plans if plan not in apart]
+    return [*(together[start : start + size] for start in range(0, len(together), size)), *([plan] for plan in apart)]
+
+
+def _concerns_others(workload: Workload, plan: Plan) -> bool:
+    read = workload.read_by_others
+    return workload.scenarios[plan.scenario].by_itself or (bool(read) and plan.target.startswith(read))
 
 
 async def _perform_all(

@@ -175,6 +175,8 @@ class Workload:
     """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
     """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
+    read_by_others: str = ""
+    """How the targets begin that runs of others request too: a plan that disturbs one is performed without any other."""
     largest: int = 3000
     """Objects of runs in one control plane; beyond that a fresh one is taken, because sweeps and common lists read them all."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)

@@ -170,5 +170,6 @@ def rights_of_paas() -> Workload:
             if each["metadata"]["name"].startswith(SERVICE)
         ],
         can=[PROBE],
+        read_by_others=f"list rolebindings [{MANAGED_BY_PAAS}=",  # whoever settles a name reads those of each Paas that is behind
         watched=(NAMESPACE, PAAS, PAAS_NS, ROLE_BINDING, GROUP, EVENT),
     )
