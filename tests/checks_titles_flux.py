@@ -34,6 +34,7 @@ f-30 A user's own suspension stays
 f-31 A label that goes takes grants along
 f-34 Denied objects take additions
 f-35 A source that is gone locks
+f-36 Mode Audit warns, lists, changes nothing
 f-38 Accounts are filled or required
 f-39 An empty name is no account
 f-40 Only the account of the tenant
@@ -96,6 +97,7 @@ f-118 A chart made elsewhere: by its name only
 f-119 ResourceSets depend on what is theirs
 f-120 Providers of inputs select at home
 f-121 What was there before is stopped
+f-122 Labels that tenants could set are named
 f-123 Labels are guarded on every way
 f-124 Keys and prefixes that tenants may set
 f-126 Who makes namespaces labels none
@@ -104,6 +106,8 @@ f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
 f-137 A filled account is nobody's
 f-138 Without mutations accounts are required
+f-141 All is listed before the switch
+f-142 A flag that makes a grant void
 f-143 The RFC's names, without labels
 f-144 The RFC's five documents, all admitted
 f-145 With the user, as Flux' command

@@ -1,4 +1,4 @@
-"""The command ``tenantry`` under an administrator's kubeconfig."""
+"""The command ``tenantry`` under the kubeconfig of an administrator, or of a ServiceAccount."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import yaml
 from click.testing import CliRunner, Result
 
+from tenantry.api import Api
 from tenantry.cli import main
 from tenantry.local.control_plane import ControlPlane
 
@@ -28,3 +30,13 @@ def commanding(control_plane: ControlPlane) -> Command:
         return result.exit_code, result.stdout, result.stderr
 
     return run
+
+
+async def account_kubeconfig(admin: Api, control_plane: ControlPlane, namespace: str, name: str, path: Path) -> Path:
+    """Write the kubeconfig of a ServiceAccount that is there."""
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = await admin.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", None, asked)
+    written = yaml.safe_load(control_plane.kubeconfig.read_text())
+    written["users"][0]["user"] = {"token": answer["status"]["token"]}
+    path.write_text(yaml.safe_dump(written))
+    return path

@@ -163,6 +163,20 @@ def test_the_index_has_a_budget_of_bytes() -> None:
     assert is_nearly_full(found, limits.GRANTS)
 
 
+def test_what_tenants_could_set_is_remembered() -> None:
+    """Keys that leave tenantLabelKeys stay, until somebody takes them out; what they may set now comes first in the budget."""
+    several = Profile.of({"spec": {"profile": "multi-tenant", "tenantLabelKeys": ["env", "a/*"]}})
+    first = index_seen(None, several, places(), 10, None, {}).entries
+    assert first.tenant_keys == ("a/*", "env")
+    live = index(**first.spec())
+    assert index_seen(live, NOBODY, places(), 10, None, {}).entries == first
+    assert index_seen(index(complete=True, tenantKeys=["env"]), NOBODY, places(), 10, None, {}).entries.tenant_keys == ("env",)
+    long = index(tenantKeys=[f"a{at:03}.{'k' * 300}/*" for at in range(200)])
+    found = index_seen(long, several, places(), 10, None, {}).entries.tenant_keys
+    assert {"a/*", "env"} <= set(found)
+    assert limits.INDEX_TENANT_KEYS_BYTES * 0.9 < len(json.dumps(found)) <= limits.INDEX_TENANT_KEYS_BYTES * 1.1
+
+
 def test_label_keys_have_a_budget() -> None:
     """Selectors that name only long keys of their own make the index no larger than it may be."""
     sources = [

@@ -58,14 +58,18 @@ def index_seen(
     read = {name: texts.read for name, texts in placed.items() if texts.read}
     write = {name: texts.write for name, texts in placed.items() if texts.write}
     keys = {key for text in {*read.values(), *write.values()} for each in selectors_of_text(text) for key, _ in each}
-    entries = AccessEntries(read, write, tenants, _first(sorted(keys)), complete=True)
+    # what tenants may have set is remembered when it is not theirs any more (f-122)
+    settable = sorted(profile.tenant_label_keys)
+    known = _first([*settable, *sorted({*before.tenant_keys} - {*settable})], limits.INDEX_TENANT_KEYS_BYTES)
+    label_keys = _first(sorted(keys), limits.INDEX_KEYS_BYTES)
+    entries = AccessEntries(read, write, tenants, label_keys, complete=True, tenant_keys=tuple(sorted(known)))
     return IndexSeen(index, entries, places.served, most, full=len(placed) < len(found))
 
 
-def _first(keys: list[str]) -> tuple[str, ...]:
-    """As many keys as their list may have: a tenant's selectors may name any number of long ones."""
+def _first(keys: list[str], most: int) -> tuple[str, ...]:
+    """As many keys as fit into so many bytes: a tenant's selectors may name any number of long ones."""
     ends = accumulate(len(key) + len('"",') for key in keys)
-    return tuple(key for key, end in zip(keys, ends, strict=True) if end <= limits.INDEX_KEYS_BYTES)
+    return tuple(key for key, end in zip(keys, ends, strict=True) if end <= most)
 
 
 def _ages(places: Places) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from tenantry.engine.reads import if_served
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model.difference import is_sole_owner
-from tenantry.model.flux.access import AccessEntries
+from tenantry.model.flux.access import TENANT_KEYS, AccessEntries
 from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SHARED_KINDS, SOURCE_GRANT, TENANCY_PROFILE
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import NAMESPACE, Key, Object, annotations_of
@@ -121,9 +121,10 @@ class SourceAccess(Unit):
 
     @staticmethod
     def _is_ours(index: Object) -> bool:
-        """Whether all of it was written by this function, perhaps by another process."""
+        """Whether all of it was written by this function, perhaps by another process; but for what people may shorten."""
         spec = index.get("spec") or {}
-        return AccessEntries.of(index).complete and all(is_sole_owner(index, MANAGER, "spec", name) for name in spec)
+        ours = (name for name in spec if name != TENANT_KEYS)
+        return AccessEntries.of(index).complete and all(is_sole_owner(index, MANAGER, "spec", name) for name in ours)
 
     # -- sweep -----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ COMMANDS = (
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
     Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
     Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),
+    Command("audit", "tenantry.cli.audit", "What the profile of many tenants would refuse, before it is switched on."),
     Command("create", "tenantry.cli.create", "Onboard teams that deliver with Flux: tenants, keys, sources, Kustomizations."),
 )
 KIT = "tenantry.kit"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
+
+from tenantry.api.errors import ApiError
 
 T = TypeVar("T")
 
@@ -14,6 +17,14 @@ class WrongUse(click.ClickException):
     """What was typed cannot be done; the message is one line."""
 
     exit_code = 2
+
+
+def answer_of(asking: Coroutine[Any, Any, T]) -> T:
+    """Ask a cluster, where exit code 1 is an answer: that there is none is `WrongUse`."""
+    try:
+        return asyncio.run(asking)
+    except ApiError as error:
+        raise WrongUse(" ".join(str(error).split())) from error
 
 
 def _in_one_line(ctx: click.Context, work: Callable[[], T]) -> T:

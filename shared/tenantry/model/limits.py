@@ -161,6 +161,8 @@ INDEX_BYTES: Final = 896 * KIB
 """Bytes of grants and tenants in the AccessIndex, as JSON: etcd's own limit for one object is 1.5 MiB."""
 INDEX_KEYS_BYTES: Final = 64 * KIB
 """Bytes of the list of label keys in it, the first in order: it is for people."""
+INDEX_TENANT_KEYS_BYTES: Final = 32 * KIB
+"""Bytes of the list of keys that tenants may set or could set before; those that they may set come first."""
 ACCESS_FROM_BYTES: Final = 16 * KIB
 """Bytes of what one carrier says about access to a source, as JSON, and of the text that all carriers of one source come to."""
 ACCESS_SELECTORS: Final = 64

@@ -15,6 +15,8 @@ from tenantry.model.flux.names import TENANT_LABEL
 from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object
 
+TENANT_KEYS = "tenantKeys"
+"""Field of the index that people may shorten."""
 AccessDecision = Literal["allow", "deny", "unknown"]
 """``unknown``: what the decision needs could not be read, so it is made later; it is never an allowance (2.1, row 13)."""
 
@@ -28,6 +30,8 @@ class AccessEntries:
     tenants: Mapping[str, str] = field(default_factory=dict)
     label_keys: tuple[str, ...] = ()
     complete: bool = False
+    tenant_keys: tuple[str, ...] = ()
+    """The ``tenantLabelKeys``, and what was among them before: such labels tenants may have set themselves."""
 
     @classmethod
     def of(cls, index: Object) -> Self:
@@ -39,6 +43,7 @@ class AccessEntries:
             spec.get("tenants") or {},
             tuple(spec.get("labelKeys") or ()),
             spec.get("complete") is True,
+            tuple(spec.get(TENANT_KEYS) or ()),
         )
 
     def spec(self) -> Object:
@@ -48,6 +53,7 @@ class AccessEntries:
             "write": dict(sorted(self.write.items())),
             "tenants": dict(sorted(self.tenants.items())),
             "labelKeys": sorted(self.label_keys),
+            TENANT_KEYS: sorted(self.tenant_keys),
         }
         return {"complete": self.complete, **{name: value for name, value in found.items() if value}}
 
