@@ -101,6 +101,7 @@ f-122 Labels that tenants could set are named
 f-123 Labels are guarded on every way
 f-124 Keys and prefixes that tenants may set
 f-126 Who makes namespaces labels none
+f-128 A tenant asks of a source by itself
 f-129 The shortcut of RFC-0003, to the byte
 f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
