@@ -11,7 +11,7 @@ from accounting import IDENTITY, PART, Accounting, accounting, argo, names, neve
 from flawless import Calm
 from paasing import paas_name, together
 from people import swept_alone
-from times import LEFT_TO_MAKE_PAAS, NAMESPACE_GONE_S
+from times import NAMESPACE_GONE_S
 from watching import history
 
 from tenantry.api import Api
@@ -29,8 +29,6 @@ from tenantry.model.paas.names import ACCOUNTS_FINALIZER, PAAS, PAAS_CONFIG, SUB
 from tenantry.testing import answers, eventually
 from tenantry.testing.faults import Fault, Forward, Request, Response, creations, on
 from tenantry.testing.proxy import FaultProxy
-
-pytestmark = LEFT_TO_MAKE_PAAS
 
 MONITORING = "monitoring-edit"
 LOCAL = f"paas-sa-{MONITORING}"

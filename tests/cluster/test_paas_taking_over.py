@@ -31,7 +31,7 @@ from paasing import CONFIG_NAME, example, make_roles, paas_name, together
 from people import may, swept, token
 from righting import Change, binding, example_bindings, has_users, history
 from rights import cluster_role, user
-from times import CONTROLLER_S, LEFT_TO_MAKE_PAAS
+from times import CONTROLLER_S
 from upping import tenantry
 
 from tenantry.api import Api
@@ -63,8 +63,6 @@ from tenantry.model.paas.names import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
-
-pytestmark = LEFT_TO_MAKE_PAAS
 
 PART, RIGHTS = "tenantry.dev/Namespaces", "tenantry.dev/Rights"
 FINALIZERS = {PAAS_NS: "paasns.cpet.belastingdienst.nl/finalizer", PAAS_CONFIG: "paasconfig.cpet.belastingdienst.nl/finalizer"}
