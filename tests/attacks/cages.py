@@ -15,6 +15,8 @@ import fence_release
 import fence_rights
 import fence_scope
 import fence_sources
+import fence_tenants
+from flux_crds import current, install_flux
 from paasing import make_world
 from thieves import Ask, ask
 from times import CONTROLLER_S
@@ -37,6 +39,7 @@ THEFTS = (
     *fence_scope.THEFTS,
     *fence_capabilities.THEFTS,
     fence_sources.THEFT,
+    *fence_tenants.THEFTS,
     fence_lock.THEFT,
 )
 LOCK_SOURCE = "tenantry-lock-source"
@@ -77,6 +80,7 @@ class Cages:
         await self.admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(CLUSTER_SERVICE_VERSION))
         await until_served(self.admin, stand_in(CLUSTER_SERVICE_VERSION))
         await make_world(self.admin, "argo")
+        await install_flux(self.admin, current("GitRepository", "Kustomization"))
         await self._open_kinds()
         for theft in THEFTS:
             for kind, body in theft.scene:

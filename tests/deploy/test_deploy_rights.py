@@ -18,7 +18,7 @@ from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 OLM = manifests.ROOT / "knative" / "olm"
 OPENSHIFT, ARGO = manifests.ROOT / "knative" / "openshift", manifests.ROOT / "knative" / "argo"
-FLUX, FLUX_IMAGES = manifests.ROOT / "knative" / "flux", manifests.ROOT / "knative" / "flux-images"
+FLUX, FLUX_IMAGES, FLUX_TENANTS = (manifests.ROOT / "knative" / each for each in ("flux", "flux-images", "flux-tenants"))
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
@@ -35,6 +35,9 @@ GIVES_RIGHTS = {
     # The ClusterRoles of the PaasConfig, which a policy asks: administrators name them, so no list of names can stand here.
     ("tenantry-rbac-aggregation-paas", "clusterroles"): {"bind"},
     ("tenantry-rbac-aggregation-paas", "rolebindings"): {"create", "patch", "delete"},
+    # The ClusterRole that a Tenant names, for the account of a namespace of its own.
+    ("tenantry-rbac-aggregation-tenants", "clusterroles"): {"bind"},
+    ("tenantry-rbac-aggregation-tenants", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding-paas", "clusterroles"): {"bind"},
     ("tenantry-scope-binding-paas", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding-paas", "clusterrolebindings"): {"create", "patch", "delete"},
@@ -161,7 +164,9 @@ def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
 
     lock-enforcement's sees more: what selects the namespaces of locked objects.
     """
-    apart = [document for folder in (OLM, OPENSHIFT, ARGO, FLUX, FLUX_IMAGES) for document in manifests.resolve(folder)]
+    apart = [
+        document for folder in (OLM, OPENSHIFT, ARGO, FLUX, FLUX_IMAGES, FLUX_TENANTS) for document in manifests.resolve(folder)
+    ]
     everything = [*installation, *apart]
     watched: dict[str, set[tuple[str, str]]] = {}
     for _, spec in sources(everything):

@@ -213,7 +213,11 @@ KNATIVES_OWN = ("sources.knative.dev/v1", "ApiServerSource")
 OLM = {("operators.coreos.com/v1alpha1", "ClusterServiceVersion"), ("operators.coreos.com/v1", "OperatorGroup")}
 OPENSHIFT = {("user.openshift.io/v1", "Group"), ("quota.openshift.io/v1", "ClusterResourceQuota")}
 ARGO = {("argoproj.io/v1alpha1", "ApplicationSet"), ("argoproj.io/v1beta1", "ArgoCD")}
-FLUX = {"knative/flux": {kind.gvk for kind in SOURCE_KINDS}, "knative/flux-images": {IMAGE_REPOSITORIES.gvk}}
+FLUX = {
+    "knative/flux": {kind.gvk for kind in SOURCE_KINDS},
+    "knative/flux-images": {IMAGE_REPOSITORIES.gvk},
+    "knative/flux-tenants": {SOURCE_KINDS[0].gvk, ("kustomize.toolkit.fluxcd.io/v1", "Kustomization")},
+}
 SWITCHED_ON = {"knative/olm": OLM, "knative/openshift": OPENSHIFT, "knative/argo": ARGO, **FLUX}
 """Folders that are applied where another system is, and the kinds of that system."""
 
@@ -328,16 +332,14 @@ def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
 
 
 UNITS = {
-    "release-provisioning": "projects",
+    **dict.fromkeys(("release-provisioning", "rbac-aggregation"), "projects"),
+    **dict.fromkeys(("release-provisioning-paas", "rbac-aggregation-paas", "scope-binding-paas"), "paas"),
+    **dict.fromkeys(("release-provisioning-tenants", "rbac-aggregation-tenants"), "tenants"),
     "release-provisioning-helm-jobs": "jobs",
     "scope-binding": "scopes",
     "scope-binding-namespace-scopes": "namespace-scopes",
     "scope-binding-olm": "olm",
     "scope-binding-sources": "sources",
-    "rbac-aggregation": "projects",
-    "rbac-aggregation-paas": "paas",
-    "release-provisioning-paas": "paas",
-    "scope-binding-paas": "paas",
 }
 """Of each Service that runs apart from others of its function the unit."""
 
