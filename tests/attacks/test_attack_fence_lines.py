@@ -1,8 +1,9 @@
 """No line of a fence is there for nothing: taken out, some attack on that fence succeeds.
 
-Each fence is tried once without each of its validations, and without each namespace that it protects.  All of these run side by
-side in one cluster: a variant is a policy of its own, for a copy of the identity with the same rights.  The entries of the other
-lists allow something: that each is needed is judged by what the functions wrote in a whole run (tests/conftest.py).
+Each fence is tried once without each of its validations, each namespace that it protects, and each condition of what is plainly
+allowed.  All of these run side by side in one cluster: a variant is a policy of its own, for a copy of the identity with the same
+rights.  The entries of the other lists allow something: that each is needed is judged by what the functions wrote in a whole run
+(tests/conftest.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from thieves import Attack, Theft
 
 from tenantry.api import Api
 from tenantry.local.deployment import deployment_folder, documents
-from tenantry.local.fence_policy import merged
+from tenantry.local.fence_policy import PLAIN, merged
 from tenantry.local.fences import configured
 from tenantry.local.policies import until_in_force
 from tenantry.model.config import Config
@@ -52,6 +53,10 @@ def without_each_line(fence: Object) -> Iterator[tuple[str, Object]]:
         del made["spec"]["validations"][number]
         yield " ".join(validation.get("message", validation.get("messageExpression", "")).split()), made
     for number, variable in enumerate(fence["spec"]["variables"]):
+        if variable["name"].startswith(PLAIN):
+            made = copy.deepcopy(fence)
+            made["spec"]["variables"][number] = {**variable, "expression": "true"}
+            yield variable["name"], made
         for entry in re.findall(r'"([^"]*)"', variable["expression"]) if variable["name"] == PROTECTED else ():
             made = copy.deepcopy(fence)
             kept = variable["expression"].replace(f'"{entry}"', '"nothing"')

@@ -6,8 +6,8 @@ once for each policy that looks at it, four times more where its conditions hold
 makes one policy that has no variables and one condition: who asks has a fence, the fence looks at such requests, and not all of
 its validations hold.  So what is allowed costs one expression, and the validations are left to say what is wrong.
 
-A variable `PLAIN` says of which requests all validations hold, in few words, and without names of `WORKED_OUT_ONCE`: it is judged
-before anything is bound.  That is for what a function writes most.
+Variables that begin with `PLAIN` say, together, of which requests all validations hold, in few words, and without names of
+`WORKED_OUT_ONCE`: they are judged before anything is bound.  That is for what a function writes most.
 
 A fence that looks at the namespace of an object (``namespaceObject``) stays a policy of its own: conditions do not have it.
 
@@ -95,7 +95,7 @@ class Fence:
     @property
     def plain(self) -> str:
         """Whether a request of its identity is plainly allowed; empty where no such requests are named."""
-        return self._inlined(self.variables[PLAIN]) if PLAIN in self.variables else ""
+        return " &&\n".join(f"({self._inlined(each)})" for name, each in self.variables.items() if name.startswith(PLAIN))
 
     @property
     def rules(self) -> list[Mapping[str, Any]]:
@@ -177,7 +177,7 @@ def _policy(found: Sequence[Fence]) -> Object:
     refused = (
         f"{each.asks} &&\n!({each.bound([one['expression'] for one in each.spec['validations']], alike)})" for each in found
     )
-    plain = "".join(f"!({each.identity} &&\n({each.plain})) &&\n" for each in found if each.plain)
+    plain = "".join(f"!({each.identity} &&\n{each.plain}) &&\n" for each in found if each.plain)
     condition = f"{_ACCOUNTS} &&\n{plain}" + _with_names("((\n" + "\n) || (\n".join(refused) + "\n))", alike, _ALL)
     validations = [
         {**each, "expression": f"!({fence.identity}) ||\n({each['expression']})"} for fence in found for each in fence.validations

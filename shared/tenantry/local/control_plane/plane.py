@@ -73,7 +73,7 @@ class ControlPlane:
         self._owner: Owner | None = None
         self._data: Path | None = None
         self._ports: flags.Ports | None = None
-        self._lost: set[int] = set()
+        self._lost: set[int] = set()  # ports that another process took before ours listened
         self._credentials: credentials.Credentials | None = None
         self._processes: dict[str, state.Identity] = {}
 
