@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
+.PHONY: help setup run test attacks paas volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 attacks: setup ## carry out the attacks; WITHOUT=NAME, all or each switches protections off and succeeds when each test that names it fails
 	@$(BIN)/tenantry cluster build
 	@GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
+
+paas: setup ## all tests of Paas against a control plane, of which `make test` leaves modules out (TENANTRY_FULL_SIZE=1: as many Paas as the checks say)
+	@$(BIN)/tenantry cluster build
+	@TENANTRY_WHOLE_PAAS=1 GOGC=400 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/cluster/test_paas_*.py
 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
@@ -93,6 +97,10 @@ hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds t
 	@GOGC=400 $(BIN)/python -m tenantry.testing.hunt namespace-registration --markdown docs/faults-seeded-namespace-registration.md
 	@for workload in release-provisioning lock-enforcement scope-binding-members; do \
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
+	done
+	@for what in "rbac-aggregation-paas delete-by-label" "rbac-aggregation-paas-mappings remember-the-configuration" \
+	  "scope-binding-paas take-subjects-by-prefix let-go-early"; do set -- $$what; \
+	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$what --markdown docs/faults-seeded-$$1.md || exit 1; \
 	done
 
 bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run

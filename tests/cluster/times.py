@@ -10,9 +10,14 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from tenantry.testing import eventually
 
 Found = TypeVar("Found")
+
+LEFT_TO_MAKE_PAAS = pytest.mark.skipif("TENANTRY_WHOLE_PAAS" not in os.environ, reason="takes long: make paas")
+"""Modules of tests of Paas that `make test`, which has to be quick, leaves out."""
 
 # -- the times of the checks -----------------------------------------------------------------------------------------
 
@@ -20,6 +25,8 @@ SCOPES_S = 5.0
 """sb checks: "eventually" is 5 s."""
 PROJECTS_S = 10.0
 """hpo checks: "eventually" is 10 s."""
+PAAS_S = 5.0
+"""p checks: T is 5 s."""
 HELM_S = 30.0
 """hpo checks: 30 s where a Helm run is needed."""
 
