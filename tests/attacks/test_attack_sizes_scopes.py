@@ -249,6 +249,7 @@ def multiplied() -> list[Object]:
 RIGHTS = {"880-kB": singles(9_800), "multiplied": multiplied()}
 
 
+@pytest.mark.one_variant("projection", "size")
 @pytest.mark.check("a-17", without="budgets")
 @pytest.mark.parametrize(
     ("projection", "size"),

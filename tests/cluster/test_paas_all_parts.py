@@ -18,7 +18,7 @@ from handing_over import PLACE, SET, HandingOver
 from paasing import CONFIG, CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name, together
 from people import swept
 from righting import binding, has_users, refused, versions
-from times import LEFT_TO_MAKE_PAAS, NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -27,7 +27,7 @@ from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, P
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FUNCTIONS = ["namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning"]
 CPU = "limits.cpu"

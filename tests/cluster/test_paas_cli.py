@@ -14,7 +14,7 @@ import upping
 import yaml
 from paasing import Paasing, example, make_roles, paas_name
 from people import FUNCTION
-from times import LEFT_TO_MAKE_PAAS
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -40,7 +40,7 @@ TABLE = {
 # -- without a cluster -----------------------------------------------------------------------------------------------
 
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 @pytest.mark.check("p-198")

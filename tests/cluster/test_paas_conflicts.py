@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from paasing import CONFIG, Paasing, make_roles, make_world, paas_name
 from people import swept
-from times import LEFT_TO_MAKE_PAAS, NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -18,7 +18,7 @@ from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, MANAGED_BY_PAAS, P
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FUNCTION = "namespace-registration"
 PART = "tenantry.dev/Namespaces"

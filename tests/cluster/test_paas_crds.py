@@ -20,7 +20,7 @@ from flawless import flawless
 from paasing import CONFIG, CONFIG_NAME, Paasing, make_roles, make_world, paas_name, together
 from people import CORE_EVENT, swept, tell
 from righting import history, in_order
-from times import LEFT_TO_MAKE_PAAS, SERVED_S
+from times import LEFT_TO_MAKE_WHOLE, SERVED_S
 
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError, TransientError
@@ -73,7 +73,7 @@ WEBHOOK = {
     },
 }
 
-pytestmark = [LEFT_TO_MAKE_PAAS, pytest.mark.no_policies]
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 
 
 @dataclass

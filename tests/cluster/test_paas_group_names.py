@@ -9,7 +9,7 @@ import pytest_asyncio
 from paasing import Paasing, paas_name, together
 from people import swept, token
 from righting import SHAPE, Change, anyway, group_names, has_users, history, in_order, named, refused, righting, sweep
-from times import LEFT_TO_MAKE_PAAS
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -18,7 +18,7 @@ from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID, SU
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 RIGHTS = "tenantry.dev/Rights"
 CONFLICT = "GroupConflict"

@@ -12,7 +12,7 @@ from admitting import Admitting, paas_ns
 from admitting import paas as body_of
 from paasing import CONFIG, Paasing, paas_name, together
 from righting import righting
-from times import LEFT_TO_MAKE_PAAS, SIDE_BY_SIDE
+from times import LEFT_TO_MAKE_WHOLE, SIDE_BY_SIDE
 from watching import history
 
 from tenantry.api import Api
@@ -23,7 +23,7 @@ from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, GROUP, MANAGED_BY_
 from tenantry.model.pointer import pointer
 from tenantry.testing import eventually
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 WARNED = "tenantry.dev/NamespacesWarnings"
 PROTECTED = (

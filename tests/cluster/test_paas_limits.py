@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from paasing import CONFIG, CONFIG_NAME, Paasing, make_roles, make_world, paas_name, together
-from times import LEFT_TO_MAKE_PAAS, VOLUME_S
+from times import LEFT_TO_MAKE_WHOLE, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -18,7 +18,7 @@ from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, 
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, GROUP, PAAS, PAAS_CONFIG
 from tenantry.testing.objects import obj
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FUNCTIONS = ("namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning")
 PLACE = "argo-system"

@@ -21,7 +21,7 @@ from paasing import CONFIG, CONFIG_NAME, make_roles, make_world, paas_name
 from people import swept
 from righting import CONFIGURED, SHAPE, Change, history
 from telling import POLICY, SERVED, Reason, Telling, plainly_configured
-from times import LEFT_TO_MAKE_PAAS, POLICY_S, SIDE_BY_SIDE, VOLUME_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S, SIDE_BY_SIDE, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError
@@ -71,7 +71,7 @@ BROKEN: dict[str, Any] = {
 }
 """A configuration under which one Paas can be broken in each way."""
 
-pytestmark = [LEFT_TO_MAKE_PAAS, pytest.mark.timeout(900 if FULL else 120)]
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.timeout(900 if FULL else 120)]
 
 
 @pytest.fixture(scope="module")

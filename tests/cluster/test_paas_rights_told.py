@@ -12,7 +12,7 @@ from admitting import Admitting, paas
 from paasing import CONFIG, Paasing, paas_name, together
 from people import token
 from righting import binding, has_users, named, refused, righting, sweep, versions
-from times import LEFT_TO_MAKE_PAAS, POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, RefusedError
@@ -23,7 +23,7 @@ from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_UID
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 RIGHTS, WARNED = "tenantry.dev/Rights", "tenantry.dev/RightsWarnings"
 IDENTITY = "rbac-aggregation-paas"

@@ -12,7 +12,7 @@ from handing_over import PLACE, HandingOver
 from paasing import CONFIG_NAME, make_roles, make_world, paas_name
 from people import CORE_EVENT
 from telling import NS, PLAIN, SERVED, Reason, Telling, plainly_configured
-from times import LEFT_TO_MAKE_PAAS
+from times import LEFT_TO_MAKE_WHOLE
 
 from namespace_registration.paas_config.report import WARNING_REASONS as CONFIG_WARNINGS
 from tenantry.api import Api
@@ -26,7 +26,7 @@ from tenantry.testing import eventually
 from tenantry.testing.forks import Forks
 from tenantry.testing.objects import obj
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FUNCTIONS = ["namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning"]
 

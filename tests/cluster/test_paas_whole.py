@@ -13,7 +13,7 @@ from admitting import V1, V2, Admitting, of_example
 from flawless import Calm
 from paasing import CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name, together
 from people import CORE_EVENT, tell
-from times import LEFT_TO_MAKE_PAAS, NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -31,7 +31,7 @@ from tenantry.model.paas.names import (
 )
 from tenantry.testing import eventually
 
-pytestmark = LEFT_TO_MAKE_PAAS
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FUNCTIONS = ["namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning"]
 

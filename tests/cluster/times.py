@@ -16,8 +16,10 @@ from tenantry.testing import eventually
 
 Found = TypeVar("Found")
 
-LEFT_TO_MAKE_PAAS = pytest.mark.skipif("TENANTRY_WHOLE_PAAS" not in os.environ, reason="takes long: make paas")
-"""Modules of tests of Paas that `make test`, which has to be quick, leaves out."""
+WHOLE = "TENANTRY_WHOLE" in os.environ
+"""Whether nothing is left out for its time."""
+LEFT_TO_MAKE_WHOLE = pytest.mark.skipif(not WHOLE, reason="takes long: make whole")
+"""What `make test`, which has to be quick, leaves out."""
 
 # -- the times of the checks -----------------------------------------------------------------------------------------
 
