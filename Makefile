@@ -118,7 +118,7 @@ rights: setup ## write the least rights of each function and the lists of its fe
 
 lock: setup ## resolve the packages anew into requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --extra local --group dev pyproject.toml -o requirements.lock
+	  --extra local --extra ssh --group dev pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  -c requirements.lock pyproject.toml -o requirements-image.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -14,6 +14,8 @@ from thieves import Ask, Attack, Theft, apply, create, delete
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
 from tenantry.local.fence_policy import POLICY
+from tenantry.model.flux.consumers import CONSUMER_KINDS
+from tenantry.model.flux.names import SOURCE_GRANT
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -95,6 +97,7 @@ async def test_a_thief_of_one_duty_may_nothing_that_another_needs(cages: Cages, 
         assert isinstance(refused, Forbidden | AdmissionDenied | NotFound), f"{need}: {refused}"
 
 
+KUSTOMIZATION = CONSUMER_KINDS[0]
 SEEN = {
     "tenantry-source-namespace-registration": NETWORK_POLICY,
     "tenantry-source-release-provisioning": HELM_RELEASE,
@@ -104,6 +107,8 @@ SEEN = {
     "tenantry-source-scope-binding-namespace-scopes": NAMESPACE_SCOPE,
     "tenantry-source-scope-binding-olm": CLUSTER_SERVICE_VERSION,
     "tenantry-source-scope-binding-paas": CLUSTER_ROLE_BINDING,
+    "tenantry-source-scope-binding-sources": SOURCE_GRANT,
+    "tenantry-source-lock-enforcement-access": KUSTOMIZATION,
     "tenantry-source-release-provisioning-paas": APPLICATION_SET,
     LOCK_SOURCE: SECRET,
 }

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from admitting import Admitting
 from flawless import Calm, calming
+from flux_policing import Policing
 from helm_people import HELM_CONFIG, HelmPeople
 from letters import SINK, Sender, empty, sinks
 from local_subscriber import Subscriber, subscriber
@@ -200,3 +201,12 @@ async def admitting(
     await identity(FUNCTION)
     async with Admitting(admin, control_plane) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def policing(admin: Api, admitting: Admitting, identity: Callable[..., Awaitable[Path]]) -> Policing:
+    """The tenants of a cluster with Flux, with no function at work and no policy in force yet."""
+    await identity("scope-binding")
+    found = Policing(admin, admitting)
+    await found.furnish()
+    return found
