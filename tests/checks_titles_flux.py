@@ -51,6 +51,10 @@ f-50 A namespace is deleted by the platform
 f-51 Options change only what they name
 f-52 Wrong input is one line on stderr
 f-53 Labels of others stay when adopted
+f-54 A namespace of another tenant is refused
+f-55 Deleted parts of a Tenant are back
+f-56 A namespace that leaves is left alone
+f-57 A Tenant goes in order, leaving nothing
 f-58 Wrong sources and Kustomizations are refused
 f-59 Source of another namespace is named
 f-60 Only two profiles are legal

@@ -16,6 +16,7 @@ import fence_release
 import fence_rights
 import fence_scope
 import fence_sources
+import fence_tenants
 from flux_crds import install_flux
 from paasing import make_world
 from thieves import Ask, ask
@@ -39,6 +40,7 @@ THEFTS = (
     *fence_scope.THEFTS,
     *fence_capabilities.THEFTS,
     fence_sources.THEFT,
+    *fence_tenants.THEFTS,
     fence_access.THEFT,
     fence_lock.THEFT,
 )

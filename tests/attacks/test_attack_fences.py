@@ -15,7 +15,7 @@ from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
 from tenantry.local.fence_policy import POLICY
 from tenantry.model.flux.consumers import CONSUMER_KINDS
-from tenantry.model.flux.names import SOURCE_GRANT
+from tenantry.model.flux.names import SOURCE_GRANT, TENANT
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -103,6 +103,8 @@ SEEN = {
     "tenantry-source-release-provisioning": HELM_RELEASE,
     "tenantry-source-rbac-aggregation": PROJECT_HELM_CHART,
     "tenantry-source-rbac-aggregation-paas": GROUP,
+    "tenantry-source-rbac-aggregation-tenants": TENANT,
+    "tenantry-source-release-provisioning-tenants": TENANT,
     "tenantry-source-scope-binding": SCOPE_TEMPLATE,
     "tenantry-source-scope-binding-namespace-scopes": NAMESPACE_SCOPE,
     "tenantry-source-scope-binding-olm": CLUSTER_SERVICE_VERSION,

@@ -134,6 +134,7 @@ async def test_labels_of_others_stay(create: Command, people: People) -> None:
     assert (code, results(output)) == (0, ["unchanged"] * 3)
 
 
+@pytest.mark.check("f-54")
 @pytest.mark.parametrize("adopt", [(), ("--adopt",)], ids=["", "adopt"])
 async def test_a_namespace_of_another_tenant_is_refused(
     create: Command, admin: Api, people: People, adopt: tuple[str, ...]

@@ -18,7 +18,7 @@ from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 OLM = manifests.ROOT / "knative" / "olm"
 OPENSHIFT, ARGO = manifests.ROOT / "knative" / "openshift", manifests.ROOT / "knative" / "argo"
-FLUX = tuple(manifests.ROOT / "knative" / name for name in ("flux", "flux-images", "flux-watcher", "flux-operator"))
+FLUX = tuple(manifests.ROOT / "knative" / name for name in ("flux", "flux-images", "flux-watcher", "flux-operator", "flux-tenants"))
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
@@ -35,6 +35,9 @@ GIVES_RIGHTS = {
     # The ClusterRoles of the PaasConfig, which a policy asks: administrators name them, so no list of names can stand here.
     ("tenantry-rbac-aggregation-paas", "clusterroles"): {"bind"},
     ("tenantry-rbac-aggregation-paas", "rolebindings"): {"create", "patch", "delete"},
+    # The ClusterRole that a Tenant names, for the account of a namespace of its own.
+    ("tenantry-rbac-aggregation-tenants", "clusterroles"): {"bind"},
+    ("tenantry-rbac-aggregation-tenants", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding-paas", "clusterroles"): {"bind"},
     ("tenantry-scope-binding-paas", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding-paas", "clusterrolebindings"): {"create", "patch", "delete"},

@@ -216,6 +216,7 @@ OPENSHIFT = {("user.openshift.io/v1", "Group"), ("quota.openshift.io/v1", "Clust
 ARGO = {("argoproj.io/v1alpha1", "ApplicationSet"), ("argoproj.io/v1beta1", "ArgoCD")}
 PARTS = {"": (*SOURCE_KINDS, *APPLIED), "-images": (IMAGE_REPOSITORIES, *IMAGES), "-watcher": GENERATED, "-operator": OPERATED}
 FLUX = {f"knative/flux{part}": {kind.gvk for kind in kinds} for part, kinds in PARTS.items()}
+FLUX["knative/flux-tenants"] = {SOURCE_KINDS[0].gvk, ("kustomize.toolkit.fluxcd.io/v1", "Kustomization")}
 SWITCHED_ON = {"knative/olm": OLM, "knative/openshift": OPENSHIFT, "knative/argo": ARGO, **FLUX}
 """Folders that are applied where another system is, and the kinds of that system."""
 
@@ -330,16 +331,14 @@ def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
 
 
 UNITS = {
-    "release-provisioning": "projects",
+    **dict.fromkeys(("release-provisioning", "rbac-aggregation"), "projects"),
+    **dict.fromkeys(("release-provisioning-paas", "rbac-aggregation-paas", "scope-binding-paas"), "paas"),
+    **dict.fromkeys(("release-provisioning-tenants", "rbac-aggregation-tenants"), "tenants"),
     "release-provisioning-helm-jobs": "jobs",
     "scope-binding": "scopes",
     "scope-binding-namespace-scopes": "namespace-scopes",
     "scope-binding-olm": "olm",
     "scope-binding-sources": "sources",
-    "rbac-aggregation": "projects",
-    "rbac-aggregation-paas": "paas",
-    "release-provisioning-paas": "paas",
-    "scope-binding-paas": "paas",
     "lock-enforcement": "releases",
     "lock-enforcement-access": "access",
 }

@@ -26,6 +26,7 @@ from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
 from tenantry.model.flux.consumers import CONSUMER_KINDS
 from tenantry.model.flux.names import SHARED_KINDS
+from tenantry.model.flux.onboarding import KUSTOMIZATION
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
 from tenantry.model.pointer import pointer
 
@@ -68,7 +69,7 @@ _BODIES: Mapping[str, Object] = {
     "ApplicationSet": {"spec": {}},
     "ArgoCD": {"spec": {}},
     "SourceGrant": {"spec": {"sourceRef": {"kind": "Bucket", "name": "marker"}, "accessFrom": {"namespaceSelectors": []}}},
-    **{kind.kind: {} for kind in SHARED_KINDS},
+    **{kind.kind: {} for kind in (*SHARED_KINDS, KUSTOMIZATION)},
 }
 _LOCAL = {"kind": "GitRepository", "name": "marker"}
 _OF_FLUX: Mapping[tuple[str, str], Object] = {
@@ -93,7 +94,7 @@ _OF_FLUX: Mapping[tuple[str, str], Object] = {
 NO_PARAM = "no params found for policy binding"
 """In the refusal of a policy whose param, a PaasConfig, there is none of."""
 _POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
-_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig", "TenancyProfile", "AccessIndex", *_POLICIES})
+_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig", "TenancyProfile", "AccessIndex", "Tenant", *_POLICIES})
 """Kinds of which no object is without effect: one that is there is touched, and where there is none nothing is waited for."""
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 _OF_THE_WAY = frozenset({"conditions", "lastDrift"})

@@ -12,8 +12,8 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 PLATFORM_ROLE = "tenantry-platform"
 PRODUCERS_ROLE = "tenantry-source-producers"
 _RBAC = CLUSTER_ROLE.group
-KEEPERS = ("namespace-registration", "rbac-aggregation", "release-provisioning")
-"""The functions that keep Tenants; their fences bound what they may do."""
+KEEPERS = ("namespace-registration", "rbac-aggregation-tenants", "release-provisioning", "release-provisioning-tenants")
+"""The identities that keep Tenants, or label and delete namespaces of releases; their fences bound what they may do."""
 
 
 def rights() -> list[Object]:
