@@ -18,7 +18,9 @@ from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 OLM = manifests.ROOT / "knative" / "olm"
 OPENSHIFT, ARGO = manifests.ROOT / "knative" / "openshift", manifests.ROOT / "knative" / "argo"
-FLUX = tuple(manifests.ROOT / "knative" / name for name in ("flux", "flux-images", "flux-watcher", "flux-operator", "flux-tenants"))
+FLUX = tuple(
+    manifests.ROOT / "knative" / name for name in ("flux", "flux-images", "flux-watcher", "flux-operator", "flux-tenants")
+)
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
