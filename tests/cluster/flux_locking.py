@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fluxing import FLUX_S, Fluxing, served
+from fluxing import Fluxing, served
 from people import CORE_EVENT, token
+from times import FLUX_S
 
 from tenantry.model.conditions import find_condition
 from tenantry.model.flux.consumers import CONSUMERS, SUSPEND, Stop

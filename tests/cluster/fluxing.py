@@ -8,6 +8,7 @@ from typing import Any
 
 from flux_crds import flux_kind
 from people import CORE_EVENT, People, token
+from times import FLUX_S
 
 from tenantry.api import Api
 from tenantry.model.conditions import find_condition
@@ -17,8 +18,6 @@ from tenantry.model.kinds import NAMESPACE, Kind, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-FLUX_S = 5.0
-"""f checks: what a function brings about is there within 5 s."""
 SOURCES = "scope-binding"
 """The function that makes the index."""
 TWO = {"team": "two"}

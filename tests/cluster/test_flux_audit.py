@@ -12,8 +12,9 @@ import pytest_asyncio
 from commanding import Command, account_kubeconfig, commanding
 from flux_locking import LOCKS, FluxLocks
 from flux_policing import APP1, FLUX, TEAM2, Policing, admitted, denied, flux_object, helm_release, kustomization
-from fluxing import FLUX_S, SOURCES, TWO
+from fluxing import SOURCES, TWO
 from people import token
+from times import FLUX_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane

@@ -11,9 +11,10 @@ import pytest
 import pytest_asyncio
 from admitting import Answer
 from flux_policing import APP1, TEAM1, TEAM2, TEAM3, Policing, flux_object, kustomization
-from fluxing import FLUX_S, SOURCES, TWO, Fluxing, access_from, annotated
+from fluxing import SOURCES, TWO, Fluxing, access_from, annotated
 from paasing import together
 from people import token
+from times import FLUX_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Invalid

@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 from flawless import Calm
 from flux_crds import install_flux
-from fluxing import FLUX_S, SOURCES, TWO, Fluxing, access_from, annotated, served
+from fluxing import SOURCES, TWO, Fluxing, access_from, annotated, served
 from paasing import together
 from people import token
+from times import FLUX_S
 
 from tenantry.api import Api
 from tenantry.api.errors import Invalid

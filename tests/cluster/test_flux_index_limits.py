@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 import pytest_asyncio
 from flux_crds import install_flux
-from fluxing import FLUX_S, SOURCES, TWO, Fluxing, annotated
+from fluxing import SOURCES, TWO, Fluxing, annotated
 from paasing import together
+from times import FLUX_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative

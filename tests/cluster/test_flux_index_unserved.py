@@ -14,9 +14,9 @@ import pytest
 import pytest_asyncio
 from flawless import flawless
 from flux_crds import ACCESS_FROM, crd, current, flux_kind, install_flux, version_of
-from fluxing import FLUX_S, SOURCES, TWO, Fluxing, access_from, annotated, served
+from fluxing import SOURCES, TWO, Fluxing, access_from, annotated, served
 from people import CORE_EVENT
-from times import SERVED_S
+from times import FLUX_S, SERVED_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
