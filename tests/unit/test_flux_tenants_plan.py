@@ -96,6 +96,7 @@ def written(plan: Plan) -> list[str]:
         (live(obj(NAMESPACE, "a", labels={TENANT_LABEL: "other"})), {"adoptNamespaces": True}, "NamespaceConflict"),
         (live(obj(NAMESPACE, "a", labels={TENANT_LABEL: "other"})), {"skipNamespace": True}, "NamespaceConflict"),
         (of_tenant(owner="gone"), {"adoptNamespaces": True}, "NamespaceConflict"),
+        (live(obj(NAMESPACE, "a", labels={**marks_of("dev"), TENANT_LABEL: "other"})), {}, ""),
         (live(of_tenant(), deletionTimestamp="2026-01-02T00:00:00Z"), {}, "NamespaceTerminating"),
     ],
 )
@@ -202,6 +203,24 @@ def test_a_binding_for_another_role_is_made_anew() -> None:
     old = binding(role="view")
     seen = TenantRights("dev", tenant(), accounts=(account(),), bindings={key_of(old): old})
     assert written(plan_rights(seen))[1:] == ["delete RoleBinding a/dev-reconciler", "create RoleBinding a/dev-reconciler"]
+
+
+def test_a_binding_of_others_to_another_role_is_told() -> None:
+    """It is not deleted; one to the same role is taken over."""
+    foreign = live(obj(ROLE_BINDING, "dev-reconciler", "a", **_parts(binding(role="view"))), managedFields=[])
+    seen = TenantRights("dev", tenant(), accounts=(account(),), bindings={key_of(foreign): foreign})
+    assert written(plan_rights(seen)) == []
+    (told,) = report_rights(seen, ()).writes()
+    (said,) = told.wanted["status"]["conditions"]  # type: ignore[union-attr]
+    assert (said["status"], said["reason"]) == ("False", "ObjectConflict")
+    assert "RoleBinding a/dev-reconciler is there, gives another role" in said["message"]
+    same = live(obj(ROLE_BINDING, "dev-reconciler", "a", **_parts(binding())), managedFields=[])
+    seen = TenantRights("dev", tenant(), accounts=(account(),), bindings={key_of(same): same})
+    assert written(plan_rights(seen)) == ["update Tenant dev", "update RoleBinding a/dev-reconciler"]
+
+
+def _parts(found: Object) -> dict[str, Any]:
+    return {part: found[part] for part in ("roleRef", "subjects")}
 
 
 def test_a_binding_outlives_what_delivers_with_it() -> None:

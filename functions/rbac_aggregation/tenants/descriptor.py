@@ -8,8 +8,9 @@ from __future__ import annotations
 from rbac_aggregation import NAME
 from tenantry.model.descriptor import Finalizer, Part, Service, Source, Trigger, Watch
 from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT
+from tenantry.model.flux.onboarding import KUSTOMIZATION
 from tenantry.model.flux.tenant import RIGHTS_FINALIZER
-from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT
+from tenantry.model.kinds import ROLE_BINDING, SERVICE_ACCOUNT
 
 _OF = f"{NAME}-tenants"
 _MARK = ("watch", _OF)
@@ -28,7 +29,7 @@ TENANT_RIGHTS = Service(
         ),
     ),
     triggers=(Trigger(_OF, mark=_MARK),),
-    reads=(TENANT, TENANCY_PROFILE, NAMESPACE, SERVICE_ACCOUNT, ROLE_BINDING),
+    reads=(TENANT, TENANCY_PROFILE, SERVICE_ACCOUNT, ROLE_BINDING, KUSTOMIZATION),
     writes=(TENANT, ROLE_BINDING),
     finalizers=(Finalizer(TENANT, RIGHTS_FINALIZER),),
 )

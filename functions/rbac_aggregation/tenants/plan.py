@@ -13,7 +13,7 @@ from rbac_aggregation.tenants.descriptor import TENANT_RIGHTS
 from tenantry.model import limits
 from tenantry.model.flux.names import TENANT
 from tenantry.model.flux.onboarding import binding_of
-from tenantry.model.flux.tenant import DELIVERY_FINALIZER, RIGHTS_FINALIZER, DeclaredTenant, is_kept_for
+from tenantry.model.flux.tenant import DELIVERY_FINALIZER, RIGHTS_FINALIZER, DeclaredTenant, TenantProblem, is_kept_for
 from tenantry.model.flux.tenant import RIGHTS_MANAGER as MANAGER
 from tenantry.model.flux.tenant_status import RIGHTS_PART, refused, told_part
 from tenantry.model.kinds import ROLE_BINDING, Key, Object, is_terminating, key_of, object_of
@@ -58,12 +58,22 @@ def plan_rights(seen: TenantRights) -> Plan:
             return NOTHING
         last = RemoveFinalizers(TENANT, tenant.live, (RIGHTS_FINALIZER,))
         return Plan((tuple(_left(seen, frozenset())), (last,)))
-    wanted = [binding_of(name, tenant.names, tenant.role, tenant.labels) for name in stands_in(tenant, seen.accounts)]
-    made = [_bound(each, seen.bindings.get(key_of(each))) for each in wanted]
+    in_the_way = bindings_in_the_way(seen, tenant)
+    made = [_bound(each, seen.bindings.get(key_of(each))) for each in _wanted(seen, tenant) if key_of(each) not in in_the_way]
     left = _left(seen, frozenset(tenant.namespaces))
     finalizer = object_of(TENANT, {"name": tenant.name, "finalizers": [RIGHTS_FINALIZER]})
     first = (Apply(TENANT, finalizer, tenant.live, manager=MANAGER),) if made else ()
     return Plan((first, (*made, *left)))
+
+
+def _wanted(seen: TenantRights, tenant: DeclaredTenant) -> list[Object]:
+    return [binding_of(name, tenant.names, tenant.role, tenant.labels) for name in stands_in(tenant, seen.accounts)]
+
+
+def bindings_in_the_way(seen: TenantRights, tenant: DeclaredTenant) -> list[Key]:
+    """Bindings of wanted names to another role that are somebody else's: they cannot be changed, and are not deleted."""
+    lives = ((key_of(each), each["roleRef"], seen.bindings.get(key_of(each))) for each in _wanted(seen, tenant))
+    return [key for key, role, live in lives if live and live["roleRef"] != role and not is_kept_for(live, tenant.name, MANAGER)]
 
 
 def _bound(wanted: Object, live: Object | None) -> Plan:
@@ -93,5 +103,8 @@ def report_rights(seen: TenantRights, refusals: Sequence[Refusal]) -> Plan:
     missing = [name for name in tenant.namespaces if name not in stands_in(tenant, seen.accounts)]
     waits = f"waits for account {tenant.account} in {limits.few(missing)}" if missing else ""
     found = refused(tenant, RIGHTS_PART, refusals, FIXES)
+    for key in bindings_in_the_way(seen, tenant):
+        text = f"{key} is there, gives another role and was not made for this tenant: delete it"
+        found.append(TenantProblem("ObjectConflict", text))
     done = f"account {tenant.account} has role {tenant.role} in {len(tenant.namespaces)} namespaces"
     return plan_of(told_part(tenant, RIGHTS_PART, found, manager=MANAGER, done=done, waits=waits))

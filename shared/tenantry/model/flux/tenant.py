@@ -164,7 +164,7 @@ def namespace_problem(
         return TenantProblem("NamespaceTerminating", f"namespace {name} is being deleted: it is made anew when it is gone")
     labels = labels_of(live)
     owners = sorted({labels.get(key, "") for key in (MADE_FOR_TENANT, TENANT_LABEL)} - {"", tenant.name})
-    if owners:
+    if owners and not mine:  # of what is the Tenant's a label that somebody changed is put back
         return _belongs(name, owners[0])
     if not mine and not tenant.skips and not tenant.adopts:
         if labels.get(TENANT_LABEL) == tenant.name:
