@@ -48,6 +48,8 @@ QUICK = [
     "begin",
     "hand-over",
     "delete",
+    "revoke",
+    "own-suspension",
 ]
 SEED = 1
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from scope_binding.sources.memory import IndexMemory, place_of
 from scope_binding.sources.plan import MANAGER, doubtful, index_seen, is_nearly_full, plan_index, report_index
-from scope_binding.sources.report import plan_access, warnings_of
+from scope_binding.sources.report import not_in_force_yet, plan_access, warnings_of
 from scope_binding.sources.seen import AccessSeen, Places, carried, entry_size, kept_grant, kept_source
 from tenantry.model import limits
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SOURCE_GRANT, SOURCES
 from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object
-from tenantry.model.plan import Apply, Edit
+from tenantry.model.plan import NOTHING, Apply, Edit
 from tenantry.testing.objects import obj
 
 SERVED = frozenset({*SOURCES, "ImageRepository"})
@@ -227,7 +227,8 @@ def test_conditions_of_source_grants() -> None:
         grant("unserved", {}, sourceRef={"kind": "OCIRepository", "name": "o"}),
         {**grant("going", {}), "metadata": {**grant("going", {})["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}},
     ]
-    found = said_of(places(shared(1), grants, frozenset({"GitRepository", "Bucket"})))
+    live = index(read={"GitRepository/n/s00": "*"}, write={"GitRepository/n/s00": "team=two"}, complete=True)
+    found = said_of(places(shared(1), grants, frozenset({"GitRepository", "Bucket"})), live)
     assert {name: reason for name, (reason, _) in found.items()} == {
         "valid": "Valid",
         "nowhere": "SourceNotFound",
@@ -245,9 +246,21 @@ def test_a_grant_without_a_place_is_told() -> None:
     assert said_of(found, full, 1)["g"][0] == "IndexFull"
     (warned,) = warnings_of(AccessSeen(NOBODY, found, full, 1))
     assert (warned.reason, warned.source["metadata"]["name"]) == ("IndexFull", "b")
-    for live in (None, full):
-        assert said_of(found, live, 10)["g"][0] == "Valid"
-        assert not warnings_of(AccessSeen(NOBODY, found, live, 10))
+    written = index(read={"GitRepository/n/a": "*", "GitRepository/n/b": "*"}, write={"GitRepository/n/b": "*"}, complete=True)
+    assert said_of(found, written, 10)["g"][0] == "Valid"
+    assert not warnings_of(AccessSeen(NOBODY, found, written, 10))
+
+
+def test_what_the_index_does_not_say_is_not_called_in_force() -> None:
+    """Neither where it has less than what is granted, nor where it has more; told only when it still is so at a second look."""
+    found = places([source("a"), source("b", said=access_from({})), source("c")], [grant("g", {}, of="a")])
+    behind = index(read={"GitRepository/n/c": "team=two"}, complete=True)
+    for live, wrong in ((None, "ab"), (behind, "abc")):
+        seen = AccessSeen(NOBODY, found, live)
+        assert said_of(found, live)["g"][0] == "IndexNotWritten"
+        warned = [(each.reason, each.source["metadata"]["name"]) for each in warnings_of(seen)]
+        assert warned == [("IndexNotWritten", name) for name in wrong if name != "a"]
+        assert not_in_force_yet(seen, NOTHING) == {f"GitRepository/n/{name}" for name in wrong}
 
 
 def test_a_warning_is_told_once_and_not_where_it_cannot_be() -> None:

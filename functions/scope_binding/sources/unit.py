@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from scope_binding.sources.memory import IndexMemory, decisive
 from scope_binding.sources.observe import observe_access, observe_index, read_places, read_profile
 from scope_binding.sources.plan import MANAGER, doubtful, is_nearly_full, plan_index, report_index
-from scope_binding.sources.report import plan_access
+from scope_binding.sources.report import not_in_force_yet, plan_access
 from scope_binding.sources.seen import AccessSeen, IndexLook, IndexSeen, kept_grant, kept_source, namespace_in
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
@@ -24,6 +24,8 @@ INDEX = Owner("index", DEFAULT)
 TOLD = "access"
 UNSERVED_S = 1.0
 """The time between the two looks before the grants of kinds go that are not served: a server that starts has them by then."""
+WRITTEN_S = 1.0
+"""The time between the two looks before it is told that the index was not written: a run for it may be under way."""
 
 
 class SourceAccess(Unit):
@@ -47,12 +49,15 @@ class SourceAccess(Unit):
                 accepts=INDEX.__eq__,
                 doubtful=doubtful,
                 second_look_after_s=lambda _: UNSERVED_S,
+                told_next=True,
                 ended=self._index_ended,
             ),
             TOLD: Handler[AccessSeen](
                 observe=lambda owner, reader: observe_access(owner.name, reader, most),
                 plan=plan_access,
                 accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
+                doubtful=not_in_force_yet,
+                second_look_after_s=lambda _: WRITTEN_S,
                 ended=self._told_ended,
             ),
         }
