@@ -175,8 +175,8 @@ class Workload:
     """What the workload is called on the command line: that of its file, since a function may have several."""
     manager: str = ""
     """The field manager of what the function makes, where it is not that of its name."""
-    handover: str = ""
-    """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
+    handover: Sequence[str] = ()
+    """The labels or annotations that say whose an object is: who changes one gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
     """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
     read_by_others: str = ""

@@ -195,6 +195,7 @@ def access_locks() -> Workload:
         ],
         ends=[locks_are_as_decided],
         destroys=_is_about_the_lock,
+        handover=[LOCKED, SUSPENDED_BY_LOCK],  # of the platform, who may take them off (2.2)
         watched=(KUSTOMIZATION,),
         begins=[guard.manifest(), guard.binding(Profile.of({"spec": PROFILE}))],
     )
