@@ -272,6 +272,11 @@ def test_a_warning_is_told_once_and_not_where_it_cannot_be() -> None:
     assert len(list(plan_access(AccessSeen(NOBODY, found, now="now")).writes())) == 1
     assert not list(plan_access(AccessSeen(NOBODY, found, warned=frozenset({warned.name}))).writes())
     assert not list(plan_access(AccessSeen(NOBODY, found, open=False)).writes())
+    nowhere = places([], [grant("g", {}, of="nope")])
+    for is_open in (True, False):  # a namespace that is going takes no Events
+        (write,) = plan_access(AccessSeen(NOBODY, nowhere, open=is_open)).writes()
+        assert isinstance(write, Apply)
+        assert (write.event is not None) == is_open
 
 
 def test_what_is_granted_on_one_source_has_a_budget() -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from scope_binding.sources.plan import index_seen, is_nearly_full
-from scope_binding.sources.report import warnings_of
+from scope_binding.sources.report import tells, warnings_of
 from scope_binding.sources.seen import (
     AccessSeen,
     IndexLook,
@@ -170,9 +170,9 @@ async def observe_access(namespace: str, reader: Reader, most: int) -> AccessSee
         read_places(reader, namespace),
     )
     seen = AccessSeen(profile, places, index, most)
-    warnings = warnings_of(seen)
-    if not warnings:
+    if not tells(seen):
         return seen
+    warnings = warnings_of(seen)
     live, *events = await asyncio.gather(
         reader.get(NAMESPACE, namespace), *(reader.get(EVENT, each.name, namespace) for each in warnings)
     )

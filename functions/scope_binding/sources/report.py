@@ -13,7 +13,7 @@ from tenantry.model.conditions import condition
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.carriers import AclProblem
 from tenantry.model.flux.names import ACL_VALID, INDEX_FULL, INDEX_NOT_WRITTEN, INVALID_ACL, SOURCE_GRANT
-from tenantry.model.kinds import Object, is_terminating, name_metadata, object_of
+from tenantry.model.kinds import EVENT, Object, is_terminating, name_metadata, object_of
 from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, plan_of
 from tenantry.model.standing import warning, warning_name
 
@@ -87,9 +87,15 @@ def plan_access(seen: AccessSeen) -> Plan:
     """Conditions that are not as they are to be, and Warnings that are not there."""
     found = carried(seen.places, seen.profile)
     absent = ((INDEX_FULL, _FULL, left_out(seen, found)), (INDEX_NOT_WRITTEN, _NOT_WRITTEN, not_in_force(seen, found)))
-    conditions = [_condition(each, _problems(each, found, absent)) for each in seen.places.grants if not is_terminating(each)]
+    grants = [each for each in seen.places.grants if not is_terminating(each)]
+    conditions = [_condition(each, _problems(each, found, absent), seen.open) for each in grants]
     writes = [*conditions, *_warnings(seen)]
     return plan_of(*writes) if writes else NOTHING
+
+
+def tells(seen: AccessSeen) -> bool:
+    """Whether there is anything to warn of, which takes a namespace that is not going."""
+    return any(isinstance(each, Apply) and (each.event is not None or each.kind == EVENT) for each in plan_access(seen).writes())
 
 
 def _problems(grant: Object, found: Carried, absent: Iterable[tuple[str, str, frozenset[str]]]) -> list[AclProblem]:
@@ -102,7 +108,7 @@ def _problems(grant: Object, found: Carried, absent: Iterable[tuple[str, str, fr
     return problems
 
 
-def _condition(grant: Object, problems: Sequence[AclProblem]) -> Apply:
+def _condition(grant: Object, problems: Sequence[AclProblem], told: bool) -> Apply:
     generation = grant["metadata"].get("generation")
     body = object_of(SOURCE_GRANT, name_metadata(grant))
     if not problems:
@@ -111,7 +117,7 @@ def _condition(grant: Object, problems: Sequence[AclProblem]) -> Apply:
     reason = min((each.reason for each in problems), key=_ORDER.index)
     text = limits.few([each.text for each in problems], between=_BETWEEN)
     body["status"] = {"conditions": [condition(ACL_VALID, "False", reason, text, generation)]}
-    event = KubernetesEvent(grant, reason, text, "Report", "Warning")
+    event = KubernetesEvent(grant, reason, text, "Report", "Warning") if told else None
     return Apply(SOURCE_GRANT, body, grant, subresource="status", event=event)
 
 

@@ -23,8 +23,8 @@ from tenantry.testing.naming import tag_of
 from tenantry.testing.workload import Run, Step, Workload, apply, edit
 from tenantry.testing.world import Moment
 
-OWNER, SOURCE, KEY = "s-@", "app", "GitRepository/s-@/app"
-"""A namespace with a source, and how the index calls that."""
+OWNER, SOURCE, GRANT, KEY = "s-@", "app-@", "g-@", "GitRepository/s-@/app-@"
+"""A namespace, a source in it with a SourceGrant, and how the index calls it."""
 A, B = {"team": "a-@"}, {"team": "b-@"}
 PROFILE = {"profile": "multi-tenant"}
 STANDING, EVERYWHERE = "GitRepository/standing/app", "env=prod"
@@ -43,7 +43,7 @@ def source(*labels: Labels, text: str = "", **spec: Any) -> Step:
     return apply(GIT_REPOSITORY.kind, SOURCE, OWNER, annotations={ACCESS_FROM: said} if said else {}, spec={"url": "u", **spec})
 
 
-def grant(*labels: Labels, name: str = "g", access: Sequence[str] = ("Read",), of: str = SOURCE) -> Step:
+def grant(*labels: Labels, name: str = GRANT, access: Sequence[str] = ("Read",), of: str = SOURCE) -> Step:
     """A step that declares a SourceGrant."""
     reference = {"kind": GIT_REPOSITORY.kind, "name": of}
     spec = {"sourceRef": reference, "accessFrom": access_from(labels), "access": list(access)}

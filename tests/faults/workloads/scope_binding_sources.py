@@ -22,7 +22,7 @@ story(workload, "two-grants", grant(B, name="h"), REVOKED, before=BOTH, **ALONE)
 story(workload, "no-json", source(text="{"), source(B), before=ANNOTATED, **ALONE)
 GONE = delete("GitRepository", SOURCE, OWNER)
 story(workload, "source-gone", GONE, source(), before=BOTH, other=BOTH, **ALONE)
-story(workload, "home-gone", delete("Namespace", OWNER, gone=True), before=BOTH, **ALONE)
+story(workload, "home-gone", delete("Namespace", OWNER, gone=True), before=[namespace("a-@"), *BOTH], **ALONE)
 SETTABLE, GUARDED = profile(tenantLabelKeys=["team-@"]), profile(tenantLabelKeys=[])
 KEYED = [HOME, grant(A, {"team-@": "a"})]
 story(workload, "tenants-key", SETTABLE, GUARDED, before=KEYED, other=KEYED, **ALONE)
