@@ -24,18 +24,19 @@ from tenantry.model.pointer import pointer
 from tenantry.testing.workload import Run, Step, Workload, apply, edit
 from tenantry.testing.world import Moment
 
-from ._flux import EVERYWHERE, PROFILE, STANDING, choices, is_granted, of_flux
+from ._flux import EVERYWHERE, OWNER, PROFILE, SOURCE, STANDING, choices, is_granted, of_flux
 
-HOME, K = "n-@", "k"
+HOME, K = "n-@", "k-@"
 PLAIN = {"read": {STANDING: EVERYWHERE}, "complete": True}
 """The index that runs begin with."""
-OWN = "own"
-"""How Kustomizations are called whose users suspended them."""
+OWN = "own-@"
+"""How the Kustomization is called whose user suspended it."""
 
 
 def kustomization(of: str = "standing", name: str = K, *, finalizers: Sequence[str] = (), **spec: Any) -> Step:
     """A step that declares a Kustomization of the source in a namespace."""
-    named = {"kind": "GitRepository", "name": "app", **({"namespace": of} if of else {})}
+    name_of = SOURCE if of == OWNER else "app"
+    named = {"kind": "GitRepository", "name": name_of, **({"namespace": of} if of else {})}
     spec = {"interval": "1m", "prune": True, "serviceAccountName": "flux", "sourceRef": named, **spec}
     return apply(KUSTOMIZATION.kind, name, HOME, finalizers=list(finalizers), spec=spec)
 
@@ -166,7 +167,7 @@ def locks_are_as_decided(objects: list[Object]) -> str:
         marks = {_marked(each), LOCK_FINALIZER in finalizers_of(each), _says_denied(each)}
         if marks != {denied}:
             return f"{key_of(each)}: denied {denied}, locked {marks}"
-        if _stopped(each) != (denied or each["metadata"]["name"] == OWN):
+        if _stopped(each) != (denied or each["metadata"]["name"].startswith("own")):
             return f"{key_of(each)}: suspended {_stopped(each)}, denied {denied}"
         place = each["metadata"]["namespace"], each["metadata"]["name"]
         if (place in listed) != denied and status.get("violationCount", 0) <= len(listed):

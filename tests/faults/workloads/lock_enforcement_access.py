@@ -3,23 +3,23 @@
 from tenantry.testing.workload import delete, namespace, together
 
 from ._flux import OWNER, index_away_and_back, of_index, shared
-from ._flux_locks import HOME, OWN, access_locks, by_hand, fails, kustomization
+from ._flux_locks import HOME, OWN, K, access_locks, by_hand, fails, kustomization
 from ._paas import story
 
 workload = access_locks()
 # What a lock has left when it is gone, conditions among it, only Flux's next run puts right: who ends free was locked before.
-GRANTED, DENIED, K = namespace(HOME, {"env": "prod"}), namespace(HOME, {"env": "test"}), kustomization()
-MADE, LOCKED, COME = [GRANTED, K], [GRANTED, K, DENIED], [DENIED, K]
+GRANTED, DENIED, FOREIGN = namespace(HOME, {"env": "prod"}), namespace(HOME, {"env": "test"}), kustomization()
+MADE, LOCKED, COME = [GRANTED, FOREIGN], [GRANTED, FOREIGN, DENIED], [DENIED, FOREIGN]
 story(workload, "lose-label", DENIED, before=MADE)
 story(workload, "gain-label", GRANTED, before=LOCKED, other=[*COME, GRANTED])
 story(workload, "gain-and-lose", GRANTED, DENIED, before=LOCKED, other=LOCKED)
-story(workload, "come-denied", K, before=[DENIED])
+story(workload, "come-denied", FOREIGN, before=[DENIED])
 story(workload, "come-local", kustomization(""), before=LOCKED, other=[*COME, kustomization("")])
 SUSPENDED = kustomization(name=OWN, suspend=True)
 story(workload, "own-suspension", GRANTED, before=[GRANTED, SUSPENDED, DENIED], other=[DENIED, SUSPENDED, GRANTED])
 story(workload, "suspend-late", SUSPENDED, DENIED, before=[GRANTED, kustomization(name=OWN)])
 story(workload, "resume-locked", kustomization(suspend=False), before=[GRANTED, kustomization(suspend=True), DENIED])
-HELD, GONE = kustomization(finalizers=["finalizers.fluxcd.io"]), delete("Kustomization", "k", HOME)
+HELD, GONE = kustomization(finalizers=["finalizers.fluxcd.io"]), delete("Kustomization", K, HOME)
 story(workload, "delete-locked", GONE, by_hand("metadata", "finalizers", "0"), before=[GRANTED, HELD, DENIED])
 story(workload, "delete-home", delete("Namespace", HOME, gone=True), before=LOCKED)
 RESUMED, UNHELD = by_hand("spec", "suspend", value=False), by_hand("metadata", "finalizers", value=[])

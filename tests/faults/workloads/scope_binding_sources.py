@@ -2,14 +2,14 @@
 
 from tenantry.testing.workload import delete, namespace, together
 
-from ._flux import KEY, OWNER, SOURCE, A, B, grant, of_index, profile, shared, source, without_index
+from ._flux import GRANT, KEY, OWNER, SOURCE, A, B, grant, of_index, profile, shared, source, without_index
 from ._flux_index import grants_of_sources
 from ._paas import story
 
 workload = grants_of_sources()
 HOME = together(namespace(OWNER), source())
 BOTH = [HOME, grant(A, B)]
-REVOKED = delete("SourceGrant", "g", OWNER)
+REVOKED = delete("SourceGrant", GRANT, OWNER)
 # The index is one for all runs, and its writes are to be disturbed: each run has it for itself.
 ALONE = {"by_itself": True}
 story(workload, "grant", grant(A, B), before=[HOME], **ALONE)
@@ -18,7 +18,7 @@ story(workload, "widen", grant(A, B), grant({}, access=["Read", "Write"]), befor
 story(workload, "revoke", REVOKED, before=BOTH, **ALONE)
 ANNOTATED = [together(namespace(OWNER), source(A)), grant(A, B)]
 story(workload, "two-carriers", source(), REVOKED, before=ANNOTATED, **ALONE)
-story(workload, "two-grants", grant(B, name="h"), REVOKED, before=BOTH, **ALONE)
+story(workload, "two-grants", grant(B, name="h-@"), REVOKED, before=BOTH, **ALONE)
 story(workload, "no-json", source(text="{"), source(B), before=ANNOTATED, **ALONE)
 GONE = delete("GitRepository", SOURCE, OWNER)
 story(workload, "source-gone", GONE, source(), before=BOTH, other=BOTH, **ALONE)
