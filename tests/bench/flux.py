@@ -273,7 +273,7 @@ async def measure(plane: ControlPlane, folder: Path, sizes: Sizes) -> Figures:
         await until_in_force(api)
         for grants in (sizes.many, sizes.grants):
             stack.say(f"the index at {grants} grants")
-            figures.index.append(await written(writing, grants, sizes.index_writes))
+            figures.index.append(await written(writing, grants, sizes.used, sizes.index_writes))
         await admission(plane, api, users[0], figures)
         stack.say("the floor of locks")
         figures.floor_s = await floor(wire, users, sizes)

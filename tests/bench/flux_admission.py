@@ -144,13 +144,13 @@ async def prepare(wire: Wire, api: Api, sizes: Sizes) -> list[str]:
 # -- the index ---------------------------------------------------------------------------------------------------------
 
 
-async def written(api: Api, grants: int, writes: int) -> IndexFigures:
+async def written(api: Api, grants: int, used: int, writes: int) -> IndexFigures:
     """The index with so many grants of one selector each, written as scope-binding does; each write changes all texts."""
     figures = IndexFigures(grants)
     for turn in range(writes + 1):
-        read = {source_key(f"dev-team{at // 20:03}", f"app{at:05}"): f"team=t{turn:02}wo" for at in range(grants)}
-        read |= {source_key(OWNER, f"app{at:05}"): "team=bench" for at in range(min(grants, 100))}
-        entries = AccessEntries(dict(list(read.items())[-grants:]), {}, {}, ("team",), complete=True)
+        read = {source_key(f"dev-team{at // 20:03}", f"app{at:05}"): f"team=t{turn:02}wo" for at in range(grants - used)}
+        read |= {source_key(OWNER, f"app{at:05}"): "team=bench" for at in range(used)}
+        entries = AccessEntries(read, {}, {}, ("team",), complete=True)
         live = await api.get(ACCESS_INDEX, DEFAULT)
         plan = plan_index(IndexSeen(live, entries, frozenset({"GitRepository"}), limits.GRANTS))
         began = time.perf_counter()
