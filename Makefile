@@ -99,7 +99,8 @@ hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds t
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
 	done
 	@for what in "rbac-aggregation-paas delete-by-label" "rbac-aggregation-paas-mappings remember-the-configuration" \
-	  "scope-binding-paas take-subjects-by-prefix let-go-early"; do set -- $$what; \
+	  "scope-binding-paas take-subjects-by-prefix let-go-early" "scope-binding-sources write-the-index-blindly" \
+	  "lock-enforcement-access take-every-suspension-for-ours allow-without-the-index"; do set -- $$what; \
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$what --markdown docs/faults-seeded-$$1.md || exit 1; \
 	done
 
