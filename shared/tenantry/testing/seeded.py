@@ -367,7 +367,7 @@ def take_every_suspension_for_ours() -> None:
         mark = plan._annotate(plan.SUSPENDED_BY_LOCK, "true")
         return [*steps, mark] if plan._annotate(plan.LOCKED, plan.ACCESS_DENIED) in steps else steps
 
-    in_all("_locked", marked)
+    vars(plan)["_locked"] = marked
 
 
 @bug("lock-enforcement-access")
