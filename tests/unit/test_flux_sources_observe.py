@@ -15,6 +15,7 @@ from served import Served
 
 from scope_binding.sources.observe import FEW_SOURCES, observe_index
 from scope_binding.sources.seen import IndexLook
+from tenantry.api.errors import KindNotServed
 from tenantry.model import limits
 from tenantry.model.flux.names import (
     ACCESS_FROM,
@@ -143,6 +144,20 @@ async def test_a_kind_that_is_not_served_has_no_sources() -> None:
     assert look.seen.entries.granted == {"GitRepository/n/s0"}
     look = await flux.look(Key(SOURCE_GRANT.api_version, SOURCE_GRANT.kind, "n", "g"))
     assert look.seen.entries.granted == {"GitRepository/n/s0"}
+
+
+async def test_a_list_that_is_not_found_takes_no_grant_away() -> None:
+    """While discovery names the kind the server contradicts itself, and the run is tried again."""
+
+    class Contradicting(Flux):
+        async def list(self, kind: Kind, namespace: str = "", *parts: Any, **more: Any) -> Any:
+            if kind == BUCKET:
+                raise KindNotServed("not found", status=404)
+            return await super().list(kind, namespace, *parts, **more)
+
+    with pytest.raises(KindNotServed):
+        await Contradicting(*shared(1)).look()
+    await Contradicting(*shared(1), missing=["Bucket"]).look()
 
 
 async def test_tenants_of_several_namespaces() -> None:

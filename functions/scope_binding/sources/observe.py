@@ -134,9 +134,12 @@ async def read_places(reader: Reader, namespace: str = "") -> Places:
 
 
 async def _sources(kind: Kind, namespace: str, reader: Reader) -> list[Object] | None:
-    """The sources of a kind; None where it is not served.
+    """The sources of a kind; None where discovery says that it is not served.
 
     That a kind is missing, or is served in a version, may be known from a moment ago: what woke the run may say otherwise.
+
+    Raises:
+        KindNotServed: discovery, asked now, names the kind, and the list is not found: no grant goes for that.
     """
     woken = reader.live and bool(reader.causes)
     for again in (False, True):
@@ -148,7 +151,8 @@ async def _sources(kind: Kind, namespace: str, reader: Reader) -> list[Object] |
         try:
             return await reader.list(found, namespace, keep=kept_source)
         except KindNotServed:
-            continue
+            if again:
+                raise
     return None
 
 
