@@ -80,7 +80,8 @@ def least_privilege() -> list[Object]:
         # helm-controller makes the HelmChart of a HelmRelease beside the source, and takes it away again.
         {"apiGroups": [SOURCE_GROUP], "resources": ["helmcharts", "helmcharts/finalizers"], "verbs": every},
         {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]},
-        {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": read},
+        # Of an object that is deleted nothing is pruned unless its account is there, so they look for it.
+        {"apiGroups": [""], "resources": ["configmaps", "secrets", "serviceaccounts"], "verbs": read},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     ]
     account = {"kind": "ServiceAccount", "name": PLATFORM_ACCOUNT, "namespace": FLUX_NAMESPACE}
