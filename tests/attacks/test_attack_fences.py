@@ -40,6 +40,7 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 OPEN = {
+    "a-40": "whether a Tenant names a namespace no policy can see: of its labels only those that mean something else are bounded",
     "a-41": "that a Role is a chart's no policy can say: it sees the binding and not the Role",
     "a-42": "whether a HelmChart exists, and what its archive holds, no policy can say: the rights of the Job's account bound it",
     "a-43": "what templates and consents declare no policy can see: only marks, owners, names, verbs and subjects are bounded",
