@@ -160,6 +160,26 @@ def test_what_leaves_waits_for_its_rights() -> None:
     assert [each for each in written(plan_tenant(seen)) if " b" in each] == gone
 
 
+@pytest.mark.parametrize(
+    ("others", "writes"),
+    [
+        ((), ["Apply"]),
+        ((TENANT_LABEL,), ["RemoveLabel toolkit.fluxcd.io/tenant", "Apply"]),
+        ((TENANT_LABEL, MADE_FOR_TENANT), ["RemoveLabel toolkit.fluxcd.io/tenant", "Apply", "RemoveLabel tenantry.dev/tenant"]),
+    ],
+)
+def test_labels_of_a_namespace_that_leaves_go_whoever_wrote_them(others: tuple[str, ...], writes: list[str]) -> None:
+    """What nobody else wrote goes as we give it up; the label that the namespace is found by goes last."""
+    entries = [
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{each}": {} for each in keys}}}}
+        for manager, keys in ((NAMESPACES_MANAGER, marks_of("dev")), ("kubectl", others))
+    ]
+    left = live(obj(NAMESPACE, "b", labels=marks_of("dev")), managedFields=entries)
+    changes = plan_tenant(TenantSeen("dev", None, namespaces={"b": left})).changes("tenantry-x")
+    said = [f"{type(each.write).__name__} {getattr(each.write, 'label', '')}".strip() for each in changes]
+    assert said == writes
+
+
 @pytest.mark.parametrize("finalizer", [RIGHTS_FINALIZER, DELIVERY_FINALIZER])
 def test_a_tenant_that_goes_waits_for_the_others(finalizer: str) -> None:
     """Accounts and namespaces go last, the finalizer after them."""

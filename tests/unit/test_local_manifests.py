@@ -247,7 +247,7 @@ def test_a_source_plays_only_what_somebody_hears() -> None:
     assert found["namespace-registration-owned"] == ["ServiceAccount", "NetworkPolicy"]
     assert "HelmChart" in found["release-provisioning-owned"]
     assert found["release-provisioning-paas"] == ["Paas", "PaasConfig"]
-    assert found["release-provisioning-tenants"] == ["Tenant", "TenancyProfile"]
+    assert found["release-provisioning-tenants"] == ["Tenant", "TenancyProfile", "RoleBinding"]
     assert len(found) == 5
 
 

@@ -35,6 +35,9 @@ async def observe_tenant(name: str, reader: Reader) -> TenantSeen:
     )
     tenant = tenant_of(live, defaults) if live is not None else None
     namespaces: dict[str, Object | None] = {each["metadata"]["name"]: each for each in labelled}
+    # Who else wrote labels of those that leave only a read of each tells.
+    leave = [each for each in namespaces if tenant is None or tenant.deleted or each not in tenant.namespaces]
+    namespaces |= await by_name(NAMESPACE, leave, reader)
     found = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in accounts}
     others: tuple[DeclaredTenant, ...] = ()
     if tenant is not None and not tenant.deleted:

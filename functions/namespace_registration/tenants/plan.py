@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from namespace_registration.tenants.descriptor import TENANT_NAMESPACES
-from tenantry.model.difference import entries_of
+from tenantry.model.difference import entries_of, is_sole_owner
 from tenantry.model.flux.names import ACCOUNT_LABEL, MADE_FOR_TENANT, PRUNE, SHOW_SOURCES, TENANT, TENANT_LABEL
 from tenantry.model.flux.onboarding import account_of
 from tenantry.model.flux.tenant import (
@@ -32,7 +32,7 @@ from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, RemoveFin
 from tenantry.model.refusals import fixes
 
 FIXES = fixes(TENANT_NAMESPACES, invalid="correct what the Tenant says for it")
-_LABELS = (MADE_FOR_TENANT, TENANT_LABEL, ACCOUNT_LABEL)
+_FURTHER_LABELS = (TENANT_LABEL, ACCOUNT_LABEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,17 @@ def _left(seen: TenantSeen, wanted: frozenset[str], account: str, *, deletes: bo
     if deletes:
         yield tuple(Delete(NAMESPACE, each) for each in leaving if each is not None and is_kept_for(each, name, MANAGER))
         return
-    metadata = [{"name": each["metadata"]["name"]} for each in leaving if each is not None and entries_of(each, MANAGER)]
-    lives = {each["metadata"]["name"]: each for each in leaving if each is not None}
-    yield tuple(Apply(NAMESPACE, object_of(NAMESPACE, each), lives[each["name"]], manager=MANAGER) for each in metadata)
-    yield tuple(RemoveLabel(NAMESPACE, each, label) for each in lives.values() for label in _LABELS if label in labels_of(each))
+    lives = [each for each in leaving if each is not None]
+    yield tuple(RemoveLabel(NAMESPACE, each, label) for each in lives for label in _FURTHER_LABELS if _stays(each, label))
+    metadata = [({"name": each["metadata"]["name"]}, each) for each in lives if entries_of(each, MANAGER)]
+    yield tuple(Apply(NAMESPACE, object_of(NAMESPACE, named), each, manager=MANAGER) for named, each in metadata)
+    # Last, since the namespace is found by it.
+    yield tuple(RemoveLabel(NAMESPACE, each, MADE_FOR_TENANT) for each in lives if _stays(each, MADE_FOR_TENANT))
+
+
+def _stays(namespace: Object, label: str) -> bool:
+    """Whether a label stays when we give it up: others wrote it, too, or in place of ours."""
+    return label in labels_of(namespace) and not is_sole_owner(namespace, MANAGER, "metadata", "labels", label)
 
 
 # -- what is told ------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ TENANT_DELIVERIES = Service(
     "tenants",
     ("tenants",),
     sources=(
-        Source(_OF, (Watch(TENANT), Watch(TENANCY_PROFILE)), mark=_MARK),
+        Source(_OF, (Watch(TENANT), Watch(TENANCY_PROFILE), Watch(ROLE_BINDING, MADE_FOR_TENANT)), whole=True, mark=_MARK),
         Source(f"{_OF}-flux", tuple(Watch(kind, MADE_FOR_TENANT) for kind in _MADE), whole=True, mark=_MARK, folder=FLUX),
     ),
     triggers=(Trigger(_OF, mark=_MARK),),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from release_provisioning.tenants.plan import TenantDelivery, wanted_of
+from release_provisioning.tenants.plan import TenantDelivery, binds, wanted_of
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
 from tenantry.model.flux.names import DEFAULT, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION
-from tenantry.model.flux.tenant import defaults_of, is_made_for, tenant_of, version_of_tenant
+from tenantry.model.flux.tenant import defaults_of, tenant_of, version_of_tenant
 from tenantry.model.kinds import ROLE_BINDING, key_of
 
 
@@ -29,7 +29,7 @@ async def observe_delivery(name: str, reader: Reader) -> TenantDelivery:
     bound = False
     if tenant is not None and wanted:
         place = tenant.namespaces[0]
-        bound = is_made_for(await reader.get(ROLE_BINDING, tenant.names.binding, place), name)
+        bound = binds(await reader.get(ROLE_BINDING, tenant.names.binding, place), tenant)
         for each, kind in zip(wanted, (GIT_REPOSITORY, KUSTOMIZATION), strict=True):
             if key_of(each) in made:
                 continue

@@ -41,6 +41,12 @@ class TenantDelivery:
     bound: bool = False
 
 
+def binds(binding: Object | None, tenant: DeclaredTenant) -> bool:
+    """Whether a RoleBinding of the Tenant gives its account rights: until it names another account the old one delivers."""
+    subjects = (binding or {}).get("subjects") or ()
+    return is_made_for(binding, tenant.name) and any(each.get("name") == tenant.account for each in subjects)
+
+
 def wanted_of(tenant: DeclaredTenant) -> list[Object]:
     """Source and Kustomization as declared; nothing of a Tenant that has no source."""
     if tenant.source is None or tenant.deleted:

@@ -17,14 +17,14 @@ from tenantry.serving import Settings
 
 TENANT_OWNER = "tenant"
 _MARK = ((MADE_FOR_TENANT, ""),)
-_KINDS = {each.kind: each for each in (GIT_REPOSITORY, KUSTOMIZATION)}
+_KINDS = {each.kind: each for each in (GIT_REPOSITORY, KUSTOMIZATION, ROLE_BINDING)}
 
 
 class TenantDeliveries(Unit):
     """The unit ``tenants`` of release-provisioning."""
 
     name = "tenants"
-    kinds = frozenset({TENANT, TENANCY_PROFILE, GIT_REPOSITORY, KUSTOMIZATION})
+    kinds = frozenset({TENANT, TENANCY_PROFILE, GIT_REPOSITORY, KUSTOMIZATION, ROLE_BINDING})
     ours = frozenset({TENANT})
 
     def __init__(self) -> None:
