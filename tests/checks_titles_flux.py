@@ -118,4 +118,7 @@ f-144 The RFC's five documents, all admitted
 f-145 With the user, as Flux' command
 f-146 Keys are a pair; credentials have their keys
 f-147 Sources and Kustomizations have what was asked
+f-148 A tenant delivers all that it needs
+f-150 What a Tenant made, its tenant cannot change
+f-151 Namespaces of a Tenant are not pruned
 """

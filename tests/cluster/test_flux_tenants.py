@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from flawless import Calm
 from flux_crds import current, install_flux
-from people import CORE_EVENT, People, token
-from times import PAAS_S
+from flux_declaring import FLUX_FINALIZER, FUNCTIONS, SOURCE, Tenants
+from people import CORE_EVENT, token
+from times import FLUX_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -31,44 +31,6 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-FUNCTIONS = ("namespace-registration", "rbac-aggregation", "release-provisioning")
-MADE = (NAMESPACE, SERVICE_ACCOUNT, ROLE_BINDING, GIT_REPOSITORY, KUSTOMIZATION)
-FLUX_FINALIZER = "finalizers.fluxcd.io"
-"""Of kustomize-controller: it takes it off when what was applied is pruned."""
-SOURCE = {"url": "https://example.com/app", "branch": "main", "secretRef": {"name": "auth"}}
-
-
-class Tenants(People):
-    """Administrators who declare Tenants."""
-
-    async def declare(self, name: str, *namespaces: str, **spec: Any) -> Object:
-        """A Tenant."""
-        return await self.admin.apply(TENANT, obj(TENANT, name, spec={"namespaces": list(namespaces), **spec}))
-
-    async def says(self, name: str, reason: str, words: str = "", status: str = "") -> Object:
-        """Wait for Ready with this reason and these words about the current generation."""
-
-        def holds(found: Object) -> bool:
-            told = find_condition(found, "Ready") or {}
-            current = told.get("observedGeneration") == found["metadata"]["generation"]
-            return bool(current and told["reason"] == reason and words in told["message"] and status in ("", told["status"]))
-
-        return await self.until(TENANT, name, "", holds, what=f"Ready: {reason} {words} on {name}")
-
-    async def ready(self, name: str) -> Object:
-        """Wait until all parts are done."""
-        return await self.says(name, "Reconciled", status="True")
-
-    async def labelled(self, name: str) -> list[str]:
-        """What has the label of a Tenant."""
-        lists = await asyncio.gather(*(self.admin.list(kind, label_selector=f"{MADE_FOR_TENANT}={name}") for kind in MADE))
-        places = (
-            (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
-            for found in lists
-            for each in found.items
-        )
-        return sorted("/".join(part for part in place if part) for place in places)
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
@@ -79,9 +41,10 @@ async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> K
 
 @pytest.fixture
 def tenants(admin: Api, system: Knative) -> Tenants:
-    return Tenants(admin, PAAS_S)
+    return Tenants(admin, FLUX_S)
 
 
+@pytest.mark.check("f-151")
 async def test_a_tenant_gets_all_that_it_declares(tenants: Tenants, system: Knative, calm: Calm) -> None:
     """Namespaces with marks, accounts, bindings, source and Kustomization; then nothing is written any more."""
     name = f"t{token()}"
@@ -101,7 +64,7 @@ async def test_a_tenant_gets_all_that_it_declares(tenants: Tenants, system: Knat
         assert labels_of(binding) == marks
         assert binding["roleRef"]["name"] == "cluster-admin"
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "flux", "namespace": place}]
-    source, delivery = (await tenants.get(kind, name, first) for kind in (GIT_REPOSITORY, KUSTOMIZATION))
+    source, delivery = [await tenants.get(kind, name, first) for kind in (GIT_REPOSITORY, KUSTOMIZATION)]
     assert source["spec"] == {
         "interval": "1m",
         "ref": {"branch": "main"},
@@ -194,7 +157,7 @@ async def test_a_tenant_goes_in_order(tenants: Tenants) -> None:
     await tenants.edit(KUSTOMIZATION, name, places[0], ("add", "/metadata/finalizers", [FLUX_FINALIZER]))
     await tenants.admin.delete(TENANT, name)
     await tenants.until(KUSTOMIZATION, name, places[0], is_terminating)
-    await asyncio.sleep(PAAS_S)  # "nothing happens" is asserted after this time
+    await asyncio.sleep(FLUX_S)  # "nothing happens" is asserted after this time
     for place in places:
         assert not is_terminating(await tenants.get(ROLE_BINDING, f"{name}-reconciler", place))
         assert not is_terminating(await tenants.get(SERVICE_ACCOUNT, "flux", place))
@@ -296,6 +259,39 @@ async def test_other_names_are_followed(tenants: Tenants) -> None:
     assert labels_of(await tenants.get(NAMESPACE, place))[ACCOUNT_LABEL] == "deployer"
 
 
+async def test_labels_of_ours_that_are_changed_by_hand_are_put_back(tenants: Tenants) -> None:
+    """On the namespace and on the account."""
+    name = f"t{token()}"
+    place = f"apps-{name}"
+    await tenants.declare(name, place, labels={"stage": "dev"})
+    await tenants.ready(name)
+    for label, value in ((TENANT_LABEL, "other"), (TENANT_LABEL, None), ("stage", "prod"), (ACCOUNT_LABEL, None)):
+        before = labels_of(await tenants.get(NAMESPACE, place))
+        await tenants.label(place, {label: value})
+        await tenants.until(
+            NAMESPACE, place, "", lambda found, before=before: labels_of(found) == before, what=f"{label} is back"
+        )
+    before = labels_of(await tenants.get(SERVICE_ACCOUNT, "flux", place))
+    await tenants.edit(SERVICE_ACCOUNT, "flux", place, ("remove", "/metadata/labels", None))
+    await tenants.until(SERVICE_ACCOUNT, "flux", place, lambda found: labels_of(found) == before, what="labels are back")
+
+
+async def test_a_binding_of_others_to_another_role_is_told(tenants: Tenants) -> None:
+    """It stays as it is, and goes by hand; a binding to the same role is taken over."""
+    name = f"t{token()}"
+    place, binding = f"apps-{name}", f"{name}-reconciler"
+    await tenants.namespace(place)
+    view = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    before = await tenants.admin.create(ROLE_BINDING, obj(ROLE_BINDING, binding, place, roleRef=view, subjects=[]))
+    await tenants.declare(name, place, adoptNamespaces=True)
+    await tenants.says(name, "ObjectConflict", f"RoleBinding {place}/{binding} is there", "False")
+    assert await tenants.get(ROLE_BINDING, binding, place) == before
+    await tenants.admin.delete(ROLE_BINDING, binding, place)
+    await tenants.declare(name, place, adoptNamespaces=True, labels={"stage": "dev"})
+    await tenants.ready(name)
+    assert (await tenants.get(ROLE_BINDING, binding, place))["roleRef"]["name"] == "cluster-admin"
+
+
 async def test_a_source_that_is_no_longer_declared_goes(tenants: Tenants) -> None:
     """Kustomization first; and one of somebody else's in the way is told."""
     name = f"t{token()}"
@@ -325,7 +321,7 @@ async def test_nothing_is_told_twice(tenants: Tenants, system: Knative, calm: Ca
         fields = f"involvedObject.kind=Tenant,involvedObject.name={name},reason=NamespaceReserved"
         return (await admin.list(CORE_EVENT, "default", field_selector=fields)).items
 
-    found = await eventually(events, within=PAAS_S)
+    found = await eventually(events, within=FLUX_S)
     assert len(found) == 1
     now = await tenants.get(TENANT, name)
     assert find_condition(now, "Ready") == find_condition(before, "Ready")
