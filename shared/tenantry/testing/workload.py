@@ -226,14 +226,17 @@ class Run:
             case _:
                 return value
 
-    async def apply(self, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
-        """Declare an object: its labels, annotations and other fields, completely (server-side apply)."""
+    async def apply(self, kind: str, name: str, namespace: str = "", manager: str = "", **fields: Any) -> Object:
+        """Declare an object: its labels, annotations and other fields, completely (server-side apply).
+
+        With ``manager`` as another function makes it: these hands do that one's work.
+        """
         served = KINDS[kind]
         metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         metadata |= {part: fields.pop(part) for part in ("labels", "annotations", "finalizers") if part in fields}
         body: Object = self.named({"apiVersion": served.api_version, "kind": kind, "metadata": metadata, **fields})
         self.declared[key_of(body)] = body
-        return self._note(served, await self._api.apply(served, body))
+        return self._note(served, await self._api.apply(served, body, manager=manager))
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """A live object."""
