@@ -136,7 +136,7 @@ def of_tenants(function: str, service: str, **options: Any) -> Workload:
         services=[service],
         manager=f"tenantry-{function}-tenants",
         tells=tells,
-        handover=MADE_FOR_TENANT,
+        handover=(MADE_FOR_TENANT,),
         installed=[stand_in(GIT_REPOSITORY), stand_in(KUSTOMIZATION)],
         **options,
     )
