@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks whole volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
+.PHONY: help setup run test attacks whole volume flux image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ volume: setup ## the tests that take a sample in a test run, at full size, and t
 	  tests/attacks/test_attack_letters.py tests/attacks/test_attack_records.py tests/attacks/test_attack_job_tokens.py \
 	  tests/attacks/test_attack_sizes_scopes.py tests/attacks/test_attack_sizes_releases.py \
 	  tests/attacks/test_attack_sizes_dashboards.py
+
+flux: setup ## the tests with the real source-controller and kustomize-controller of Flux, one at a time (built once, about 10 minutes)
+	@$(BIN)/tenantry cluster build flux
+	@TENANTRY_REAL_FLUX=1 TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python -m pytest --durations=0 tests/cluster/test_flux_real_*.py $(ARGS)
 
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build
