@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tenantry.model.flux.consumers import HELM_GROUP, KUSTOMIZE_GROUP, OPERATOR_GROUP
 from tenantry.model.flux.names import ACCOUNT_LABEL, TENANT_LABEL
-from tenantry.model.flux.policies.parts import NOT_GOING, WRITES, AdmissionPolicy, rule, text, validation
+from tenantry.model.flux.policies.parts import LOCKS, NOT_GOING, WRITES, AdmissionPolicy, rule, text, validation
 from tenantry.model.flux.profile import AccountMode, Profile
 
 
@@ -66,7 +66,12 @@ def _filled(applier: Applier, rules: list[dict[str, object]], profile: Profile) 
         rules,
         mutations=[patch],
         # Without a spec there is nothing to add it to: the API server or the controller refuses that.
-        conditions=[NOT_GOING, {"name": "without-account", "expression": without}],
+        # The fence of lock-enforcement would take what is filled in for a write of its own, and refuse a lock.
+        conditions=[
+            NOT_GOING,
+            {"name": "without-account", "expression": without},
+            {"name": "no-lock", "expression": f"!({LOCKS})"},
+        ],
     )
 
 
