@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from lock_enforcement import NAME
 from lock_enforcement.policies.seen import PoliciesSeen, PolicyState, policy_states, unserved_rows
 from tenantry.model import limits
 from tenantry.model.conditions import condition
 from tenantry.model.flux.names import TENANCY_PROFILE
-from tenantry.model.kinds import Object, name_metadata, object_of
+from tenantry.model.kinds import EVENT, Object, name_metadata, object_of
 from tenantry.model.names import field_manager
 from tenantry.model.plan import NOTHING, Apply, Plan
 from tenantry.model.standing import warning, warning_name
@@ -59,6 +59,11 @@ def report_policies(seen: PoliciesSeen) -> Plan:
         by = (NAME, "policies", "Compare")
         stages.append((warning(live, policy_warning(seen), NOT_AS_WANTED, problem, None, seen.now, by=by),))
     return Plan(tuple(stages))
+
+
+def not_told_yet(_: PoliciesSeen, plan: Plan) -> frozenset[Hashable]:
+    """The Warning that would be new.  While policies are being applied each moment has another, and none is worth telling."""
+    return frozenset(each.wanted["metadata"]["name"] for each in plan.writes() if isinstance(each, Apply) and each.kind == EVENT)
 
 
 def policy_warning(seen: PoliciesSeen) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lock_enforcement.policies.observe import observe_policies
-from lock_enforcement.policies.report import report_policies
+from lock_enforcement.policies.report import not_told_yet, report_policies
 from lock_enforcement.policies.seen import PoliciesSeen
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
@@ -18,6 +18,8 @@ from tenantry.serving import Settings
 OWNER = Owner("policies", DEFAULT)
 PAUSE_S = 0.5
 """An installation writes some thirty policies and as many bindings one after the other."""
+STEADY_S = 1.0
+"""What is to be told is the same for so long: an installation that is under way is not told piece by piece (f-95)."""
 
 
 def generation_of(profile: Object | None) -> tuple[str, int] | None:
@@ -42,6 +44,8 @@ class Policies(Unit):
                 plan=report_policies,
                 accepts=OWNER.__eq__,
                 pause_s=PAUSE_S,
+                doubtful=not_told_yet,
+                second_look_after_s=lambda _: STEADY_S,
                 ended=self._ended,
             )
         }
