@@ -7,8 +7,8 @@ from typing import Any
 from fence_capabilities import TAKES_ALONG
 from thieves import Attack, Theft, apply, create, delete, patch
 
-from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SOURCE_GRANT, TENANCY_PROFILE
-from tenantry.model.kinds import NAMESPACE, Object
+from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SHOWN_MARK, SOURCE_GRANT, SOURCES_SHOWN, TENANCY_PROFILE
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object
 from tenantry.testing.objects import obj
 
 HOME = "fence-sources"
@@ -22,6 +22,10 @@ def _index(**metadata: Any) -> Object:
     return obj(ACCESS_INDEX, DEFAULT, metadata=metadata, spec=ENTRIES)
 
 
+def _list(name: str = SOURCES_SHOWN, **metadata: Any) -> Object:
+    return obj(CONFIG_MAP, name, HOME, metadata=metadata, data={"read": "GitRepository/a/b", "write": ""})
+
+
 THEFT = Theft(
     function="scope-binding-sources",
     check="a-43",
@@ -30,11 +34,15 @@ THEFT = Theft(
         (SOURCE_GRANT, GRANT),
         (ACCESS_INDEX, obj(ACCESS_INDEX, DEFAULT, spec={})),
         (TENANCY_PROFILE, obj(TENANCY_PROFILE, DEFAULT)),
+        (CONFIG_MAP, _list()),
+        (CONFIG_MAP, _list("settings")),
     ],
     needs=[
         patch(ACCESS_INDEX, DEFAULT, "", ("add", "/spec", ENTRIES)),
         apply(ACCESS_INDEX, obj(ACCESS_INDEX, DEFAULT, status={}), "status"),
         apply(SOURCE_GRANT, obj(SOURCE_GRANT, "g", HOME, status={}), "status"),
+        apply(CONFIG_MAP, _list(labels={SHOWN_MARK: "true"})),
+        delete(CONFIG_MAP, SOURCES_SHOWN, HOME),
     ],
     attacks=[
         Attack("the end of the index", delete(ACCESS_INDEX, DEFAULT), "cannot"),
@@ -43,6 +51,10 @@ THEFT = Theft(
         Attack("the end of a grant", delete(SOURCE_GRANT, "g", HOME), "cannot"),
         Attack("another profile", patch(TENANCY_PROFILE, DEFAULT, "", ("add", "/spec/mode", "Audit")), "cannot"),
         Attack("a namespace", create(NAMESPACE, obj(NAMESPACE, "fence-mine")), "cannot"),
+        Attack("another ConfigMap", apply(CONFIG_MAP, _list("settings")), "cannot"),
+        Attack("a ConfigMap of its own", create(CONFIG_MAP, _list("mine")), "cannot"),
+        Attack("the end of another ConfigMap", delete(CONFIG_MAP, "settings", HOME), "cannot"),
+        Attack("further labels of a list", apply(CONFIG_MAP, _list(labels={"team": "x"})), "may not write the labels team"),
         Attack("further labels", create(ACCESS_INDEX, _index(labels={**MARKS, "team": "x"})), "may not write the labels team"),
         Attack("other marks", apply(ACCESS_INDEX, _index(labels=MARKS)), "may not write the labels app.kubernetes.io"),
         Attack("annotations", apply(ACCESS_INDEX, _index(annotations={"team": "x"})), "may not write the annotations team"),

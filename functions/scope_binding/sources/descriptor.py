@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scope_binding import NAME
 from tenantry.model.descriptor import Part, Service, Source, Trigger, Watch
-from tenantry.model.flux.names import ACCESS_INDEX, IMAGE_REPOSITORIES, SOURCE_GRANT, SOURCE_KINDS, TENANCY_PROFILE, TENANT_LABEL
+from tenantry.model.flux.names import ACCESS_INDEX, IMAGE_REPOSITORIES, SOURCE_GRANT, SOURCE_KINDS, TENANCY_PROFILE
 from tenantry.model.kinds import NAMESPACE
 
 _OF = f"{NAME}-sources"
@@ -19,7 +19,7 @@ ACCESS = Service(
     sources=(
         Source(
             _OF,
-            (Watch(SOURCE_GRANT), Watch(TENANCY_PROFILE), Watch(ACCESS_INDEX), Watch(NAMESPACE, TENANT_LABEL)),
+            (Watch(SOURCE_GRANT), Watch(TENANCY_PROFILE), Watch(ACCESS_INDEX), Watch(NAMESPACE)),
             mark=_MARK,
         ),
         # a source ends while the group of one of its kinds is not served: Flux without image automation has no ImageRepositories

@@ -15,9 +15,17 @@ from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model.difference import is_sole_owner
 from tenantry.model.flux.access import TENANT_KEYS, AccessEntries
-from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SHARED_KINDS, SOURCE_GRANT, TENANCY_PROFILE
+from tenantry.model.flux.names import (
+    ACCESS_FROM,
+    ACCESS_INDEX,
+    DEFAULT,
+    SHARED_KINDS,
+    SOURCE_GRANT,
+    TENANCY_PROFILE,
+    TENANT_LABEL,
+)
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import NAMESPACE, Key, Object, annotations_of
+from tenantry.model.kinds import NAMESPACE, Key, Object, annotations_of, labels_of
 from tenantry.serving import Settings
 
 INDEX = Owner("index", DEFAULT)
@@ -97,10 +105,19 @@ class SourceAccess(Unit):
                 known = self._memory.version and decisive(await read_profile(reader)) == self._memory.profile
                 return [] if known else EVERY
             case NAMESPACE.kind:
-                return [[INDEX]] if (await read_profile(reader)).allows_intra_tenant else []
+                return await self._tenant_owners(key.name, reader)
         if await self._is_known(key, reader):
             return []
         return [[INDEX], [Owner(TOLD, key.namespace)]]
+
+    @staticmethod
+    async def _tenant_owners(namespace: str, reader: Reader) -> Stages:
+        """The index, where it says of which tenant a namespace is, or has to."""
+        if not (await read_profile(reader)).allows_intra_tenant:
+            return []
+        index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT))
+        tenant = labels_of(await reader.get(NAMESPACE, namespace)).get(TENANT_LABEL, "")
+        return [[INDEX]] if tenant or namespace in AccessEntries.of(index or {}).tenants else []
 
     async def _is_known(self, key: Key, reader: Reader) -> bool:
         """Whether the index that stands was made from this state of a source or SourceGrant."""
