@@ -27,14 +27,19 @@ f-21 Receivers are local
 f-22 What depends on others is local
 f-23 Exempt namespaces may name everything
 f-24 A single tenant is not judged
+f-25 Namespaces of one tenant share sources
 f-26 Without an index nobody names anything
 f-27 Without its grant a consumer is locked
 f-28 Nothing is said or written twice
+f-29 A grant that returns ends the lock
 f-30 A user's own suspension stays
 f-31 A label that goes takes grants along
+f-32 A tenant takes no lock off
+f-33 A locked object ends after its lock
 f-34 Denied objects take additions
 f-35 A source that is gone locks
 f-36 Mode Audit warns, lists, changes nothing
+f-37 A single tenant has no locks
 f-38 Accounts are filled or required
 f-39 An empty name is no account
 f-40 Only the account of the tenant
@@ -61,11 +66,16 @@ f-60 Only two profiles are legal
 f-61 Reading and writing are granted apart
 f-62 Each policy is what refuses
 f-63 Wrong credentials are refused, and never told
+f-64 Story 1: charts for all tenants
+f-65 Story 2: a repository for another tenant
+f-66 Story 3: image automation elsewhere
+f-67 A field that is dropped grants nothing
 f-68 Every field and kind of source
 f-69 A new namespace has what labels give
 f-70 Without the ACL the rest holds
 f-71 By default nothing is enforced
 f-72 What is no profile is refused
+f-73 Policies count before functions run
 f-74 A missing index refuses consumers only
 f-75 The index is not deleted
 f-76 Grants that are written by hand go
@@ -74,13 +84,16 @@ f-78 What stays granted is never refused
 f-79 Grants at once; same carriers, same bytes
 f-80 Selectors that imitate the index grant nothing
 f-81 Every served version is judged alike
+f-82 Policies follow what is served
 f-83 A further kind is a row
 f-84 All policies are typed
 f-85 Platform is who has the verb
 f-86 References are judged whoever asks
 f-91 A thousand references are judged within budget
+f-92 Admission decides what the table says
 f-93 Locks and admission agree
 f-94 Ordinary work is refused nothing
+f-95 Functions write no policies; edits are told
 f-96 Conditions of a lock are kept
 f-99 Denied objects may be edited
 f-103 A denied reference is quarantined
@@ -105,12 +118,15 @@ f-122 Labels that tenants could set are named
 f-123 Labels are guarded on every way
 f-124 Keys and prefixes that tenants may set
 f-126 Who makes namespaces labels none
+f-127 A namespace is shown what it may use
 f-128 A tenant asks of a source by itself
 f-129 The shortcut of RFC-0003, to the byte
 f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
 f-137 A filled account is nobody's
 f-138 Without mutations accounts are required
+f-139 Without mutations served: required and refused
+f-140 Both ways to switch end alike
 f-141 All is listed before the switch
 f-142 A flag that makes a grant void
 f-143 The RFC's names, without labels

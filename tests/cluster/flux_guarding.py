@@ -12,12 +12,15 @@ from times import POLICY_S
 from tenantry.api import Api
 from tenantry.cli.profile.applied import apply_profile
 from tenantry.local.policies import until_in_force
-from tenantry.model.flux.names import LOCKED
+from tenantry.model.flux.names import ACCESS_INDEX, LOCKED, TENANCY_PROFILE
+from tenantry.model.flux.policies import GENERATED
 from tenantry.model.flux.profile import Profile
-from tenantry.model.kinds import CLUSTER_ROLE_BINDING, ROLE_BINDING, SERVICE_ACCOUNT, Object, annotations_of
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, SERVICE_ACCOUNT, Object, annotations_of
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
+EXPORTED = {each.kind: each for each in (ACCESS_INDEX, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, TENANCY_PROFILE, *GENERATED)}
+"""The kinds of what `tenantry profile export` prints for a cluster."""
 CONTROLLER = "system:serviceaccount:flux-system:kustomize-controller"
 
 
@@ -34,11 +37,13 @@ class GuardedLocks(FluxLocks):
         await apply_profile(self.admin, profile, prune=True)
         await until_in_force(self.admin)
         place = await self.home()
-        quarantines = profile.denial(mutates=True) == "Quarantine"
+        judges = profile.is_multi_tenant and not profile.is_audit
+        quarantines = judges and profile.denial(mutates=True) == "Quarantine"
+        status = 201 if quarantines or not judges else 403
 
         async def as_wanted() -> bool:
             answer = await self.make(place, named_elsewhere("Kustomization", "nowhere"), dry=True)
-            return answer.status == 201 and LOCKED in annotations_of(answer.body) if quarantines else answer.status == 403
+            return answer.status == status and (LOCKED in annotations_of(answer.body)) == quarantines
 
         await eventually(as_wanted, within=POLICY_S, what="policies and mutations in force")
 

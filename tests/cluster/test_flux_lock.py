@@ -16,7 +16,7 @@ from people import look, post
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.flux.names import ACCESS_DENIED, ACCESS_INDEX, DEFAULT
-from tenantry.model.kinds import annotations_of
+from tenantry.model.kinds import annotations_of, finalizers_of
 
 GIT = served("GitRepository")
 
@@ -61,8 +61,9 @@ async def test_what_loses_its_grant_is_locked_once(system: Knative, flux: FluxLo
     assert len(await flux.events(made, ACCESS_DENIED)) == 1
 
 
+@pytest.mark.check("f-29")
 async def test_what_has_its_grant_again_goes_on(system: Knative, flux: FluxLocks, calm: Calm) -> None:
-    """No mark, condition or suspension is left, a run is asked for, and one Normal Event tells it (f-29)."""
+    """No mark, condition or suspension is left, a run is asked for, and one Normal Event tells it."""
     owner, user, labels = await flux.shared()
     made = await flux.kustomization(user, owner)
     await flux.revoke(owner)
@@ -71,6 +72,8 @@ async def test_what_has_its_grant_again_goes_on(system: Knative, flux: FluxLocks
     found = await flux.unlocked(made)
     assert "suspend" not in found["spec"]
     assert annotations_of(found).keys() == {REQUESTED_AT}
+    assert not finalizers_of(found)
+    assert not (found.get("status") or {}).get("conditions")
     await calm(system)
     (event,) = await flux.events(made, "AccessGranted")
     assert event["type"] == "Normal"

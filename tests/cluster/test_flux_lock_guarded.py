@@ -25,15 +25,14 @@ from flux_locking import (
     source_ref,
 )
 from fluxing import SOURCES
-from people import CORE_EVENT, token
+from people import token
 from times import POLICY_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
-from tenantry.model.flux.names import ACCESS_DENIED, DEFAULT, LOCK_FINALIZER, LOCKED, SUSPENDED_BY_LOCK, TENANCY_PROFILE
+from tenantry.model.flux.names import ACCESS_DENIED, LOCK_FINALIZER, LOCKED, SUSPENDED_BY_LOCK
 from tenantry.model.kinds import (
-    ADMISSION_POLICY_BINDING,
     Object,
     annotations_of,
     finalizers_of,
@@ -71,8 +70,9 @@ def stopped(system: Knative) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.check("f-32")
 async def test_a_tenant_cannot_take_a_lock_off(flux: GuardedLocks) -> None:
-    """Neither the suspension, nor a mark, nor any finalizer (f-32)."""
+    """Neither the suspension, nor a mark, nor any finalizer."""
     owner, user, _ = await flux.shared()
     tenant = await flux.tenant(user)
     made = await flux.kustomization(user, owner, finalizers=[FLUX_FINALIZER])
@@ -93,8 +93,9 @@ async def test_a_tenant_cannot_take_a_lock_off(flux: GuardedLocks) -> None:
     assert has_lock(await flux.now(made))
 
 
-async def test_a_locked_object_ends_after_its_lock(flux: GuardedLocks) -> None:
-    """Its controller keeps its finalizer until the lock has come off by itself, and then lets go (f-33)."""
+@pytest.mark.check("f-33")
+async def test_a_locked_object_ends_after_its_lock(system: Knative, flux: GuardedLocks) -> None:
+    """Its controller keeps its finalizer until the lock has come off by itself, and then lets go."""
     owner, user, _ = await flux.shared()
     controller = await flux.controller()
     made = await flux.kustomization(user, owner, finalizers=[FLUX_FINALIZER])
@@ -102,7 +103,13 @@ async def test_a_locked_object_ends_after_its_lock(flux: GuardedLocks) -> None:
     await flux.locked(made)
     letting_go = {"metadata": {"finalizers": [LOCK_FINALIZER]}}
     assert (await flux.merge(made, letting_go, user=controller)).status == 403
-    await flux.admin.delete(KUSTOMIZATION, made["metadata"]["name"], user)
+    await system.drain()
+    with stopped(system):
+        await flux.admin.delete(KUSTOMIZATION, made["metadata"]["name"], user)
+        answer = await flux.merge(made, letting_go, user=controller, dry=False)
+        assert answer.status == 403, answer
+        assert "tenantry-lock-guard-" in answer.message
+        assert annotations_of(await flux.now(made))[LOCKED] == ACCESS_DENIED
     found = await flux.unlocked(made)
     assert "suspend" not in found["spec"]
     assert list(finalizers_of(found)) == [FLUX_FINALIZER]
@@ -231,29 +238,3 @@ async def test_marks_that_a_tenant_writes_and_those_of_quarantine(flux: GuardedL
         await flux.unlocked(marked.body)
     finally:
         await flux.enforce()
-
-
-async def test_a_policy_that_is_gone_is_told(flux: GuardedLocks, system: Knative, calm: Calm) -> None:
-    """On the profile, with the command, and by one Event; applied again nothing is told any more (f-95)."""
-    name = "tenantry-index-undeletable"
-
-    def says(status: str) -> Callable[[Object], Any]:
-        return lambda found: (find_condition(found, "Ready") or {}).get("status") == status
-
-    async def told() -> list[Object]:
-        fields = "involvedObject.kind=TenancyProfile,reason=PoliciesNotAsWanted"
-        return [each for each in (await flux.admin.list(CORE_EVENT, field_selector=fields)).items if name in each["message"]]
-
-    await flux.until(TENANCY_PROFILE, DEFAULT, "", says("True"))
-    await flux.admin.delete(ADMISSION_POLICY_BINDING, name)
-    found = await flux.until(TENANCY_PROFILE, DEFAULT, "", says("False"))
-    message = (find_condition(found, "Ready") or {})["message"]
-    assert f"not bound: {name}" in message
-    assert "tenantry profile apply" in message
-    await calm(system)
-    assert len(await told()) == 1
-    await flux.enforce()
-    found = await flux.until(TENANCY_PROFILE, DEFAULT, "", says("True"))
-    assert (find_condition(found, "Enforced") or {})["status"] == "True"
-    assert all(each["current"] for each in found["status"]["policies"])
-    assert len(await told()) == 1
