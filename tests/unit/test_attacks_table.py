@@ -95,7 +95,7 @@ def test_each_test_must_fail_itself() -> None:
         "fails": [("setup", "passed"), ("call", "failed"), ("teardown", "failed")],
         "passes": [("setup", "passed"), ("call", "passed"), ("teardown", "passed")],
         "breaks": [("setup", "failed"), ("teardown", "passed")],
-        "takes long": [("setup", "skipped"), ("teardown", "passed")],
+        "takes long": [("setup", "skipped"), ("teardown", "failed")],
     }.items():
         for when, outcome in phases:
             judge.note(test, when, outcome)
@@ -105,6 +105,14 @@ def test_each_test_must_fail_itself() -> None:
         "passes: passed, though it must fail",
     ]
     assert judge.skipped == {"takes long"}
+    assert judge.not_run() == ["breaks"]
+
+
+def test_a_test_that_runs_by_itself_is_not_run_again() -> None:
+    """Its fixtures failed without anybody before it."""
+    judge = Judge("guard-a")
+    judge.note("breaks", "setup", "failed")
+    assert judge.not_run() == []
 
 
 def test_a_policy_must_be_named_that_there_is() -> None:
