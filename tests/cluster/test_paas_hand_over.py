@@ -312,7 +312,7 @@ async def test_a_new_requirement_takes_nothing_away(empty: None, paasing: Handin
         await eventually(made, within=30, what="a Paas gets in without the field")
     await paasing.has_namespaces(late, "cicd", "test", "prod", "argocd")
     await paasing.says(late, "HasErrors", "RequiredField", path, status="True")
-    assert await paasing.bindings(f"{late}-cicd")
+    await eventually(lambda: paasing.bindings(f"{late}-cicd"), what="rights of a Paas without its element")
     await calm(system)
     assert await paasing.get(APPLICATION_SET, SET, PLACE) == before
     await paasing.config()
