@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
+.PHONY: help setup run test attacks whole volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,11 +46,15 @@ test: setup ## run all tests against a real control plane (built once, about 12 
 
 attacks: setup ## carry out the attacks; WITHOUT=NAME, all or each switches protections off and succeeds when each test that names it fails
 	@$(BIN)/tenantry cluster build
-	@GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
+	@TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python $(if $(WITHOUT),tests/attacks_without.py $(WITHOUT),-m pytest tests/attacks) $(ARGS)
+
+whole: setup ## all tests, with the modules and variants that `make test` leaves out for their time
+	@$(BIN)/tenantry cluster build helm4
+	@TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 volume: setup ## the tests that take a sample in a test run, at full size, and those with the Helm controller of K3s
 	@$(BIN)/tenantry cluster build helm-controller
-	@TENANTRY_FULL_SIZE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
+	@TENANTRY_FULL_SIZE=1 TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
 	  tests/attacks/test_attack_letters.py tests/attacks/test_attack_records.py tests/attacks/test_attack_job_tokens.py \
 	  tests/attacks/test_attack_sizes_scopes.py tests/attacks/test_attack_sizes_releases.py \
 	  tests/attacks/test_attack_sizes_dashboards.py
@@ -93,6 +97,10 @@ hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds t
 	@GOGC=400 $(BIN)/python -m tenantry.testing.hunt namespace-registration --markdown docs/faults-seeded-namespace-registration.md
 	@for workload in release-provisioning lock-enforcement scope-binding-members; do \
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
+	done
+	@for what in "rbac-aggregation-paas delete-by-label" "rbac-aggregation-paas-mappings remember-the-configuration" \
+	  "scope-binding-paas take-subjects-by-prefix let-go-early"; do set -- $$what; \
+	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$what --markdown docs/faults-seeded-$$1.md || exit 1; \
 	done
 
 bench: setup ## measure; ARGS=--json for JSON, ARGS=--quick for a short run

@@ -49,6 +49,11 @@ SECTIONS = (
         "What users of the Oria and NamespaceScope operators know, and more.",
     ),
     Section(
+        "p-",
+        "Paas",
+        "What users of opr-paas know, and more.",
+    ),
+    Section(
         "a-",
         "Attacks",
         "What a tenant, a forged event or a stolen identity tries, with rights of its own, and where it ends.",

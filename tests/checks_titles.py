@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from checks_titles_paas import PAAS
+
 _HPO = """\
 Project label makes a marked registration namespace
 Member namespace remembers its project by label
@@ -286,5 +288,5 @@ TITLES = {
     **_numbered("A", _ACCEPTED),
     **_numbered("R", _REFUSED),
     **_numbered("sb-", _SCOPES),
-    **{number: title for number, _, title in (line.partition(" ") for line in _ATTACKS.splitlines())},
+    **{number: title for number, _, title in (line.partition(" ") for line in (_ATTACKS + PAAS).splitlines())},
 }

@@ -16,6 +16,8 @@ import pytest_asyncio
 from flawless import flawless
 from locking import Helm
 from scoping import SCOPES
+from times import WHOLE
+from variants import leave_out
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
@@ -30,6 +32,11 @@ SAID = pytest.StashKey[list[str]]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[USED] = Used()
     config.stash[SAID] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not WHOLE:
+        leave_out(items)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import fence_aggregation
+import fence_capabilities
 import fence_lock
 import fence_registration
 import fence_release
+import fence_rights
 import fence_scope
+from paasing import make_world
 from thieves import Ask, ask
 from times import CONTROLLER_S
 
@@ -28,8 +31,10 @@ from tenantry.testing.objects import obj
 THEFTS = (
     fence_registration.THEFT,
     fence_aggregation.THEFT,
+    fence_rights.THEFT,
     *fence_release.THEFTS,
     *fence_scope.THEFTS,
+    *fence_capabilities.THEFTS,
     fence_lock.THEFT,
 )
 LOCK_SOURCE = "tenantry-lock-source"
@@ -40,7 +45,7 @@ SOURCES = (
 CONFIG: dict[str, Any] = {"global": {"cattle": {"systemProjectId": "p-system"}}}
 """Releases in namespaces of their own."""
 _ALL = ["get", "list", "watch", "create", "patch", "delete"]
-_LOCKABLE = {
+LOCKABLE = {
     "": ["configmaps", "secrets"],
     "apps": ["deployments"],
     "rbac.authorization.k8s.io": ["rolebindings", "clusterroles", "clusterrolebindings"],
@@ -69,6 +74,7 @@ class Cages:
             await install(theft.function, Config.model_validate(CONFIG))
         await self.admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(CLUSTER_SERVICE_VERSION))
         await until_served(self.admin, stand_in(CLUSTER_SERVICE_VERSION))
+        await make_world(self.admin, "argo")
         await self._open_kinds()
         for theft in THEFTS:
             for kind, body in theft.scene:
@@ -78,7 +84,7 @@ class Cages:
 
     async def _open_kinds(self) -> None:
         """Administrators let lock-enforcement write kinds, and by mistake its source too."""
-        rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in _LOCKABLE.items()]
+        rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in LOCKABLE.items()]
         for name, to in (("fence-kinds", "aggregate-to-locks"), ("fence-kinds-source", "aggregate-to-lock-source")):
             body = obj(CLUSTER_ROLE, name, labels={f"tenantry.dev/{to}": "true"}, rules=rules)
             await self.admin.create(CLUSTER_ROLE, body)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from people import pointer
 from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, patch, taking_over
 
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, SERVICE_ACCOUNT, Object
+from tenantry.model.paas.names import MANAGED_BY_PAAS, PAAS, PAAS_FINALIZER, PAAS_UID
 from tenantry.testing.objects import obj
 
 LABEL, OPERATED, PROJECT_ID = "field.cattle.io/projectId", "helm.cattle.io/helm-project-operated", "helm.cattle.io/projectId"
@@ -33,6 +34,18 @@ def _config_map(namespace: str, **metadata: object) -> Object:
     return obj(CONFIG_MAP, CHART, namespace, {OPERATED: "true"}, metadata=metadata, data={"values.yaml": ""})
 
 
+def _of_paas(name: str, paas: str = "fence", **labels: str) -> Object:
+    """A namespace with the marks of a Paas."""
+    return obj(NAMESPACE, name, labels={MANAGED_BY_PAAS: paas, **labels}, annotations={PAAS_UID: "u"})
+
+
+def _quota(name: str, namespace: str, **parts: Object) -> Object:
+    return obj(RESOURCE_QUOTA, name, namespace, spec={"hard": {"pods": "1"}}, **parts)
+
+
+_MARKS: dict[str, Object] = {"labels": {MANAGED_BY_PAAS: "fence"}, "annotations": {PAAS_UID: "u"}}
+
+
 def _account(namespace: str) -> Object:
     return obj(SERVICE_ACCOUNT, "default", namespace, automountServiceAccountToken=True)
 
@@ -53,6 +66,11 @@ THEFT = Theft(
             obj(NAMESPACE, TEAM, labels={LABEL: "p-fence", PROJECT_ID: "p-fence", "team": "x"}, annotations={"team": "x"}),
         ),
         (NAMESPACE, obj(NAMESPACE, FOREIGN)),
+        (RESOURCE_QUOTA, _quota("team-quota", FOREIGN)),
+        (NAMESPACE, _of_paas("fence-made")),
+        (NAMESPACE, obj(NAMESPACE, "fence-handed", annotations={"tenantry.dev/adopt": "fence"})),
+        (NAMESPACE, obj(NAMESPACE, "fence-foreign")),
+        (PAAS, obj(PAAS, "fence", spec={"requestor": "x", "quota": {}})),
     ],
     needs=[
         create(NAMESPACE, obj(NAMESPACE, "cattle-project-p-new", labels={LABEL: "p-new", OPERATED: "true", PROJECT_ID: "p-new"})),
@@ -64,6 +82,12 @@ THEFT = Theft(
         apply(CONFIG_MAP, _config_map(HOME)),
         apply(NETWORK_POLICY, _policy(HOME)),
         apply(SERVICE_ACCOUNT, _account(HOME)),
+        create(NAMESPACE, _of_paas("fence-new", team="x")),
+        apply(NAMESPACE, _of_paas("fence-made", team="x")),
+        apply(NAMESPACE, _of_paas("fence-handed")),
+        delete(NAMESPACE, "fence-made"),
+        apply(RESOURCE_QUOTA, _quota("paas-quota", "fence-made", **_MARKS)),
+        apply(PAAS, obj(PAAS, "fence", metadata={"finalizers": [PAAS_FINALIZER]})),
     ],
     attacks=[
         Attack("another namespace", create(NAMESPACE, obj(NAMESPACE, "mine")), "cattle-project-<id>"),
@@ -129,6 +153,35 @@ THEFT = Theft(
             "may not write the annotations",
         ),
         Attack(
+            "a namespace that is no Paas', for a Paas",
+            apply(NAMESPACE, _of_paas("fence-foreign")),
+            f"may not write the labels {MANAGED_BY_PAAS}",
+        ),
+        Attack("a namespace of a Paas by another name", create(NAMESPACE, _of_paas("mine")), "and those of a Paas"),
+        Attack("the end of a namespace", delete(NAMESPACE, FOREIGN), "deletes only namespaces of a Paas"),
+        Attack(
+            "a quota in another namespace",
+            apply(RESOURCE_QUOTA, _quota("paas-quota", FOREIGN, **_MARKS)),
+            "writes only quotas of Paas",
+        ),
+        Attack(
+            "a quota of another name",
+            apply(RESOURCE_QUOTA, _quota("mine", "fence-made", **_MARKS)),
+            "writes only quotas of Paas",
+        ),
+        Attack("more than a quota gives", apply(RESOURCE_QUOTA, _quota("team-quota", FOREIGN)), "writes only quotas of Paas"),
+        Attack("the end of a quota", delete(RESOURCE_QUOTA, "team-quota", FOREIGN), "writes only quotas of Paas"),
+        Attack(
+            "what a Paas declares",
+            apply(PAAS, obj(PAAS, "fence", spec={"requestor": "me", "quota": {}})),
+            "of what a Paas, a PaasNS or a PaasConfig declares namespace-registration writes nothing",
+        ),
+        Attack(
+            "a finalizer that holds a Paas",
+            apply(PAAS, obj(PAAS, "fence", metadata={"finalizers": ["example.com/held"]})),
+            "writes no finalizers",
+        ),
+        Attack(
             "annotations of another namespace",
             apply(NAMESPACE, obj(NAMESPACE, TEAM, annotations={LABEL: "p-other"})),
             "no annotations outside of registration namespaces",
@@ -172,6 +225,5 @@ THEFT = Theft(
         ),
         Attack("another account", apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "robot", HOME)), "cannot"),
         Attack("another ConfigMap", apply(CONFIG_MAP, obj(CONFIG_MAP, "kube-root-ca.crt", HOME)), "cannot"),
-        Attack("the end of a namespace", delete(NAMESPACE, TEAM), "cannot"),
     ],
 )

@@ -83,6 +83,7 @@ def authorize(control_plane: ControlPlane) -> Callable[..., Awaitable[None]]:
     return run
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("a-37")
 async def test_what_was_given_is_taken_back_from_who_took_the_name(
     own: Operators, attackers: Attackers, identity: Callable[..., Awaitable[Path]], tmp_path: Path, projection: str
@@ -110,6 +111,7 @@ async def _may_not(own: Operators, verb: str, resource: str, account: str = "my-
     await eventually(refused, what=f"{account} may not {verb} {resource}")
 
 
+@pytest.mark.one_variant("projection", "given")
 @pytest.mark.check("a-37", without="consent-by-uid")
 @pytest.mark.parametrize("given", ["by-command", "by-manifest"])
 async def test_consent_does_not_pass_on_with_the_name(

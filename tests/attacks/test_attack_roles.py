@@ -58,6 +58,7 @@ class Quicker:
         return None
 
 
+@pytest.mark.one_variant("name")
 @pytest.mark.check("a-38")
 @pytest.mark.parametrize("name", ["quick", MANAGED], ids=["beside-ours", "in-place-of-ours"])
 async def test_who_is_quicker_than_the_filling_does_not_keep_it(
@@ -106,6 +107,7 @@ def rules_written(changes: list[tuple[str, Object]], name: str) -> list[Object]:
     return [rule for _, each in changes if each["metadata"]["name"] == name for rule in each.get("rules") or ()]
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("a-38", without="roles-that-others-bind")
 @pytest.mark.check("a-35", without="roles-that-others-bind")
 @pytest.mark.parametrize("way", ["role", "summary", "dangling"])
@@ -158,6 +160,7 @@ async def _leave(own: Operators) -> None:
     await own.people.away(NAMESPACE_SCOPE, "common-service", own.home)
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("a-38")
 async def test_a_role_of_ours_that_somebody_binds_gets_no_more(
     own: Operators, scopes: Knative, attackers: Attackers, projection: str
@@ -213,6 +216,7 @@ async def test_a_role_of_ours_that_somebody_binds_gets_no_more(
     await _leave(own)
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("a-38")
 async def test_a_binding_of_our_name_is_emptied_before_its_role_is_filled(
     own: Operators, scopes: Knative, attackers: Attackers, projection: str

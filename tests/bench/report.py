@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.bench.locks import Figures as Locks
     from tests.bench.memory import Figure as Memory
     from tests.bench.namespace_scopes import Figures as NamespaceScopes
+    from tests.bench.paas import Figures as Paas
     from tests.bench.policies import Figures as Policies
     from tests.bench.process import Figures
     from tests.bench.releases import Figures as ReleaseFigures
@@ -145,6 +146,26 @@ class Report:
         self._add("drift to repair: floor", quantile(figures.floor_ms, 0.5), "ms", "read, apply and patch by a bare client, p50")
         note = f"for {figures.status_updates} status updates of a locked Deployment in {figures.status_s:.0f} s"
         self._add("status updates: writes", figures.status_writes, "requests", note)
+
+    def paas(self, found: Paas) -> None:
+        """Many Paas at once, one change after the other, and their end."""
+        name = f"{found.paas} Paas of 3 namespaces"
+        bare = "the same objects by a bare client, 16 in flight"
+        self._add(f"{name}: first creation to all complete", found.created, "s", "2 groups, 12 RoleBindings, 2 quotas each")
+        self._add(f"{name}: all say Ready", found.ready, "s")
+        self._add(f"{name}: floor", found.floor, "s", bare)
+        self._add(f"{name}: complete, ratio to the floor", found.created / found.floor, "")
+        for who in ("functions", "up", "kube-apiserver"):
+            self._add(f"{name}: CPU of {who}", found.cpu[who], "s")
+        note = "a binding comes and one goes in each"
+        self._add(f"{name}: a mapping changes in {3 * found.paas} namespaces", found.mapped, "s", note)
+        self._add(f"{name}: a mapping changes, floor", found.mapped_floor, "s", bare)
+        note = "to Paas and what they have, by anybody"
+        self._add(f"{name}: writes of a change without effect", found.idle_writes, "requests", note)
+        self.latency(f"{name}: a new Paas", found.new_ms)
+        self.latency(f"{name}: a user added", found.user_ms)
+        self.latency(f"{name}: a spoiled binding back", found.back_ms)
+        self._add(f"{name}: all deleted", found.deleted, "s", f"{found.paas + len(found.new_ms)} Paas are gone")
 
     def policies(self, figures: Policies) -> None:
         """What all policies cost together: each with all and with none, and the ratio of the means of all rounds."""

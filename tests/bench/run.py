@@ -29,6 +29,7 @@ from tests.bench import (
     locks,
     memory,
     namespace_scopes,
+    paas,
     policies,
     process,
     releases,
@@ -182,6 +183,13 @@ async def _policies(report: Report, *, quick: bool) -> None:
         report.policies(await policies.measure(plane, folder, *((10, 5, 2) if quick else (40, 5, 20))))
 
 
+async def _paas(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        count, ones = (20, 10) if quick else (200, 40)
+        stack.say(f"{count} Paas of 3 namespaces")
+        report.paas(await paas.measure(plane, folder, count, ones))
+
+
 async def _requests(report: Report, *, quick: bool) -> None:
     for projects in (10,) if quick else (40, 200):
         with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
@@ -227,6 +235,7 @@ SECTIONS = {
     "process": _process,
     "requests": _requests,
     "growth": _growth,
+    "paas": _paas,
     "policies": _policies,
     "memory": _memory,
 }

@@ -12,6 +12,7 @@ from uuid import uuid4
 import in_container
 import pytest
 import pytest_asyncio
+from admitting import Admitting
 from flawless import Calm, calming
 from helm_people import HELM_CONFIG, HelmPeople
 from letters import SINK, Sender, empty, sinks
@@ -189,3 +190,13 @@ async def function() -> AsyncIterator[Subscriber]:
     """A subscriber in the place of a function."""
     async with subscriber() as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def admitting(
+    control_plane: ControlPlane, admin: Api, identity: Callable[..., Awaitable[Path]]
+) -> AsyncIterator[Admitting]:
+    """Whoever writes Paas, with the CRDs and policies in force and no function at work."""
+    await identity(FUNCTION)
+    async with Admitting(admin, control_plane) as made:
+        yield made

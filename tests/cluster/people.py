@@ -12,6 +12,7 @@ import aiohttp
 from times import NAMESPACE_GONE_S, PROJECTS_S
 
 from tenantry.api import Api
+from tenantry.engine.request import requested
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.invocation import reference_event
 from tenantry.local.knative import Knative
@@ -279,7 +280,16 @@ async def swept_whole(system: Knative, service: str) -> tuple[int, str]:
 
 async def tell(system: Knative, function: str, kind: Kind, name: str, namespace: str = "") -> None:
     """Have a function look at an object, in all of its Services at once, and wait until it has."""
-    headers, body = look(kind, name, namespace)
+    await _handled(system, function, *look(kind, name, namespace))
+
+
+async def forced(system: Knative, function: str, unit: str, owner: str) -> None:
+    """Have a function run an owner although nothing has changed, and wait until it has."""
+    await _handled(system, function, *encode_binary(requested(function, unit, owner, "test")))
+
+
+async def _handled(system: Knative, function: str, headers: Mapping[str, str], body: bytes) -> None:
+    """Send an event to all Services of a function at once."""
     answers = await asyncio.gather(
         *(post(system.functions[each.name].url, headers, body) for each in descriptor_of(function).services)
     )

@@ -139,6 +139,7 @@ async def test_dry_run_changes_nothing(command, admin: Api, people: People, tmp_
     assert [await people.get(kind, name, target) for kind in (ROLE, ROLE_BINDING)] == before
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("sb-98")
 async def test_taken_back_consent_ends_the_rights_of_one_home_in_one_member(  # type: ignore[no-untyped-def]
     command, own: Operators, admin: Api, scopes: Knative, calm: Calm, projection: str

@@ -228,6 +228,7 @@ def upgrade_of(name: str) -> psutil.Process:
     raise AssertionError(f"no Helm upgrades {name}")
 
 
+@pytest.mark.one_variant("policy", "left")
 @pytest.mark.parametrize(("policy", "left"), [("reinstall", [(1, "deployed")]), ("retry", [(1, "superseded"), (2, "deployed")])])
 async def test_failure_policy_decides_about_an_interrupted_install(
     helm: HelmPeople, policy: str, left: list[tuple[int, str]]

@@ -20,8 +20,9 @@ from tenantry.local import install as installing
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.fence_policy import POLICY
+from tenantry.local.fences import fence_policies
 from tenantry.local.install import INSTALL_MANAGER, install
-from tenantry.local.policies import guard_names
+from tenantry.local.policies import guard_names, names_of
 from tenantry.model.config import Config
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, Object
 from tenantry.testing import eventually
@@ -130,7 +131,7 @@ async def test_policies_are_in_force_when_an_installation_ends(control_plane: Co
 
         for kind, earlier in zip(KINDS, guard("nobody", name=f"{POLICY}-scope-binding"), strict=True):
             await api.apply(kind, earlier)
-        apart = {POLICY, f"{POLICY}-rbac-aggregation"}
+        apart = names_of(fence_policies(Config()))
         fences = apart | (guard_names() - {GUARD})
         assert await policies_after() == (True, fences | {GUARD})
         assert [line for line in said if GUARD in line]

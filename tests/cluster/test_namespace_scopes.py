@@ -121,6 +121,7 @@ async def test_member_joins_and_leaves(ops: Operators, people: People, projectio
     assert await ops.admin.get(ROLE, "nss-runtime-managed-role-from-ops", "tenant2") is None
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("sb-77")
 async def test_summary_of_what_is_given_in_a_member(
     ops: Operators, people: People, projection: str, scopes: Knative, calm: Calm

@@ -184,6 +184,7 @@ async def _is_gone(admin: Api, pod: Object) -> bool:
     return live is None or live["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
+@pytest.mark.one_variant("projection")
 @pytest.mark.check("sb-63")
 @pytest.mark.check("sb-64")
 async def test_two_share_a_list(own: Operators, people: People, projection: str, admin: Api) -> None:

@@ -132,6 +132,7 @@ async def test_release_namespaces_need_no_project(running: Running, owners: Owne
     assert LABEL not in {**labels_of(namespace), **annotations_of(namespace)}
 
 
+@pytest.mark.one_variant("before")
 @pytest.mark.parametrize("before", [True, False], ids=["from dedicated", "to dedicated"])
 async def test_a_release_is_not_moved_by_a_setting(running: Running, owners: Owners, before: bool) -> None:
     """A release that is installed stays where it is and as it is when the setting changes, and its owner is told."""

@@ -10,9 +10,16 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from tenantry.testing import eventually
 
 Found = TypeVar("Found")
+
+WHOLE = "TENANTRY_WHOLE" in os.environ
+"""Whether nothing is left out for its time."""
+LEFT_TO_MAKE_WHOLE = pytest.mark.skipif(not WHOLE, reason="takes long: make whole")
+"""What `make test`, which has to be quick, leaves out."""
 
 # -- the times of the checks -----------------------------------------------------------------------------------------
 
@@ -20,6 +27,8 @@ SCOPES_S = 5.0
 """sb checks: "eventually" is 5 s."""
 PROJECTS_S = 10.0
 """hpo checks: "eventually" is 10 s."""
+PAAS_S = 5.0
+"""p checks: T is 5 s."""
 HELM_S = 30.0
 """hpo checks: 30 s where a Helm run is needed."""
 

@@ -37,6 +37,7 @@ CLUSTER_SCOPED = frozenset(
     {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ScopeTemplate", "ScopeInstance"}
     | {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     | {"PriorityClass", "FlowSchema", "PriorityLevelConfiguration"}
+    | {"Paas", "PaasConfig", "Group", "ClusterResourceQuota"}
 )
 
 

@@ -56,7 +56,7 @@ RIGHTS = [
     (FUNCTION, "list", "", "namespaces", "", True),
     (FUNCTION, "create", "", "namespaces", "cattle-project-p-a", True),
     (FUNCTION, "patch", "", "namespaces/status", "a", True),
-    (FUNCTION, "delete", "", "namespaces", "cattle-project-p-a", False),
+    (FUNCTION, "delete", "", "namespaces", "cattle-project-p-a", True),  # those of a Paas, which its fence says
     (FUNCTION, "create", "", "configmaps", CHART_MAP, True),
     (FUNCTION, "list", "", "configmaps", CHART_MAP, True),
     (FUNCTION, "delete", "", "configmaps", CHART_MAP, True),

@@ -13,7 +13,7 @@ from manifests import Document
 from release_provisioning.jobs.manifest import IMAGE
 from tenantry.api import Api
 from tenantry.local.fence_policy import POLICY, PREFIX, merged
-from tenantry.local.fences import all_fences, fence_files
+from tenantry.local.fences import all_fences, fence_files, fences_with_param
 from tenantry.local.install import PART_OF
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Object
 from tenantry.testing import eventually
@@ -50,11 +50,14 @@ def test_every_identity_has_its_fence() -> None:
 
 
 def test_fences_are_one_policy(installation: list[Document]) -> None:
-    """What is installed is made of all fences, bound, and closed when it cannot decide; only one is a policy of its own."""
+    """What is installed is made of all fences, bound, and closed when it cannot decide; few are policies of their own."""
     assert policy_text() == (manifests.ROOT / "knative" / "fences" / "policy.yaml").read_text(), "run make fences"
     found = {(d.kind, d.name): d.body for d in installation if d.name.startswith(POLICY)}
-    names = {POLICY, f"{PREFIX}rbac-aggregation"}
-    assert found.keys() == {(kind.kind, name) for kind in (ADMISSION_POLICY, ADMISSION_POLICY_BINDING) for name in names}
+    names = {POLICY, *(PREFIX + identity for identity, fence in fences().items() if "namespaceObject" in str(fence))}
+    asking = {(each["kind"], each["metadata"]["name"]): each for each in fences_with_param()}
+    whole = {(kind.kind, name) for kind in (ADMISSION_POLICY, ADMISSION_POLICY_BINDING) for name in names}
+    assert found.keys() == whole | asking.keys()
+    assert all(found[key] == each for key, each in asking.items())
     for name in names:
         assert found[ADMISSION_POLICY_BINDING.kind, name]["spec"] == {"policyName": name, "validationActions": ["Deny"]}
         assert found[ADMISSION_POLICY.kind, name]["spec"]["failurePolicy"] == "Fail"

@@ -10,10 +10,13 @@ import yaml
 from manifests import Document, guessed_plural, sources
 
 from tenantry.local.install import for_charts
+from tenantry.local.kinds import kind_of
 from tenantry.model.config import Config
+from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 OLM = manifests.ROOT / "knative" / "olm"
+OPENSHIFT, ARGO = manifests.ROOT / "knative" / "openshift", manifests.ROOT / "knative" / "argo"
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
@@ -27,6 +30,12 @@ MAY_READ = {"tenantry-lock-enforcement": {"secrets"}, "tenantry-lock-source": {"
 GIVES_RIGHTS = {
     ("tenantry-rbac-aggregation", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-rbac-aggregation", "roles"): {"bind"},
+    # The ClusterRoles of the PaasConfig, which a policy asks: administrators name them, so no list of names can stand here.
+    ("tenantry-rbac-aggregation-paas", "clusterroles"): {"bind"},
+    ("tenantry-rbac-aggregation-paas", "rolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding-paas", "clusterroles"): {"bind"},
+    ("tenantry-scope-binding-paas", "rolebindings"): {"create", "patch", "delete"},
+    ("tenantry-scope-binding-paas", "clusterrolebindings"): {"create", "patch", "delete"},
     ("tenantry-release-provisioning-helm-jobs", "clusterroles"): {
         "bind"
     },  # the account of a Job that runs Helm gets the configured role
@@ -150,10 +159,10 @@ def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
 
     lock-enforcement's sees more: what selects the namespaces of locked objects.
     """
-    everything = [*installation, *manifests.resolve(OLM)]
+    everything = [*installation, *manifests.resolve(OLM), *manifests.resolve(OPENSHIFT), *manifests.resolve(ARGO)]
     watched: dict[str, set[tuple[str, str]]] = {}
     for _, spec in sources(everything):
-        kinds = {(each.api_version.rpartition("/")[0], guessed_plural(each.kind)) for each in spec.resources}
+        kinds = {(each.api_version.rpartition("/")[0], kind_of(each.api_version, each.kind)[0].plural) for each in spec.resources}
         watched.setdefault(spec.service_account_name, set()).update(kinds)
     for account, kinds in watched.items():
         rules = roles(everything)[account]
@@ -223,14 +232,19 @@ def test_the_shipped_configuration_shows_every_key() -> None:
 
 
 def test_plurals_are_what_knative_guesses(installed: list[Document]) -> None:
-    """The plural of each kind of ours is the one that Knative's API source guesses; another one is never watched."""
+    """The plural of each kind of ours is the one that Knative's API source guesses; another one is never watched, but by a source
+    that names it, as those of Paas do."""
     definitions = [d for d in installed if d.kind == "CustomResourceDefinition"]
+    named = {each.kind for each in (PAAS, PAAS_NS, PAAS_CONFIG)}
 
     assert definitions
     for definition in definitions:
-        names = definition.spec["names"]
-        assert names["plural"] == guessed_plural(names["kind"])
-        assert definition.name == f"{names['plural']}.{definition.spec['group']}"
+        names, group = definition.spec["names"], definition.spec["group"]
+        assert definition.name == f"{names['plural']}.{group}"
+        for version in definition.spec["versions"]:
+            if version["storage"]:
+                assert kind_of(f"{group}/{version['name']}", names["kind"])[0].plural == names["plural"]
+        assert names["plural"] == guessed_plural(names["kind"]) or names["kind"] in named
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ class Still:
     kinds: frozenset[Kind] = frozenset({NAMESPACE})
     states: ClassVar[Mapping[Kind, Any]] = {}
     readable: ClassVar[frozenset[Kind]] = frozenset()
+    ours: ClassVar[frozenset[Kind]] = frozenset()
     pause: float = 0.0
     log: list[str] = field(default_factory=list)
     endings: list[tuple[str, bool]] = field(default_factory=list)

@@ -32,6 +32,11 @@ class Served(Stub):
         """What a read finds under a key."""
         return self.objects.get(key)
 
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Its CRDs are ours."""
+        del kind
+        return False
+
     async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
         del whole
         self.asked.append(Key(kind.api_version, kind.kind, namespace, name))

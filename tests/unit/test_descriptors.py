@@ -59,7 +59,8 @@ def test_a_process_has_the_duty_that_its_environment_names(monkeypatch: pytest.M
     [
         ("scope-binding", "helm-jobs", "there are: scopes, namespace-scopes, olm"),
         ("release-provisioning", "jobs", "there are: releases, helm-jobs"),
-        ("rbac-aggregation", "scopes", "leave the variable out"),
+        ("rbac-aggregation", "scopes", "there are: projects, paas"),
+        ("lock-enforcement", "scopes", "leave the variable out"),
     ],
 )
 def test_an_unknown_duty_is_an_error_of_configuration(

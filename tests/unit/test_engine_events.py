@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from engine_units import AWAY, FUNCTION, OBJECT, Still, failing, key, look, make, settle, until
+from engine_units import AWAY, FUNCTION, OBJECT, WANTED, Still, Stub, failing, key, look, make, settle, until
 
+from tenantry.api.errors import Forbidden
 from tenantry.engine import Verdict, engine
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import MalformedRequest
-from tenantry.engine.unit import OutdatedError, Owner, Stages
+from tenantry.engine.unit import Handler, OutdatedError, Owner, Stages
 from tenantry.model import limits
 from tenantry.model.event import Event
-from tenantry.model.kinds import CONFIG_MAP, JOB, Key, Kind
+from tenantry.model.kinds import CONFIG_MAP, JOB, Key, Kind, Object
+from tenantry.model.plan import NOTHING, Plan
 
 
 async def test_nothing_to_write_is_nothing_to_do() -> None:
@@ -93,6 +97,30 @@ async def test_a_stage_that_fails_holds_back_the_next() -> None:
     assert await make(unit).handle(look()) == Verdict(503, "TransientError")
     assert "+o/3" not in unit.log
     assert "-o/2" in unit.log
+
+
+@pytest.mark.parametrize("told_next", [False, True])
+async def test_what_lacks_a_right_is_told_by_the_next_stage_where_that_does(*, told_next: bool) -> None:
+    """The answer is the same: the event is tried again, and its dead letter names the right."""
+
+    class Refusing(Stub):
+        async def create(self, *_: object, **__: object) -> Object:
+            raise Forbidden('User "u" cannot create resource "configmaps" in API group "" in the namespace "n"')
+
+        apply = create
+
+    class Writing(Still):
+        @property
+        def handlers(self) -> Mapping[str, Handler[Any]]:
+            return {name: replace(each, told_next=told_next) for name, each in super().handlers.items()}
+
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return WANTED if observed[0] == "o/1" else NOTHING
+
+    unit = Writing((("o/1",), ("o/2",)))
+    verdict = await make(unit, api=Refusing()).handle(look())
+    assert (verdict.status, verdict.reason) == (503, "the right to create configmaps is missing")
+    assert ("+o/2" in unit.log) == told_next
 
 
 async def test_a_later_stage_reads_anew() -> None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from engine_units import AWAY, Deaf, Still, failing, look, make, settle, sweep, until
+from engine_units import AWAY, WANTED, Deaf, Still, Stub, failing, look, make, settle, sweep, until
 
-from tenantry.api.errors import KindNotServed, TransientError
+from tenantry.api.errors import AdmissionDenied, KindNotServed, TransientError
 from tenantry.engine import Verdict
-from tenantry.engine.unit import EVERY
+from tenantry.engine.reader import Reader
+from tenantry.engine.unit import EVERY, Handler
 from tenantry.model import limits
 from tenantry.model.event import Event
+from tenantry.model.kinds import Kind, Object
+from tenantry.model.plan import Plan
 
 
 @pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
@@ -98,3 +104,51 @@ async def test_a_sender_that_hangs_up_does_not_break_off_the_run() -> None:
     go.set()
     await made.drain()
     assert unit.log == ["+o/1", "-o/1"]
+
+
+@pytest.mark.parametrize(
+    ("by", "after_s", "looks"),
+    [("tenantry-fence-x", 0.01, 2), ("tenantry-fence-x", 0.0, 1), ("policy-of-others", 0.01, 1)],
+    ids=["ours", "a unit that does not ask for it", "somebody else's"],
+)
+async def test_what_a_policy_of_ours_refuses_is_tried_once_more(by: str, after_s: float, looks: int) -> None:
+    """p-170: its param may have been old; a second refusal is told, and whatever others refuse at once."""
+
+    class Patient(Still):
+        @property
+        def handlers(self) -> Mapping[str, Handler[Any]]:
+            return {"o": replace(super().handlers["o"], refused_again_after_s=after_s)}
+
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return WANTED
+
+    class Refusing(Stub):
+        async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:
+            raise AdmissionDenied(f"forbidden: ValidatingAdmissionPolicy '{by}' with binding '{by}' denied request: no")
+
+    attempts: list[int] = []
+
+    async def act(_: str, reader: Reader) -> None:
+        attempts.append(reader.attempt)
+
+    unit = Patient(act=act)
+    assert (await make(unit, api=Refusing()).handle(look())).status == 204
+    assert attempts == [0, 1][:looks]
+
+
+@pytest.mark.parametrize(("looks", "status"), [(1, 204), (2, 409)], ids=["for a moment", "longer"])
+async def test_who_waits_for_another_run_looks_once_more_and_is_then_tried_again(looks: int, status: int) -> None:
+    """What can be done meanwhile is done in each look."""
+    seen: list[int] = []
+
+    class Waiting(Still):
+        @property
+        def handlers(self) -> Mapping[str, Handler[Any]]:
+            waits = lambda _: len(seen) <= looks  # noqa: E731
+            return {"o": replace(super().handlers["o"], refused_again_after_s=0.01, waits=waits)}
+
+    async def act(_: str, reader: Reader) -> None:
+        seen.append(reader.attempt)
+
+    assert (await make(Waiting(act=act)).handle(look())).status == status
+    assert seen == [0, 1]

@@ -79,7 +79,7 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
             return owner, owner == "o/1" and self.log.count("+o/1") == 1
 
     class Writing(Stub):
-        async def create(self, kind: Kind, body: Object) -> Object:
+        async def create(self, kind: Kind, body: Object, *, manager: str = "") -> Object:
             return body
 
         async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:

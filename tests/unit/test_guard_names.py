@@ -13,6 +13,7 @@ from scope_binding.scopes import names as scopes
 from tenantry.local.policies import NO_LABEL, for_config, guard_documents, guard_names
 from tenantry.model import names
 from tenantry.model.config import Config
+from tenantry.model.paas import names as paas
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guards.md"
 NO_MARKS = {
@@ -39,12 +40,16 @@ _NO_NAMES = (
     "SYSTEM_NAMESPACE",
     "HARDENING_POLICY",
     "_SOURCE",
+    "GROUP_OF_KINDS",
+    "VERSION",
+    "QUOTA_NAME",
+    "ARGO_POLICY",
 )
 
 
 def known() -> Iterator[str]:
     """Labels, annotations, finalizers and condition types that our code names."""
-    for module in (names, namespace_scopes, scopes):
+    for module in (names, namespace_scopes, scopes, paas):
         for constant, value in vars(module).items():
             if constant.isupper() and isinstance(value, str) and _NAME.fullmatch(value) and not constant.endswith(_NO_NAMES):
                 yield value

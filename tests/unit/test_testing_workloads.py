@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from tenantry.testing.workload import NoWorkload, Run, load_workload, together, workload_names
+from tenantry.testing.perturbations import Perturbation
+from tenantry.testing.runner import Plan, rounds_of
+from tenantry.testing.workload import NoWorkload, Run, Workload, load_workload, together, workload_names
 
 SHARED = "from tenantry.testing.workload import Workload\nmade = Workload('some-function', config={{'of': '{}'}})\n"
 
@@ -44,3 +46,15 @@ async def test_steps_together_are_done_in_their_order() -> None:
     run = cast(Run, object())
     await together(step(1), together(step(2), step(3)))(run)
     assert done == [(1, run), (2, run), (3, run)]
+
+
+def test_what_concerns_other_runs_is_performed_by_itself() -> None:
+    """In a round of its own, after the others: what changes what all share, or disturbs what others read."""
+    workload = Workload("some-function", read_by_others="list rolebindings [x=")
+    for name in ("a", "b"):
+        workload.scenario(name)
+        workload.scenario(f"{name}-alone", by_itself=True)
+    plans = [Plan(name, Perturbation) for name in ("a-alone", "a", "b", "b-alone", "a")]
+    plans += [Plan("a", Perturbation, "list rolebindings [x=p-@] #1"), Plan("b", Perturbation, "list rolebindings #1")]
+    rounds = [[plan.scenario for plan in some] for some in rounds_of(workload, plans, 2)]
+    assert rounds == [["a", "b"], ["a", "b"], ["a-alone"], ["b-alone"], ["a"]]

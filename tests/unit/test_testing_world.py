@@ -52,3 +52,17 @@ def test_what_somebody_else_deleted_is_taken_until_it_is_made_again() -> None:
 
     assert taken({}) == [False, False, True, False]
     assert taken({(key, -1): "function"}) == [False] * 4
+
+
+def test_what_all_runs_share_is_in_the_history_of_each() -> None:
+    """And in the end it is told apart: it belongs to no run."""
+    world = World(cast(Api, None), [CLUSTER_ROLE], [SCOPE_TEMPLATE])
+    other = "r000002r"
+    for tag in (TAG, other):
+        world.follow(tag)
+    metadata: Object = {"name": "shared", "uid": "1", "resourceVersion": "1"}
+    for kind in (SCOPE_TEMPLATE, CLUSTER_ROLE):
+        world._teller(kind)("add", "", "shared", {"metadata": metadata})
+    assert [[change.key.kind for change in world.changes(tag)] for tag in (TAG, other)] == [[SCOPE_TEMPLATE.kind]] * 2
+    assert [obj["kind"] for obj in world.shared()] == [SCOPE_TEMPLATE.kind]
+    assert not world.of(TAG)

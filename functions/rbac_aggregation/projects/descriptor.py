@@ -10,6 +10,8 @@ from tenantry.model.names import OPERATED, ROLE_OF
 RELEASES = Service(
     NAME,
     NAME,
+    "projects",
+    ("projects",),
     sources=(
         Source(f"{NAME}-cluster", (Watch(CLUSTER_ROLE_BINDING),)),
         Source(f"{NAME}-owned", (Watch(PROJECT_HELM_CHART), Watch(ROLE_BINDING), Watch(ROLE, ROLE_OF))),

@@ -9,10 +9,10 @@ import asyncio
 from dataclasses import replace
 
 from scope_binding.olm.plan import PARTS, CsvSeen, Part, event_name, is_copy, is_generated, pair_name, possible_complaints
-from scope_binding.reads import if_served, listed
+from scope_binding.reads import listed
 from tenantry.engine.leftovers import observe_leftovers
 from tenantry.engine.reader import Reader
-from tenantry.engine.reads import by_name
+from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,

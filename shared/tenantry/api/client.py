@@ -263,6 +263,10 @@ class Api(Wire):
         """
         return await self._discovery.find(api_version, kind, again=again)
 
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Whether a kind that we have a CRD for is served by one of another system."""
+        return await self._discovery.is_foreign(kind)
+
     async def schema(self, kind: Kind) -> Schema:
         """How the API server merges and compares the fields of a kind, remembered for a while: see `tenantry.api.schema`."""
         return await self._schemas.find(kind)
@@ -284,10 +288,10 @@ class Api(Wire):
             query["dryRun"] = "All"
         return self._kept(kind, await self.request("PATCH", path, query, body, content_type=_APPLY))
 
-    async def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
-        """Create, and only create: `AlreadyExists` when the object exists."""
+    async def create(self, kind: Kind, body: Object, *, dry_run: bool = False, manager: str = "") -> Object:
+        """Create, and only create: `AlreadyExists` when the object exists.  ``manager`` owns its fields, or else our own."""
         path = kind.path(body["metadata"].get("namespace", ""))
-        query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
+        query = {"fieldManager": manager or self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self.request("POST", path, query, body))
 
     async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:

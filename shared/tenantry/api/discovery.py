@@ -1,7 +1,8 @@
 """Which kinds the API server serves, read one group version at a time and cached for a bounded time.
 
 That a kind is served is cached for `SERVED_S`; that it is missing only for `MISSING_S`, because its CRD
-may be created meanwhile.  Concurrent calls for one group version share one request.
+may be created meanwhile; the same holds of a kind of ours that is served by a CRD of another system, which may be
+replaced.  Concurrent calls for one group version share one request.
 """
 
 from __future__ import annotations
@@ -10,16 +11,26 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from tenantry.api.errors import NotFound
 from tenantry.model.kinds import Kind, Object
 
 SERVED_S = 300.0
 MISSING_S = 2.0
+OURS = "tenantry"
+"""The category of kinds whose CRDs are ours, which discovery tells everybody: nobody needs the right to read CRDs for it."""
 
 _API_VERSION = re.compile(r"(?:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
 
 Request = Callable[[str, str], Awaitable[Object]]
+
+
+class _Served(NamedTuple):
+    """A kind as it is served, and whether the CRD is ours."""
+
+    kind: Kind
+    ours: bool
 
 
 class Discovery:
@@ -27,7 +38,7 @@ class Discovery:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._known: dict[str, tuple[float, dict[str, Kind]]] = {}
+        self._known: dict[str, tuple[float, dict[str, _Served]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
@@ -35,23 +46,35 @@ class Discovery:
 
         With ``again`` the cache does not count.
         """
+        found = await self._find(api_version, kind, again=again)
+        return found.kind if found is not None else None
+
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Whether a kind that we have a CRD for is served by one of another system."""
+        found = await self._find(kind.api_version, kind.kind, ours=True)
+        return found is not None and not found.ours
+
+    async def _find(self, api_version: str, kind: str, *, again: bool = False, ours: bool = False) -> _Served | None:
+        """As last read, or read now: what is not as wanted (served, ``ours``) is known for a short time only."""
         if _API_VERSION.fullmatch(api_version) is None:
             return None
         async with self._locks.setdefault(api_version, asyncio.Lock()):
             asked, kinds = self._known.get(api_version, (float("-inf"), {}))
-            if again or time.monotonic() - asked > (SERVED_S if kind in kinds else MISSING_S):
+            wanted = kind in kinds and (kinds[kind].ours or not ours)
+            if again or time.monotonic() - asked > (SERVED_S if wanted else MISSING_S):
                 kinds = await self._ask(api_version)
                 self._known[api_version] = time.monotonic(), kinds
             return kinds.get(kind)
 
-    async def _ask(self, api_version: str) -> dict[str, Kind]:
+    async def _ask(self, api_version: str) -> dict[str, _Served]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             served = (await self._request("GET", path)).get("resources") or []
         except NotFound:
             return {}
-        return {
-            found["kind"]: Kind(api_version, found["kind"], found["name"], bool(found["namespaced"]))
-            for found in served
-            if "/" not in found["name"]
-        }
+        return {each["kind"]: _served(api_version, each) for each in served if "/" not in each["name"]}
+
+
+def _served(api_version: str, found: Object) -> _Served:
+    kind = Kind(api_version, found["kind"], found["name"], bool(found["namespaced"]))
+    return _Served(kind, OURS in (found.get("categories") or ()))

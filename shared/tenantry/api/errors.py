@@ -28,6 +28,10 @@ class TransientError(ApiError):
     """Try again: unreachable, timeout, 5xx."""
 
 
+class NotConverted(TransientError):
+    """500: an object is stored in another version, and the conversion webhook of its CRD does not answer."""
+
+
 class TooManyRequests(TransientError):
     """429: the server asks to wait ``retry_after`` seconds."""
 
@@ -103,6 +107,7 @@ class Invalid(RefusedError):
 _DENIED = (" denied the request", " denied request: ")  # webhooks, and ValidatingAdmissionPolicy
 _NO_OWNER = ("cannot set blockOwnerDeletion", "cannot set an ownerRef")
 """The admission plugin OwnerReferencesPermissionEnforcement: what it asks for is a right of RBAC."""
+_NOT_CONVERTED = "conversion webhook for "
 _MISFIT = ("typed patch object", "unable to convert unstructured object")
 """An apply of a field that the kind does not have, or of a value that its field cannot have: answered with 500."""
 
@@ -161,5 +166,5 @@ def error_from(status: int, body: Mapping[str, Any], *, retry_after: float | Non
         case _ if status < 500:
             kind = RefusedError
         case _:
-            kind = Invalid if _has_any(message, _MISFIT) else TransientError
+            kind = Invalid if _has_any(message, _MISFIT) else NotConverted if _NOT_CONVERTED in message else TransientError
     return kind(message, status=status, reason=reason)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
+from tenantry.api import Api
 from tenantry.engine.reader import Reader
-from tenantry.engine.unit import Handler, Owner
+from tenantry.engine.unit import Handler, Owner, Unit
 from tenantry.model.plan import Plan
 
 LOOKS = 4
@@ -19,6 +20,14 @@ class Decision(NamedTuple):
     plan: Plan
     observed: Any
     reader: Reader
+
+
+async def stands_aside(unit: Unit, api: Api) -> bool:
+    """Whether the CRD of one of the unit's own kinds is another system's, whose status nobody else can write beside it."""
+    for kind in unit.ours:
+        if await api.is_foreign(kind):
+            return True
+    return False
 
 
 async def decide(handler: Handler[Any], owner: Owner, reader: Reader) -> Decision:

@@ -21,7 +21,7 @@ from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
 from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
-from tenantry.engine.decision import decide
+from tenantry.engine.decision import decide, stands_aside
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.reader import Reader
@@ -46,6 +46,7 @@ CONFLICT_PAUSE_S = 0.02
 CAUSES_LOOKED_AT = 8
 """Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
 TOLD = "refused and told"
+WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
 TOO_SLOW = Verdict(503, "deadline exceeded")
 LONGEST_SWEEP_S = 600.0
@@ -147,7 +148,7 @@ class Engine:
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         reader = Reader(self._api, (request.key,), shared=self._shared)
         try:
-            stages = await unit.owners(request.key, request.hint, reader)
+            stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
                 return await self._run_every(unit)
             return await self._run_stages(unit, stages, reader.known, request.key)
@@ -166,7 +167,7 @@ class Engine:
             done = await self._run_all(unit, stage, known, cause)
             known = {}  # what was read before a stage is not live after it
             verdicts += done
-            if worst(done).status != 204:
+            if any(each.status != 204 and each.complete for each in done):
                 break
         return worst(verdicts)
 
@@ -190,7 +191,7 @@ class Engine:
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
-        if unit is None or owner is None or not unit.accepts(owner):
+        if unit is None or owner is None or not unit.accepts(owner) or await stands_aside(unit, self._api):
             return NOTHING_TO_DO
         return await self._run(unit, owner, Ask(), {})
 
@@ -253,10 +254,10 @@ class Engine:
         return self._last.knew(name, noted)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
-        writes, handler = 0, unit.handlers[owner.type]
+        writes, handler, patient = 0, unit.handlers[owner.type], False
         for attempt in range(ATTEMPTS):
             try:
-                plan, observed, reader = await decide(handler, owner, first.anew() if attempt else first)
+                plan, observed, reader = await decide(handler, owner, first.anew(attempt) if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
@@ -267,8 +268,13 @@ class Engine:
             if outcome.conflict:
                 await self._step_aside(attempt)
                 continue
-            if outcome.deleted:
-                continue  # something is to be made anew: look again
+            waits = handler.waits(observed)
+            stale = waits or any(each.by_our_policy for each in outcome.refusals)
+            stale = stale and not patient and handler.refused_again_after_s > 0
+            if outcome.deleted or stale:  # something is to be made anew, or to be tried once more: look again
+                await asyncio.sleep(handler.refused_again_after_s if stale else 0)
+                patient = patient or stale
+                continue
             reported = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
             writes += reported.writes
             if reported.transient is not None:
@@ -276,9 +282,10 @@ class Engine:
             if reported.conflict:
                 await self._step_aside(attempt)
                 continue
-            for refusal in (*outcome.refusals, *reported.refusals):
-                if refusal.cause == "rights":
-                    return Verdict(503, missing_right(refusal.message), writes=writes)
+            if lacks := [each for each in (*outcome.refusals, *reported.refusals) if each.cause == "rights"]:
+                return Verdict(503, missing_right(lacks[0].message), writes=writes, complete=not handler.told_next)
+            if waits:
+                return Verdict(409, WAITS, writes=writes)
             complete = not outcome.refusals and not reported.refusals
             if not writes or not ask.verify or await reader.unchanged():
                 if complete and reader.noted is not None:
@@ -331,6 +338,8 @@ class Engine:
         stuck: set[Owner] = set()
         for _ in range(ATTEMPTS):
             try:
+                if await stands_aside(unit, self._api):
+                    break
                 due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])
@@ -382,8 +391,7 @@ class Engine:
         log.log(level, "%s: %s", type(error).__name__, error.message)
         verdict = verdict_for(error)
         if isinstance(error, Forbidden):
-            note = f"{verdict.reason}: apply {self._service.rights_file} again"
-            await recorder.record_missing_right(self._api, self._service.name, note)
+            await recorder.record_missing_right(self._api, self._service, verdict.reason)
         return verdict
 
 

@@ -75,6 +75,8 @@ class Reader:
         noted: ReadStates | None = None,
     ) -> None:
         self.causes = frozenset(causes)
+        self.attempt = 0
+        """How often the run has begun anew: after a lost race what it did not look for before may be there."""
         self._api = api
         self._shared = shared or Shared()
         self.known = Known(known)
@@ -136,6 +138,10 @@ class Reader:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)
 
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Whether a kind that we have a CRD for is served by one of another system."""
+        return await self._api.is_foreign(kind)
+
     async def schema(self, kind: Kind) -> Schema:
         """How the API server merges and compares the fields of a kind."""
         return await self._api.schema(kind)
@@ -152,14 +158,14 @@ class Reader:
         """The object as an apply of ``body`` would make it, which nothing becomes of; None when nobody may ask (a sweep)."""
         return await self._api.apply(kind, body, dry_run=True)
 
-    async def try_create(self, kind: Kind, body: Object) -> None:
-        """Ask whether an object could be made, without making it.
+    async def try_create(self, kind: Kind, body: Object, *, manager: str = "") -> None:
+        """Ask whether an object could be made, without making it, by our field manager or another one of ours.
 
         Raises:
             AlreadyExists: it could, but for one that is there.
             RefusedError: it could not.
         """
-        await self._api.create(kind, body, dry_run=True)
+        await self._api.create(kind, body, dry_run=True, manager=manager)
 
     async def headers(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str], keep: Keep | None = None
@@ -327,10 +333,12 @@ class Reader:
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
 
-    def anew(self) -> Reader:
+    def anew(self, attempt: int = 0) -> Reader:
         """A reader for the same run that knows nothing yet."""
         noted = ReadStates(self.noted.states) if self.noted is not None else None
-        return Reader(self._api, self.causes, shared=self._shared, noted=noted)
+        made = Reader(self._api, self.causes, shared=self._shared, noted=noted)
+        made.attempt = attempt or self.attempt
+        return made
 
     async def unchanged(self) -> bool:
         """Read the optimistic inputs again; False when one of them is not what it was."""

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists, ApiError
 from tenantry.model import limits
+from tenantry.model.descriptor import Service
 from tenantry.model.kinds import EVENT, SERVICE_ACCOUNT, Object, object_of
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.model.plan import KubernetesEvent
@@ -70,9 +71,10 @@ async def record(api: Api, event: KubernetesEvent) -> None:
         return
 
 
-async def record_missing_right(api: Api, account: str, note: str) -> None:
-    """Record a Warning on a ServiceAccount of ours: a right that is missing for reading has no better place."""
-    regarding = object_of(SERVICE_ACCOUNT, {"name": account, "namespace": SYSTEM_NAMESPACE})
+async def record_missing_right(api: Api, service: Service, missing: str) -> None:
+    """Record a Warning on our own ServiceAccount: a right that is missing for reading has no better place."""
+    regarding = object_of(SERVICE_ACCOUNT, {"name": service.name, "namespace": SYSTEM_NAMESPACE})
+    note = f"{missing}: apply {service.rights_file} again"
     try:
         await record(api, KubernetesEvent(regarding, "RightMissing", note, "Reconcile", "Warning"))
     except ApiError as error:

@@ -100,6 +100,14 @@ class Handler(Generic[Observed]):
     """Seconds until that second observation."""
     unsettled: Callable[[Observed], bool] = lambda _: False
     """Whether somebody is about to change what was observed: two looks that agree are then not enough, and it is looked again."""
+    refused_again_after_s: float = 0.0
+    """Seconds after which a run that an admission policy of ours refused something looks once more: the API server gives policies
+    their param out of a cache, which is a little behind (p-170).  0: it does not."""
+    waits: Callable[[Observed], bool] = lambda _: False
+    """Whether a part of what is to be done waits for another run, which is about to change what is in the way: then it is looked
+    once more, as after a refusal, and after that the event is tried again."""
+    told_next: bool = False
+    """Whether an owner of the next stage tells what was refused for want of a right: then that stage runs although it was."""
     rests_on_reads: bool = False
     """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
     is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run
@@ -120,6 +128,8 @@ class Unit(ABC):
     """By type of owner."""
     states: Mapping[Kind, State] = MappingProxyType({})
     """What of an object of a kind the decisions rest on, where that is less than the whole: a change beside it needs no run."""
+    ours: frozenset[Kind] = frozenset()
+    """Kinds of which another system may have its own CRD: while that one is served the unit does nothing."""
     readable: frozenset[Kind] = frozenset()
     """Kinds of which an object is read by name to see whether an event needs a run: those that it may get and that are small."""
 

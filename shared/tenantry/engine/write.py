@@ -160,7 +160,7 @@ class Writer:
     async def _apply(self, write: Apply, change: Change) -> Object:
         live = write.live
         if live is None and write.create_only:
-            return await self._api.create(write.kind, write.wanted)
+            return await self._api.create(write.kind, write.wanted, manager=write.manager)
         if change.why is not None and change.why.migrate and live is not None:
             live = await self._own_by_apply(write, live)
         body = stamped(write.wanted, live, recorder.now_seconds()) if write.stamp else write.wanted

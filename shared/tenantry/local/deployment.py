@@ -47,6 +47,6 @@ def event_files(root: Path | None = None) -> list[Path]:
     ``root`` has both folders, default: those of this installation.
     """
     root = root or deployment_folder("triggers").parent
-    apart = dict.fromkeys(each.rights_folder for each in services_of(descriptors()) if each.rights_folder)
+    apart = dict.fromkeys(folder for each in services_of(descriptors()) for folder in each.folders)
     files = [root / "knative" / folder / f"{name}.yaml" for folder in apart for name in ("source", "triggers")]
     return [root / "triggers", *(file for file in files if file.is_file())]

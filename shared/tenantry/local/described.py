@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from tenantry.local.deployment import deployment_folder, documents
+from tenantry.local.kinds import guess_plural
 from tenantry.local.policies import PART_OF
 from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Service, Source, Trigger
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE
@@ -43,12 +44,14 @@ def described(functions: Iterable[Descriptor]) -> Files:
             files[f"{folder}/serviceaccount.yaml"].append(_account(service.name, _labels(service)))
             files[f"{folder}/service.yaml"].append(_knative_service(service))
             files[f"knative/overlays/deployment/{service.name}.yaml"] += _deployment(service)
-            files[f"{apart}/source.yaml" if apart else events] += [_source(each, service) for each in service.sources]
+            for source in service.sources:
+                at = f"knative/{source.folder}" if source.folder else apart
+                files[f"{at}/source.yaml" if at else events].append(_source(source, service))
             (files[f"{apart}/source-rights.yaml"] if apart else rights).extend(_source_rights(service))
         files[events].append(_ping(function))
         for service in function.services:
-            path = f"knative/{service.rights_folder}/triggers.yaml" if service.rights_folder else events
-            files[path] += _triggers(service, alone=len(function.services) == 1)
+            for trigger, folder in _triggers(service, alone=len(function.services) == 1):
+                files[f"knative/{folder}/triggers.yaml" if folder else events].append(trigger)
     files["knative/base/source-rights.yaml"] = rights
     return {path: documents for path, documents in files.items() if documents}
 
@@ -112,11 +115,12 @@ def _probe(path: str, port: str | int, **more: int) -> Object:
 
 def _container(service: Service, port: Object, env: list[Object], ready: Object, alive: Object) -> Object:
     duty = [{"name": DUTY_VARIABLE, "value": service.duty}] if service.duty else []
+    tokens = [{"name": each.variable, "value": f"{_TOKENS}/{each.secret}/token"} for each in service.routes]
     return {
         "name": "function",
         "image": image_of(service.function),
         "ports": [port],
-        "env": [*env, {"name": "TENANTRY_CONFIG", "value": "/etc/tenantry/tenantry.yaml"}, *duty],
+        "env": [*env, {"name": "TENANTRY_CONFIG", "value": "/etc/tenantry/tenantry.yaml"}, *duty, *tokens],
         "readinessProbe": ready,
         "livenessProbe": alive,
         "resources": {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": f"{service.memory_mib}Mi"}},
@@ -124,14 +128,23 @@ def _container(service: Service, port: Object, env: list[Object], ready: Object,
         "volumeMounts": [
             {"name": "config", "mountPath": "/etc/tenantry", "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the container
+            *({"name": each.secret, "mountPath": f"{_TOKENS}/{each.secret}", "readOnly": True} for each in service.routes),
         ],
     }
 
 
-_VOLUMES: list[Object] = [
-    {"name": "config", "configMap": {"name": "tenantry-config"}},
-    {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
-]
+_TOKENS = "/etc/tenantry-tokens"
+
+
+def _volumes(service: Service) -> list[Object]:
+    """The configuration, and the tokens of routes where administrators have made them."""
+    return [
+        {"name": "config", "configMap": {"name": "tenantry-config"}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
+        *({"name": each.secret, "secret": {"secretName": each.secret, "optional": True}} for each in service.routes),
+    ]
+
+
 _PATIENT = {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 3}
 
 
@@ -159,7 +172,7 @@ def _knative_service(service: Service) -> Object:
                 "timeoutSeconds": 45,
                 "enableServiceLinks": False,
                 "containers": [container],
-                "volumes": _VOLUMES,
+                "volumes": _volumes(service),
             },
         }
     }
@@ -184,7 +197,7 @@ def _deployment(service: Service) -> Iterator[Object]:
         "priorityClassName": "tenantry",
         "terminationGracePeriodSeconds": 50,
         "containers": [container],
-        "volumes": _VOLUMES,
+        "volumes": _volumes(service),
     }
     deployment = _document("apps/v1", "Deployment", service.name, labels)
     deployment["spec"] = {
@@ -199,11 +212,15 @@ def _deployment(service: Service) -> Iterator[Object]:
 
 
 def _source(source: Source, service: Service) -> Object:
-    """An ApiServerSource; of namespaced kinds in all namespaces the adapter itself, which then nothing replaces."""
+    """An ApiServerSource; of namespaced kinds in all namespaces the adapter itself, which then nothing replaces.
+
+    The adapter itself, too, for a kind whose plural Knative would guess wrongly: it can be told.
+    """
     extension, value = source.mark or ("watch", service.function)
     overrides = {"ceOverrides": {"extensions": {extension: value}}, "sink": {"ref": _BROKER}}
     mode, account = "Resource" if source.whole else "Reference", source.account or _source_account(service)
-    if source.own_namespace or not any(watch.kind.namespaced for watch in source.watches):
+    told = any(watch.kind.namespaced or guess_plural(watch.kind.kind) != watch.kind.plural for watch in source.watches)
+    if source.own_namespace or not told:
         document = _document("sources.knative.dev/v1", "ApiServerSource", source.name, _labels(service))
         resources = [
             {"apiVersion": watch.kind.api_version, "kind": watch.kind.kind, **_selector(watch.selector)}
@@ -269,15 +286,18 @@ def _ping(function: Descriptor) -> Object:
     return document
 
 
-def _triggers(service: Service, *, alone: bool) -> Iterator[Object]:
+def _triggers(service: Service, *, alone: bool) -> Iterator[tuple[Object, str]]:
+    """The Triggers of a Service, each with the folder in ``knative/`` that it is in if it comes with another system."""
+    usual = service.rights_folder
     for each in service.triggers:
-        yield _trigger(each.name, service, [{"prefix": {"type": APISERVER_TYPE_PREFIX}}, _wanted(each)])
-    yield _trigger(f"{service.name}-sweep", service, [{"exact": {"type": PING_TYPE, "resync": service.function}}])
+        filters = [{"prefix": {"type": APISERVER_TYPE_PREFIX}}, _wanted(each)]
+        yield _trigger(each.name, service, filters), each.folder or usual
+    yield _trigger(f"{service.name}-sweep", service, [{"exact": {"type": PING_TYPE, "resync": service.function}}]), usual
     asked: list[Object] = [
         {"exact": {"type": RECONCILE_REQUESTED_TYPE, "function": service.function, **unit}}
         for unit in ([{}] if alone else [{"unit": name} for name in service.units])
     ]
-    yield _trigger(f"{service.name}-requested", service, [_any_of(asked)])
+    yield _trigger(f"{service.name}-requested", service, [_any_of(asked)]), usual
 
 
 def _wanted(trigger: Trigger) -> Object:

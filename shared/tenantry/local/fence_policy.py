@@ -56,6 +56,8 @@ WORKED_OUT_ONCE = (
     "oldRun",
     "isJob",
     "pod",
+    "paas",
+    "ofPaas",
 )
 """What a request changes, as fences work it out; each may use those before it."""
 _ALL = "[{}].all({},\n{})"

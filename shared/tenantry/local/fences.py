@@ -3,6 +3,9 @@
 A fence is an admission policy for one identity (``knative/*/fence.yaml``); its file has the entries of the default
 configuration.  What stands in a list beside those stays, so that administrators may add to it.  What is installed is one policy
 of all of them (`tenantry.local.fence_policy`), in ``knative/fences/policy.yaml`` for the default configuration.
+
+What a fence asks of the PaasConfig, which is a param, is a policy of its own, since where no param is found a policy has nothing
+to say or refuses everything.  It stands in the same file, with its bindings, and is installed as it is written.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.fence_policy import POLICY, PREFIX, merged
 from tenantry.local.policies import bound_to, for_config, guard_documents, is_left_out
 from tenantry.model.config import Config
-from tenantry.model.kinds import Object
+from tenantry.model.kinds import ADMISSION_POLICY_BINDING, Object
 from tenantry.model.names import CLUSTER_ADMIN, REGISTRATION_PREFIX, SYSTEM_NAMESPACE
 
 _ENTRY = re.compile(r'^\s*"([^"]*)",', re.MULTILINE)
@@ -119,14 +122,24 @@ def fence_files(folder: Path | None = None) -> dict[str, Path]:
 
 def all_fences() -> list[Object]:
     """The fences of all identities, also of functions that do not run here: they may run elsewhere on the same cluster."""
-    return documents(*fence_files().values())
+    return [each for each in documents(*fence_files().values()) if not _has_param(each)]
+
+
+def fences_with_param() -> list[Object]:
+    """The policies of fences that ask a param, with their bindings."""
+    return [each for each in documents(*fence_files().values()) if _has_param(each)]
+
+
+def _has_param(document: Object) -> bool:
+    return document["kind"] == ADMISSION_POLICY_BINDING.kind or "paramKind" in document["spec"]
 
 
 def fence_policies(config: Config, without: Collection[str] = ()) -> list[Object]:
     """What is installed of all fences under a configuration, without those that are to be left out."""
     if is_left_out(POLICY, without):
         return []
-    return merged([configured(each, config) for each in all_fences() if not is_left_out(each["metadata"]["name"], without)])
+    together = [configured(each, config) for each in all_fences() if not is_left_out(each["metadata"]["name"], without)]
+    return [*merged(together), *(each for each in fences_with_param() if not is_left_out(bound_to(each), without))]
 
 
 def all_policies(config: Config, without: Collection[str] = ()) -> list[Object]:

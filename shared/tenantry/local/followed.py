@@ -30,7 +30,7 @@ HANDOVER_S = 5.0
 
 
 def stand_in(kind: Kind) -> Object:
-    """The CRD of a namespaced kind that takes anything, for a system that is not installed."""
+    """The CRD of a kind that takes anything, for a system that is not installed."""
     group, _, version = kind.api_version.partition("/")
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     names = {"kind": kind.kind, "listKind": f"{kind.kind}List", "plural": kind.plural, "singular": kind.kind.lower()}
@@ -40,7 +40,7 @@ def stand_in(kind: Kind) -> Object:
         "metadata": {"name": f"{kind.plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Namespaced",
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
             "names": names,
             "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
         },

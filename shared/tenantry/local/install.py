@@ -40,6 +40,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.paas.names import ARGO_POLICY
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 
 INSTALL_MANAGER = "tenantry-install"
@@ -183,7 +184,7 @@ def for_charts(document: Object, config: Config) -> Object:
         if runs_helm and rule.get("resources") == [CLUSTER_ROLE_BINDING.plural] and "create" in rule["verbs"]:
             return [rule] if config.cluster_admins else []  # nobody asked for rights in all namespaces
         found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
-        if found is None or "resourceNames" not in rule:
+        if found is None or rule.get("resourceNames", [ARGO_POLICY]) == [ARGO_POLICY]:
             return [rule]
         return [{**rule, "resourceNames": found}] if found else []  # no name at all would mean every name
 
@@ -233,7 +234,7 @@ def _substance(obj: Object) -> Object:
 async def _install_crd(api: Api, crd: Object, say: Say) -> None:
     name = crd["metadata"]["name"]
     live = await api.get(CUSTOM_RESOURCE_DEFINITION, name)
-    if live is not None and not entries_of(live, api.field_manager):
+    if live is not None and not entries_of(live, api.field_manager) and not labels_of(live).items() >= PART_OF.items():
         say(f"kept CustomResourceDefinition {name}: somebody else manages it")
         return
     await apply_if_different(api, CUSTOM_RESOURCE_DEFINITION, crd, say)

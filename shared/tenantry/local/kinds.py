@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from tenantry.model import kinds
 from tenantry.model.kinds import Kind
+from tenantry.model.paas import names as paas
 
-KNOWN = {(kind.api_version, kind.kind): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
+KNOWN = {(kind.api_version, kind.kind): kind for each in (kinds, paas) for kind in vars(each).values() if isinstance(kind, Kind)}
 _BY_PLURAL = {(kind.api_version, kind.plural): kind for kind in KNOWN.values()}
 
 

@@ -94,7 +94,7 @@ def kustomizations(functions: list[Descriptor], made: Iterable[str], root: Path)
     services = [service for function in functions for service in function.services]
     folders: dict[str, list[Object]] = {
         "triggers": [],
-        **{f"knative/{each.rights_folder}": [] for each in services if each.rights_folder},
+        **{f"knative/{folder}": [] for each in services for folder in each.folders},
     }
     folders |= {f"knative/{each.name}": [{"name": image_of(each.function), "newTag": __version__}] for each in services}
     return {f"{folder}/kustomization.yaml": listing(folder, images) for folder, images in folders.items()}

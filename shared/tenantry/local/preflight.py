@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from tenantry.api import Api
-from tenantry.local.policies import PART_OF, guard_names
+from tenantry.local.policies import PART_OF, guard_documents, guard_names
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
@@ -153,10 +153,13 @@ async def preflight(api: Api, config: Config, say: Say) -> Preflight:
 
 
 def _in_force(bindings: Iterable[Object]) -> Iterator[str]:
-    """Names of policies that refuse something: without such a binding a policy does nothing."""
+    """Names of policies that refuse, or warn where ours only do that: without such a binding a policy does nothing."""
+    ours = [each["spec"] for each in guard_documents() if each["kind"] == ADMISSION_POLICY_BINDING.kind]
+    warning = {spec["policyName"] for spec in ours if "Deny" not in spec["validationActions"]}
     for each in bindings:
-        if "Deny" in each["spec"].get("validationActions", ()):
-            yield each["spec"]["policyName"]
+        name, actions = each["spec"]["policyName"], each["spec"].get("validationActions", ())
+        if "Deny" in actions or ("Warn" in actions and name in warning):
+            yield name
 
 
 async def _patiently(work: Awaitable[T], what: str, say: Say) -> T:

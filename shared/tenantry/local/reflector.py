@@ -18,7 +18,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, Expired, KindNotServed, TooManyRequests, TransientError
+from tenantry.api.errors import ApiError, Expired, KindNotServed, NotConverted, TooManyRequests, TransientError
 from tenantry.local.backlog import Verb
 from tenantry.model.kinds import Kind, Object
 
@@ -96,6 +96,9 @@ class Reflector:
                 self._on_state(self, f"the server does not serve {self.kind} yet", False)
                 if failures:
                     self.synced.set()  # an optional kind: there is nothing that existed at start
+            except NotConverted as error:
+                self._on_state(self, f"cannot read {self.kind}: {error.message}", False)
+                self.synced.set()  # whoever could convert them may have gone for good: all else does not wait for it
             except TransientError as error:
                 self._on_state(self, error.message, True)
                 asked_s = min(error.retry_after, LONGEST_PATIENCE_S) if isinstance(error, TooManyRequests) else 0.0

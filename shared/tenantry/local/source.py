@@ -85,7 +85,8 @@ class ApiServerSource:
     async def synced(self) -> None:
         """Wait until everything that existed at start is told to the backlog; `drain` waits for the sink too.
 
-        Of a source that does not start, because nobody serves what it names, nothing is waited for.
+        Of a source that does not start, because nobody serves what it names, nothing is waited for; nor for objects that
+        cannot be read because nobody converts them.
         """
         assert self._starting is not None
         held = asyncio.create_task(self._held.wait())

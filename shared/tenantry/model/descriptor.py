@@ -46,6 +46,8 @@ class Source:
     """Its identity, where that has rights of its own; else it is ``tenantry-source-<service>``, with the right to watch."""
     own_namespace: bool = False
     """Namespaced kinds are watched in the namespace of the functions alone."""
+    folder: str = ""
+    """In ``knative/``, where its kinds come with another system: a source ends while one of its kinds is not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Trigger:
     name: str
     events: tuple[EventsOf, ...] = ()
     mark: tuple[str, str] | None = None
+    folder: str = ""
+    """In ``knative/``, beside the source whose events it is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,20 @@ class Finalizer:
     name: str
     shared: bool = False
     """Others put it on, too: it is taken only off objects that our functions wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path at which a Service answers others than senders of events; ``module`` has ``answer(question, reader)``.
+
+    Who asks has a token.  ``variable`` names the file that it is in; in a cluster that is the key ``token`` of the Secret
+    ``secret``, where there is one.  Without a token nothing is at the path.
+    """
+
+    path: str
+    module: str
+    variable: str
+    secret: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +112,17 @@ class Service:
     writes: tuple[Kind, ...] = ()
     """What its first rights are made from; then ``make rights`` keeps them to what the tests were seen to use."""
     finalizers: tuple[Finalizer, ...] = ()
+    routes: tuple[Route, ...] = ()
     memory_mib: int = 192
     """What a pod may have: a third more than it was seen to have, at least."""
     rights_folder: str = ""
     """In ``knative/``, where rights and events come only with the system that needs them."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """In ``knative/``, what comes only with another system: its rights and events, or single sources and Triggers."""
+        found = (self.rights_folder, *(each.folder for each in self.sources), *(each.folder for each in self.triggers))
+        return tuple(dict.fromkeys(folder for folder in found if folder))
 
     @property
     def rights_file(self) -> str:
@@ -216,6 +241,7 @@ def joined_service(services: Sequence[Service]) -> Service:
         reads=every("reads"),
         writes=every("writes"),
         finalizers=every("finalizers"),
+        routes=every("routes"),
         memory_mib=max(each.memory_mib for each in services),
     )
 

@@ -38,6 +38,7 @@ _LIMITS = ("default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
 _RANGE = Schema(properties=dict.fromkeys(_LIMITS, _AMOUNTS))
 _OF_KIND: Mapping[str, Schema] = {
     "ResourceQuota": _QUOTA,
+    "ClusterResourceQuota": Schema(properties={"spec": Schema(properties={"quota": _QUOTA.properties["spec"]})}, other=OURS),
     "LimitRange": Schema(properties={"spec": Schema(properties={"limits": Schema(other=_RANGE)})}, other=OURS),
 }
 """Kinds with quantities, which the API server writes in its own form."""

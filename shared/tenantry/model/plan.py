@@ -218,6 +218,11 @@ class Refusal:
     cause: Cause
     message: str
 
+    @property
+    def by_our_policy(self) -> bool:
+        """Whether an admission policy of ours refused: with the param that it gets now it may not."""
+        return self.cause == "admission" and "ValidatingAdmissionPolicy 'tenantry-" in self.message
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -29,7 +29,7 @@ from tenantry.engine.request import Request as Asked
 from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
-from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Service
+from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Route, Service
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import Kind
 from tenantry.model.names import field_manager
@@ -37,6 +37,7 @@ from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
 from tenantry.serving.config import ConfigError, load_config
 from tenantry.serving.intake import Gate
 from tenantry.serving.methods import respond
+from tenantry.serving.routes import ROOT, answer_question
 from tenantry.serving.telemetry import start_event_span
 
 log = logging.getLogger("tenantry")
@@ -157,7 +158,19 @@ class Function:
 
     async def handle(self, request: Request) -> Response:
         """Answer one HTTP request."""
+        if request.scope["path"].startswith(ROOT) and (routes := self._routes()):
+            return await answer_question(request, routes, self._connected)
         return await respond(request, self._event, self.start)
+
+    def _routes(self) -> list[Route]:
+        """What this process answers besides events."""
+        settings = self.configure()
+        return [route for service in self._descriptor.services if settings.has(service) for route in service.routes]
+
+    async def _connected(self) -> Api:
+        await self.start()
+        assert self._api is not None
+        return self._api
 
     async def _event(self, request: Request) -> Response:
         kind = ""

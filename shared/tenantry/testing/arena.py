@@ -7,6 +7,7 @@ reads and repairs everything, so runs go in rounds: all are disturbed in paralle
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
@@ -17,6 +18,7 @@ from typing import Self
 import yaml
 
 from tenantry.api import Api
+from tenantry.api.errors import RefusedError
 from tenantry.local.deployment import deployment_folder, event_files
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install, until_served
@@ -26,10 +28,11 @@ from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import Selector, SourceSpec
 from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Object, labels_of
+from tenantry.model.names import field_manager
 from tenantry.model.selectors import LabelSelector, Requirement
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.installed import descriptor_of
-from tenantry.testing.awaiting import POLL_S
+from tenantry.testing.awaiting import POLL_S, eventually
 from tenantry.testing.naming import DRIFTED, tag_of
 from tenantry.testing.perturbations import Aims
 from tenantry.testing.planes import ControlPlanes
@@ -45,6 +48,8 @@ OWN_NAMESPACE = "tenantry-system"
 SWEEP = "sweep"
 REPLICAS = 2
 """Processes that all runs share; each has a proxy of its own, so that requests show who sent them."""
+ALLOWED_S = 60.0
+"""How long the API server may look for the kind of a policy's param that was installed a moment ago."""
 SETTLE_S = 90.0
 """How long a run may go on: one event that is refused in all seven tries takes 20 s alone, and forty runs go on at once."""
 _tags = itertools.count(1)
@@ -98,6 +103,7 @@ class Arena:
         self._sorted: dict[str, list[Exchange]] = {}
         self._positions = [0] * REPLICAS
         self._needs: dict[str, dict[int, int]] = {}
+        self._only = ""
 
     async def __aenter__(self) -> Self:
         try:
@@ -142,6 +148,7 @@ class Arena:
             identity = Identity(installer, account, self._folder, plane.kubeconfig, say)
             kubeconfigs[account] = await identity.open()
             self._stack.push_async_callback(identity.close)
+        await self._begin(kubeconfigs[services[0]])
         proxied: dict[str, list[Path]] = {service: [] for service in services}
         for number in range(REPLICAS):
             folder = self._folder / f"proxy-{number}"
@@ -161,7 +168,7 @@ class Arena:
         self._stack.push_async_callback(self.player.close_all)
         for name in ("", SWEEP):
             await self.player.open(name, [self.pool.shared[0].urls])
-        self.world = await enter(World(watcher, self.workload.watched))
+        self.world = await enter(World(watcher, self.workload.watched, self.workload.shared))
         for spec in sources:
             reading = await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfigs[spec.service_account_name])
             self._sources.append(await enter(ApiServerSource(await enter(reading), spec, self.player.accept, say=say)))
@@ -181,10 +188,36 @@ class Arena:
         ]
         self.world.listeners.append(self._expect)
 
+    async def _begin(self, kubeconfig: Path) -> None:
+        """Make what all runs share, and wait until the function may make what it must."""
+        for document in self.workload.begins:
+            await self.hands.apply(KINDS[document["kind"]], document)
+        async with await Api.connect(field_manager=field_manager(self.workload.function), kubeconfig=kubeconfig) as function:
+            for document in self.workload.can:
+
+                async def allowed(document: Object = document) -> bool:
+                    with contextlib.suppress(RefusedError):
+                        return bool(await function.create(KINDS[document["kind"]], document, dry_run=True))
+                    return False
+
+                await eventually(allowed, within=ALLOWED_S, what=f"{self.workload.function} may make a {document['kind']}")
+
     @property
     def size(self) -> int:
         """How many objects there are."""
         return len(self.world)
+
+    @property
+    def only(self) -> str:
+        """The tag of the only run that there is, if what belongs to no run is its own; else empty."""
+        return self._only
+
+    @only.setter
+    def only(self, tag: str) -> None:
+        self._sort()  # what was exchanged until now is for the one before
+        self._only = self.player.only = tag
+        for aims in self.aims:
+            aims.only = tag
 
     # -- runs ------------------------------------------------------------------------------------------
 
@@ -233,7 +266,8 @@ class Arena:
             await asyncio.sleep(POLL_S / 3)
 
     def _busy(self, tag: str, lane: Lane) -> str:
-        return "events are being delivered" if not lane.idle else self._unannounced(tag)
+        common = self.workload.shared and self.player.rest is not None and not self.player.rest.idle
+        return "events are being delivered" if not lane.idle or common else self._unannounced(tag)
 
     def _unannounced(self, tag: str) -> str:
         newest, gone = dict(self.runs[tag].written), set(self.runs[tag].gone)
@@ -256,7 +290,7 @@ class Arena:
 
     def _expect(self, change: Change) -> None:
         """Note which watches of the sources will tell this change."""
-        tag = tag_of(change.key.namespace, change.key.name)
+        tag = tag_of(change.key.namespace, change.key.name) or self._only
         for number, (reflector, matches) in enumerate(self._announces):
             kind = (reflector.kind.api_version, reflector.kind.kind)
             if kind == (change.key.api_version, change.key.kind) and (matches(change.before) or matches(change.after)):
@@ -295,7 +329,7 @@ class Arena:
             self._assign(exchange)
 
     def _assign(self, exchange: Exchange) -> None:
-        tag = exchange_tag(exchange)
+        tag = exchange_tag(exchange) or self._only
         if tag in self._sorted:
             self._sorted[tag].append(exchange)
         elif DRIFTED in exchange.query.get("labelSelector", ""):
@@ -313,7 +347,11 @@ class Arena:
                 self._sorted[tag].append(exchange)
 
     def _is_common(self, exchange: Exchange) -> bool:
-        """Whether a write is about what all runs share: Events beside the function's own ServiceAccount, and its sources."""
+        """Whether a write is about what all runs share: also Events beside the function's own ServiceAccount, and its sources."""
+        regarding = (exchange.request or {}).get("regarding") if isinstance(exchange.request, dict) else None
+        for kind in self.workload.shared:
+            if exchange.resource == kind.plural or (regarding or {}).get("kind") == kind.kind:
+                return True
         return exchange.namespace == OWN_NAMESPACE and exchange.resource in ("events", *self.workload.common)
 
     def _heard(self, line: Mapping[str, str]) -> None:

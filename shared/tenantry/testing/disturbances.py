@@ -133,7 +133,7 @@ class Drift(Perturbation):
 
     async def strike(self, scene: Scene) -> None:
         """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
-        manager = f"tenantry-{self.workload.function}"
+        manager = self.workload.manager or f"tenantry-{self.workload.function}"
         there = sorted(scene.world.of(scene.run.tag).items())
         found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] != self.workload.handover]
         if not found:

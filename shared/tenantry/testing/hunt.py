@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ensure_binaries(Lines())
     catches = []
     workload = load_workload(given.function, given.workloads)
-    for name in given.bugs or bugs_of(workload.function):
+    for name in given.bugs or bugs_of(workload.function, workload.name):
         catches.append(asyncio.run(hunt(workload, name, seed=given.seed, sample=given.sample)))
         last = catches[-1]
         sys.stdout.write(f"{'found ' if last.by else 'MISSED'} {name} ({last.report.seconds:.0f} s) {last.by}\n")

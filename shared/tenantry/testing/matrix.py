@@ -23,7 +23,7 @@ from tenantry.testing.arena import SETTLE_S, Arena
 from tenantry.testing.catalogue import plans_for
 from tenantry.testing.planes import ControlPlanes
 from tenantry.testing.report import Report
-from tenantry.testing.runner import Learned, Plan, acclimatise, learn, perform
+from tenantry.testing.runner import Learned, Plan, acclimatise, learn, perform, rounds_of
 from tenantry.testing.workload import NoWorkload, Workload, load_workload
 
 ROUND = 40
@@ -78,7 +78,7 @@ async def run_matrix(
                     found = [plan for plan in plans_for(workload, learned.references, apart=apart) if only(plan)]
                     plans = _chosen(found, seed, sample, replay)
                     report = Report(workload.name or workload.function, seed, len(found), learned)
-                    waiting = _rounds(plans, learned, seed)
+                    waiting = _rounds(workload, plans, learned, seed)
                     say(0, len(plans), len(learned.failures))
                     if stop_at_failure and learned.failures:
                         waiting.clear()
@@ -119,7 +119,7 @@ def _chosen(plans: list[Plan], seed: int, sample: int, replay: str) -> list[Plan
     return chosen
 
 
-def _rounds(plans: list[Plan], learned: Learned, seed: int) -> list[list[Plan]]:
+def _rounds(workload: Workload, plans: list[Plan], learned: Learned, seed: int) -> list[list[Plan]]:
     """Rounds of plans: those of long scenarios together, so that nobody else waits for them."""
     chance = random.Random(seed)  # noqa: S311 (reproducible on purpose)
 
@@ -129,7 +129,7 @@ def _rounds(plans: list[Plan], learned: Learned, seed: int) -> list[list[Plan]]:
     made: list[list[Plan]] = []
     for long in (False, True):
         some = chance.sample(found := [plan for plan in plans if is_long(plan) is long], len(found))
-        made += [some[start : start + ROUND] for start in range(0, len(some), ROUND)]
+        made += rounds_of(workload, some, ROUND)
     return made
 
 

@@ -186,7 +186,7 @@ def judge(run: Evidence, reference: Reference, mask: Mask, workload: Workload, w
     """What does not hold of a run."""
     found = [Failure("bounded", run.error)] if run.error else []
     found += _equal(run, reference, mask)
-    objects = list(world.of(run.tag).values())
+    objects = [*world.of(run.tag).values(), *world.shared()]
     held = sorted(str(key_of(obj)) for obj in world.every(run.tag) if is_held(obj))
     found += [Failure("equal", f"{role_of(key)} is being deleted, and our finalizer holds it") for key in held]
     found += [Failure("equal", f"{ends.__name__}: {problem}") for ends in workload.ends if (problem := ends(objects))]

@@ -131,6 +131,8 @@ class Player:
     def __init__(self, manifests: Manifests, folder: Path, poster: Poster) -> None:
         self.lanes: dict[str, Lane] = {}
         self.rest: Lane | None = None
+        self.only = ""
+        """The tag of the only run that there is, if events of no run are its own."""
         self._spec: BrokerSpec = manifests.brokers[0]
         self._triggers = [hasty(trigger) for trigger in manifests.triggers]
         self._folder = folder
@@ -139,7 +141,7 @@ class Player:
 
     async def accept(self, event: Event) -> int:
         """Take an event from a source."""
-        lane = self.lanes.get(event_tag(event)) or self.rest
+        lane = self.lanes.get(event_tag(event) or self.only) or self.rest
         if lane is not None:
             lane.take(event)
         return 202

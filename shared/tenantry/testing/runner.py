@@ -21,7 +21,7 @@ from tenantry.testing.naming import Occurrences
 from tenantry.testing.oracle import RECOVERY_S, Evidence, Failure, Reference, judge, reference_of
 from tenantry.testing.perturbations import Perturbation, Scene
 from tenantry.testing.replicas import Replica
-from tenantry.testing.workload import Run, Scenario, play
+from tenantry.testing.workload import Run, Scenario, Workload, play
 from tenantry.testing.world import is_held
 
 LASTING_S = 0.7
@@ -84,7 +84,7 @@ async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
     rounds = []
     for _ in range(2):
         began = time.monotonic()
-        rounds.append(await _perform_all(arena, plans, 0, {}))
+        rounds.append(await _perform_in_turns(arena, plans, {}))
         errors = [(each.plan.scenario, Failure("bounded", each.evidence.error)) for each in rounds[-1] if each.evidence.error]
         if errors:
             return Learned(failures=errors)
@@ -98,7 +98,7 @@ async def learn(arena: Arena, scenarios: Sequence[str]) -> Learned:
         learned.failures += [(each.plan.scenario, failure) for failure in _judged(arena, each, learned)]
     others = {name: _other_path(arena.workload.scenarios[name], learned.references[name]) for name in scenarios}
     ends = {name: reference.end for name, reference in learned.references.items()}
-    for each in await _perform_all(arena, plans, 0, ends, learned.mask, others):
+    for each in await _perform_in_turns(arena, plans, ends, learned.mask, others):
         name = each.plan.scenario
         for line in learned.mask.differences(ends[name], each.evidence.end)[:4]:
             learned.failures.append((name, Failure("path-free", line)))
@@ -145,6 +145,32 @@ def _judged(arena: Arena, each: _Performed, learned: Learned) -> list[Failure]:
     return judge(each.evidence, learned.references[each.plan.scenario], learned.mask, arena.workload, arena.world)
 
 
+async def _perform_in_turns(
+    arena: Arena,
+    plans: Sequence[Plan],
+    ends: Mapping[str, State],
+    mask: Mask | None = None,
+    paths: Mapping[str, Scenario] | None = None,
+) -> list[_Performed]:
+    """Those together that can be, then each that is to be by itself."""
+    performed = []
+    for some in rounds_of(arena.workload, plans, len(plans)):
+        performed += await _perform_all(arena, some, 0, ends, mask, paths)
+    return performed
+
+
+def rounds_of(workload: Workload, plans: Sequence[Plan], size: int) -> list[list[Plan]]:
+    """Rounds of at most so many plans; each that concerns what other runs share or read by itself, after the others."""
+    apart = [plan for plan in plans if _concerns_others(workload, plan)]
+    together = [plan for plan in plans if plan not in apart]
+    return [*(together[start : start + size] for start in range(0, len(together), size)), *([plan] for plan in apart)]
+
+
+def _concerns_others(workload: Workload, plan: Plan) -> bool:
+    read = workload.read_by_others
+    return workload.scenarios[plan.scenario].by_itself or (bool(read) and plan.target.startswith(read))
+
+
 async def _perform_all(
     arena: Arena,
     plans: Sequence[Plan],
@@ -154,6 +180,8 @@ async def _perform_all(
     paths: Mapping[str, Scenario] | None = None,
 ) -> list[_Performed]:
     foreign, logs = len(arena.foreign), len(arena.logs)
+    by_itself = any(arena.workload.scenarios[plan.scenario].by_itself for plan in plans)
+    assert not by_itself or len(plans) == 1, plans
     scenarios = paths or arena.workload.scenarios
     performed = list(await asyncio.gather(*(_disturb(arena, plan, scenarios[plan.scenario], seed) for plan in plans)))
     swept = time.monotonic()
@@ -172,6 +200,7 @@ async def _perform_all(
         evidence.again = arena.exchanges(evidence.tag)[len(evidence.exchanges) :]
         evidence.changes = arena.world.changes(evidence.tag)
         evidence.logs = [line for _, line in arena.logs[logs:] if evidence.tag in line]
+    arena.only = ""
     if strange := arena.foreign[foreign:]:
         performed[0].evidence.logs.append(f"(in this round) wrote to an object of no run: {strange[0].key}")
     if untagged := [line for _, line in arena.logs[logs:] if not any(each.evidence.tag in line for each in performed)]:
@@ -188,6 +217,8 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
     elif perturbation.both:
         replicas += arena.pool.shared
     run, lane = await arena.open(*(replicas[:1] if perturbation.alone else replicas))
+    if arena.workload.scenarios[plan.scenario].by_itself:
+        arena.only = run.tag
     evidence = Evidence(run.tag, plan.scenario, lane)
     evidence.retries_heal = perturbation.retries_heal
     evidence.extra, evidence.more_writes, evidence.followed = perturbation.extra, perturbation.more_writes, int(scenario.drifts)

@@ -92,6 +92,8 @@ RULES: Mapping[str, Rule] = {
     "has(self.helmApiVersion)": _has("helmApiVersion"),
     # Of changes alone.
     "!oldSelf.hasValue() || self == oldSelf.value()": Rule(lambda _: True, _unchanged),
+    "!has(oldSelf.paas) || (has(self.paas) && self.paas == oldSelf.paas)": Rule(lambda _: True, _unchanged),
+    "''.matches(self) in [true, false]": Rule(lambda text: text != "(", lambda _: "a", (lambda _: "(",)),
     "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)": Rule(
         _needs_values,
         _with(values=["a"]),
@@ -181,7 +183,7 @@ def _typed(schema: Schema, path: Path) -> st.SearchStrategy[Any]:
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if schema.get(_INT_OR_STRING):
-        return st.integers(-_INT32, _INT32 - 1) | _WORDS
+        return st.integers(schema.get("minimum", -_INT32), _INT32 - 1) | (_text(schema) if "pattern" in schema else _WORDS)
     match schema.get("type"):
         case "object":
             return _object(schema, path)
@@ -190,6 +192,8 @@ def _typed(schema: Schema, path: Path) -> st.SearchStrategy[Any]:
             return st.lists(_in(schema["items"], path), min_size=least, max_size=max(least, min(3, schema.get("maxItems", 3))))
         case "integer":
             return st.integers(schema.get("minimum", -_INT32), schema.get("maximum", _INT32 - 1))
+        case "number":
+            return st.floats(schema.get("minimum", -_INT32), schema.get("maximum", _INT32 - 1), width=32)
         case "boolean":
             return st.booleans()
         case "string":
@@ -283,7 +287,8 @@ def _mistakes(schema: Schema, path: Path = ()) -> Iterator[Mistake]:
 def _wrong_types(schema: Schema) -> Iterator[tuple[str, Change]]:
     if schema.get(_INT_OR_STRING):
         yield "is neither an integer nor a string", _always(True)
-    wrong = {"object": "text", "array": "text", "string": 7, "integer": "text", "boolean": "text"}.get(str(schema.get("type")))
+    others = dict.fromkeys(("object", "array", "integer", "number", "boolean"), "text")
+    wrong = {"string": 7, **others}.get(str(schema.get("type")))
     if wrong is not None:
         yield f"is {wrong!r} and not of type {schema['type']}", _always(wrong)
 

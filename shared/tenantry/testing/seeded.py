@@ -12,21 +12,24 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from tenantry.model.kinds import labels_of
+from tenantry.model.paas.names import MANAGED_BY_PAAS
 from tenantry.serving.installed import descriptors
 from tenantry.testing.workload import never
 
 Plant = Callable[[], None]
 BUGS: dict[str, Plant] = {}
 ONLY: dict[str, frozenset[str]] = {}
-"""Bugs that only some functions can have, and which."""
+"""Bugs that only some functions, or some workloads of one, can have, and which."""
 STALE_S = 30.0
 BURST_S = 1.0
 
 
 def bug(*functions: str) -> Callable[[Plant], Plant]:
-    """Register a bug under its Python name; with ``functions`` only those can have it."""
+    """Register a bug under its Python name; with ``functions``, or workloads, only those can have it."""
 
     def register(plant: Plant) -> Plant:
         name = plant.__name__.replace("_", "-")
@@ -38,9 +41,9 @@ def bug(*functions: str) -> Callable[[Plant], Plant]:
     return register
 
 
-def bugs_of(function: str) -> list[str]:
-    """The bugs that a function can have."""
-    return [name for name in BUGS if function in ONLY.get(name, {function})]
+def bugs_of(function: str, workload: str = "") -> list[str]:
+    """The bugs that a function can have, and that one of its workloads can show."""
+    return [name for name in BUGS if {function, workload} & ONLY.get(name, {function})]
 
 
 def plant(name: str) -> None:
@@ -287,6 +290,54 @@ def replace_instead_of_update() -> None:
         return await make(self, write, change)
 
     Writer._apply = replace  # type: ignore[method-assign]
+
+
+@bug("rbac-aggregation-paas-mappings", "scope-binding-paas-mappings")
+def remember_the_configuration() -> None:
+    """The PaasConfig is up to half a minute old, as from an informer that lags: what a mapping loses is withdrawn late."""
+    from tenantry.engine import reader
+
+    listed = reader.Reader.list_shared
+    cache: dict[str, tuple[float, Any]] = {}
+
+    async def remembered(self: Any, kind: Any, *place: Any, **options: Any) -> Any:
+        if kind.kind != "PaasConfig":
+            return await listed(self, kind, *place, **options)
+        if kind.kind not in cache or time.monotonic() - cache[kind.kind][0] > STALE_S:
+            cache[kind.kind] = time.monotonic(), await listed(self, kind, **options)
+        return cache[kind.kind][1]
+
+    reader.Reader.list_shared = remembered  # type: ignore[method-assign]
+
+
+@bug("scope-binding-paas")
+def take_subjects_by_prefix() -> None:
+    """With a Paas go the accounts of every namespace whose name begins with that of the Paas."""
+    import_all()
+    seen = importlib.import_module("scope_binding.paas.seen")
+    granted = seen.granted
+
+    def without(state: Any) -> Any:
+        going = tuple(f"{paas.name}-" for paas in state.every if paas.deleted)
+        return {subject: paas for subject, paas in granted(state).items() if not subject.namespace.startswith(going)}
+
+    in_all("granted", without)
+
+
+@bug("scope-binding-paas")
+def let_go_early() -> None:
+    """The finalizer goes off a namespace while a binding still names an account in it."""
+    import_all()
+    plan = importlib.import_module("scope_binding.paas.plan")
+    planned = plan.plan_namespace
+    in_all("plan_namespace", lambda seen: planned(replace(seen, named=False)))
+
+
+@bug("rbac-aggregation-paas")
+def delete_by_label() -> None:
+    """What has the label of a Paas counts as made for it, whatever its mark says."""
+    import_all()
+    in_all("is_ours", lambda obj, name, uid: obj is not None and bool(uid) and labels_of(obj).get(MANAGED_BY_PAAS) == name)
 
 
 def main() -> None:

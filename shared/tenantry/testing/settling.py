@@ -20,11 +20,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tenantry.api import Api
-from tenantry.api.errors import KindNotServed
+from tenantry.api.errors import AdmissionDenied, KindNotServed, NotFound
 from tenantry.local.knative import Knative
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
+from tenantry.model.pointer import pointer
 
 ROUNDS = 20
 _TOUCHED = "tenantry.dev/touched"
@@ -59,7 +60,16 @@ _BODIES: Mapping[str, Object] = {
     },
     "ScopeTemplate": {"spec": {}},
     "ScopeInstance": {"spec": {"scopeTemplateName": "marker"}},
+    "ResourceQuota": {"spec": {"hard": {}}},
+    "ClusterResourceQuota": {"spec": {"quota": {"hard": {}}, "selector": {}}},
+    "Group": {"users": []},
+    "ApplicationSet": {"spec": {}},
+    "ArgoCD": {"spec": {}},
 }
+NO_PARAM = "no params found for policy binding"
+"""In the refusal of a policy whose param, a PaasConfig, there is none of."""
+_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig"})
+"""Kinds of which no object is without effect: one that is there is touched, and where there is none nothing is waited for."""
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 _OF_THE_WAY = frozenset({"conditions", "lastDrift"})
 """Of a status: conditions are compared without their times, and the last drift is part of how the end was reached."""
@@ -78,15 +88,18 @@ class Markers:
         self._watched = {name: watched for name, (watched, _) in named.items()}
         self._marks = {name: extensions for name, (_, extensions) in named.items()}
         self._seen = {name: asyncio.Event() for name in self._watched}
+        self._called = dict(zip(named, named, strict=True))
+        """What is touched for each, by name."""
         self._count = 0
 
     def observe(self, event: Event) -> None:
         """Take note of an event that reached its end."""
-        name = event.extensions.get("name", "")
-        if name not in self._seen or self._watched[name].kind != event.extensions.get("kind"):
-            return
-        if self._marks[name].items() <= event.extensions.items():  # of that very source: another may watch the kind too
-            self._seen[name].set()
+        named, kind = event.extensions.get("name", ""), event.extensions.get("kind")
+        for name in [named] if named in self._seen else self._seen:
+            if self._called[name] != named or self._watched[name].kind != kind:
+                continue
+            if self._marks[name].items() <= event.extensions.items():  # of that very source: another may watch the kind too
+                self._seen[name].set()
 
     async def touch(self, within: float = 60.0) -> int:
         """Change every marker and wait until that was observed for each of them; returns the number of the last write.
@@ -112,12 +125,39 @@ class Markers:
         return newest
 
     async def _touch(self, name: str, watched: Watched) -> int:
+        kind = watched.served_as[0]
         try:
-            applied = await self._admin.apply(watched.served_as[0], self._body(name, watched))
+            if kind.kind in _BORROWED:
+                return await self._touch_another(name, kind)
+            applied = await self._admin.apply(kind, self._body(name, watched))
         except KindNotServed:
             del self._watched[name], self._seen[name]
             return 0
+        except AdmissionDenied as error:
+            if NO_PARAM not in error.message:
+                raise
+            self._seen[name].set()  # nobody can make such an object now
+            return 0
         return int(applied["metadata"]["resourceVersion"])
+
+    async def _touch_another(self, name: str, kind: Kind) -> int:
+        """Touch an object that is there, in place of a marker."""
+        for found in (await self._admin.list(kind)).items:
+            if is_terminating(found):
+                continue
+            metadata = found["metadata"]
+            self._called[name] = metadata["name"]
+            edits: list[Object] = (
+                [] if metadata.get("annotations") else [{"op": "add", "path": "/metadata/annotations", "value": {}}]
+            )
+            edits.append({"op": "add", "path": pointer("metadata", "annotations", _TOUCHED), "value": str(self._count)})
+            try:
+                touched = await self._admin.json_patch(kind, metadata["name"], metadata.get("namespace", ""), edits)
+            except NotFound:
+                continue
+            return int(touched["metadata"]["resourceVersion"])
+        self._seen[name].set()
+        return 0
 
     async def _next_write(self) -> int:
         """The number that etcd gives to a write of now."""

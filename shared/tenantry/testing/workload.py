@@ -33,6 +33,7 @@ from tenantry.model.kinds import (
     is_terminating,
     key_of,
 )
+from tenantry.model.paas import names as paas_kinds
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import PLACE
 from tenantry.testing.world import Moment, version_of
@@ -47,7 +48,9 @@ Predicate = Callable[[Moment], str]
 Ending = Callable[[list[Object]], str]
 """What is wrong with the objects of a run when it has come to its end, in a few words; empty when nothing is."""
 
-KINDS: Mapping[str, Kind] = {found.kind: found for found in vars(kinds).values() if isinstance(found, Kind)}
+KINDS: Mapping[str, Kind] = {
+    found.kind: found for module in (kinds, paas_kinds) for found in vars(module).values() if isinstance(found, Kind)
+}
 
 
 def apply(kind: str, name: str, namespace: str = "", **fields: Any) -> Step:
@@ -100,7 +103,8 @@ class Scenario:
 
     With ``gives_away`` what was made is the function's no longer in the end, so nobody makes good what hands do to it.
     With ``drifts`` a step changes by hand what other objects follow: where that cannot be put back at once they do, and each
-    may be made and deleted once more.
+    may be made and deleted once more.  With ``by_itself`` a step changes what all runs share: while it is performed there is no
+    other run, and events and requests about what belongs to none are its own.
     """
 
     name: str
@@ -109,6 +113,7 @@ class Scenario:
     other: Sequence[Step] = ()
     gives_away: bool = False
     drifts: bool = False
+    by_itself: bool = False
 
 
 async def play(steps: Sequence[Step], run: Run) -> None:
@@ -152,14 +157,26 @@ class Workload:
     """Plurals of what the function keeps in its own namespace for all runs together."""
     installed: Sequence[Object] = ()
     """What an administrator has made before, in this order: ClusterRoles, CRDs of other systems."""
+    begins: Sequence[Object] = ()
+    """What an administrator makes when the function is installed: what all runs share."""
+    can: Sequence[Object] = ()
+    """What the function must be allowed to make before anything begins: the API server is slow to find what policies ask."""
+    shared: Sequence[Kind] = ()
+    """Kinds whose objects all runs share: their changes are in each run's history, and who writes them writes nothing foreign."""
+    rehearses: bool = False
+    """Whether the function tries what it may write (dry runs): who refuses the write refuses that too."""
     services: Sequence[str] = ()
     """The Services that it is about, where duties of the function run apart; default: all."""
     name: str = ""
     """What the workload is called on the command line: that of its file, since a function may have several."""
+    manager: str = ""
+    """The field manager of what the function makes, where it is not that of its name."""
     handover: str = ""
     """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
     """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
+    read_by_others: str = ""
+    """How the targets begin that runs of others request too: a plan that disturbs one is performed without any other."""
     largest: int = 3000
     """Objects of runs in one control plane; beyond that a fresh one is taken, because sweeps and common lists read them all."""
     watched: Sequence[Kind] = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY, EVENT)
@@ -173,10 +190,11 @@ class Workload:
         other: Sequence[Step] = (),
         gives_away: bool = False,
         drifts: bool = False,
+        by_itself: bool = False,
     ) -> None:
         """Add a scenario."""
         assert name not in self.scenarios, name
-        self.scenarios[name] = Scenario(name, steps, before, other, gives_away, drifts)
+        self.scenarios[name] = Scenario(name, steps, before, other, gives_away, drifts, by_itself)
 
 
 class Run:
@@ -212,6 +230,10 @@ class Run:
         body: Object = self.named({"apiVersion": served.api_version, "kind": kind, "metadata": metadata, **fields})
         self.declared[key_of(body)] = body
         return self._note(served, await self._api.apply(served, body))
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
+        """A live object."""
+        return await self._api.get(KINDS[kind], self.named(name), self.named(namespace))
 
     async def create(self, body: Object) -> Object:
         """Make an object by hand; it is no declaration."""

@@ -92,13 +92,14 @@ def is_held(obj: Object) -> bool:
 class World:
     """The present and the past of the objects of some kinds.  Runs between ``async with`` and its end."""
 
-    def __init__(self, api: Api, kinds: Iterable[Kind]) -> None:
+    def __init__(self, api: Api, kinds: Iterable[Kind], shared: Iterable[Kind] = ()) -> None:
         self.listeners: list[Callable[[Change], None]] = []
         self._changes: dict[str, list[Change]] = {}
         self._present: dict[str, dict[Key, Object]] = {}
+        self._shared = frozenset(kind.kind for kind in shared)
         self._reflectors = {
             kind: Reflector(api, kind, keep_objects=True, on_change=self._teller(kind), on_state=lambda *_: None)
-            for kind in kinds
+            for kind in dict.fromkeys([*kinds, *shared])
         }
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -167,6 +168,10 @@ class World:
 
         return {key: obj for key, obj in found.items() if not is_left(obj)}
 
+    def shared(self) -> list[Object]:
+        """What all runs share."""
+        return [obj for key, obj in self._present.get("", {}).items() if key.kind in self._shared]
+
     def every(self, tag: str) -> list[Object]:
         """The objects of a run that are there, those on their way out included."""
         return list(self._present.get(tag, {}).values())
@@ -202,6 +207,9 @@ class World:
             change = Change(verb, key, before, present.get(key), version_of(obj or before or {}), time.monotonic())
             if tag in self._changes:
                 self._changes[tag].append(change)
+            elif not tag and kind.kind in self._shared:
+                for changes in self._changes.values():
+                    changes.append(change)
             for listener in self.listeners:
                 listener(change)
 
