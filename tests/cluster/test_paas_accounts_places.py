@@ -63,7 +63,7 @@ async def _local(paasing: Accounting, namespace: str) -> None:
 
 @pytest.mark.check("p-157")
 async def test_permissions_hold_in_the_namespace_where_that_is_configured(mine: str, paasing: Accounting, calm: Calm) -> None:
-    """There and back without a moment in which the account has neither."""
+    """There and back without a moment in which the account has neither, but for two in which a hand takes it away."""
     place = f"{mine}-argocd"
     since = {kind: await paasing.version(kind) for kind in (CLUSTER_ROLE_BINDING, ROLE_BINDING)}
     await paasing.config(permissionScope="Namespace")
@@ -75,6 +75,8 @@ async def test_permissions_hold_in_the_namespace_where_that_is_configured(mine: 
     assert await paasing.admin.get(CLUSTER_ROLE_BINDING, f"paas-{MONITORING}") is None
 
     await paasing.admin.delete(ROLE_BINDING, LOCAL, place)
+    await _local(paasing, place)
+    await paasing.edit(ROLE_BINDING, LOCAL, place, ("replace", "/subjects", []))
     await _local(paasing, place)
     await paasing.config()
     await together(
@@ -92,7 +94,9 @@ async def test_permissions_hold_in_the_namespace_where_that_is_configured(mine: 
     for change, found in steps:
         there[found["kind"]] = change != "DELETED" and f"{place}/argo-sa" in names(found)
         without += [] if any(there.values()) else [f"{change} {found['kind']}"]
-    assert without == ["DELETED RoleBinding"], [(change, found["kind"], names(found)) for change, found in steps]
+    assert without == ["DELETED RoleBinding", "MODIFIED RoleBinding"], [
+        (change, found["kind"], names(found)) for change, found in steps
+    ]
     await paasing.leave(other)
     await paasing.leave(mine)
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from configuring import ONE_CONFIG, refused, second
 from paasing import CONFIG_NAME, Paasing, make_roles, make_world, paas_name
 from people import FUNCTION
-from times import PAAS_S, SIDE_BY_SIDE, VOLUME_S
+from times import LEFT_TO_MAKE_WHOLE, PAAS_S, SIDE_BY_SIDE, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -252,6 +252,7 @@ async def test_a_second_configuration_is_refused_and_without_effect_where_it_got
         await some.paasing.admin.delete(PAAS_CONFIG, name)
 
 
+@LEFT_TO_MAKE_WHOLE
 @pytest.mark.check("p-31")
 async def test_more_paas_share_more_up_to_the_most_there_is(some: Sharing) -> None:
     """A tenth of what 40 have, and max for 200."""

@@ -94,7 +94,7 @@ async def _write_requests(plane: ControlPlane) -> dict[str, float]:
 async def test_many_projects_at_once(
     cluster: Cluster, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Namespaces in as many projects, created at once, are all registered: sixty in a test run, two hundred with `make volume`.
+    """Namespaces in as many projects, created at once, are all registered.
 
     The check asks for thirty seconds on a machine of its own; the time is printed, and `make bench` measures it.
     """

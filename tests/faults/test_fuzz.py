@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from times import WHOLE
 
 from tenantry.api.errors import RefusedError
 from tenantry.local.invocation import reference_event
@@ -32,8 +33,8 @@ from tenantry.testing.schemas import Mistake, invalid, valid
 from tenantry.testing.workload import load_workload
 
 pytestmark = pytest.mark.timeout(300)
-BOUNDED = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-SOME = settings(BOUNDED, max_examples=10)
+BOUNDED = settings(max_examples=25 if WHOLE else 10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+SOME = settings(BOUNDED, max_examples=10 if WHOLE else 5)
 FEW = settings(BOUNDED, max_examples=3)
 TWICE = settings(BOUNDED, max_examples=2)
 

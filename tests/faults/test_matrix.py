@@ -79,6 +79,7 @@ async def test_a_sample_of_the_matrix_holds(function: str, fault_matrix: Callabl
     assert sum(result.reached for result in report.results) > sample * 0.7, report.text()
 
 
+@pytest.mark.one_variant("bug")
 @pytest.mark.parametrize("bug", ["drop-the-trailing-run", "write-on-every-run"])
 async def test_the_matrix_finds_a_seeded_bug(bug: str, arena_planes: ControlPlanes) -> None:
     """The kit finds a bug that was planted in the function's process."""

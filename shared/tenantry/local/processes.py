@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -79,7 +79,7 @@ class Process(Protocol):
         """It ends when this closes."""
 
     @property
-    def stderr(self) -> AsyncIterable[bytes] | None:
+    def stderr(self) -> asyncio.StreamReader | None:
         """Its lines."""
 
     async def wait(self) -> int:
@@ -102,6 +102,23 @@ async def execute(
     return await asyncio.create_subprocess_exec(
         *command, stdin=pipe, stderr=pipe, env=dict(environment), start_new_session=True, pass_fds=[listener.fileno()]
     )
+
+
+async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """The lines of a stream until it ends; one that is longer than its buffer comes in parts.
+
+    Whoever stopped to read would stop the process that writes, too: nothing that it says may end this.
+    """
+    while True:
+        try:
+            line = await stream.readuntil()
+        except asyncio.LimitOverrunError as error:
+            line = await stream.readexactly(error.consumed)
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                yield error.partial
+            return
+        yield line
 
 
 class FunctionProcess:
@@ -181,7 +198,7 @@ class FunctionProcess:
             process = self._process
             assert process is not None
             assert process.stderr is not None
-            async for line in process.stderr:
+            async for line in lines(process.stderr):
                 self._heard(line.decode("utf-8", "replace").rstrip())
             code = await process.wait()
             if process.stdin is not None:
