@@ -150,9 +150,16 @@ class Wire:
         target = f"{path}{'&' if '?' in path else '?'}watch=1&resourceVersion={version}&timeoutSeconds=3600"
         answer = connection.send(f"GET {target} HTTP/1.1\r\n{self._headers}\r\n".encode())
 
+        waiting = asyncio.current_task()
+
         async def hold() -> None:
-            status, body = await answer
-            raise RuntimeError(f"the watch of {path} ended: {status} {body[:200]!r}")
+            try:
+                status, body = await answer
+                said = f"{status} {body[:200]!r}"
+            except ConnectionError as error:
+                said = str(error)
+            if waiting is not None:  # what the watch would have shown would be waited for in vain
+                waiting.cancel(f"the watch of {path} ended: {said}")
 
         self._watches.append(asyncio.create_task(hold()))
 
