@@ -133,35 +133,46 @@ class Wire:
         await self.do("PATCH", f"{path}?fieldManager={manager}&force=true", body, "application/apply-patch+yaml")
 
     async def watch(self, path: str, on_change: Callable[[str, Any], None]) -> None:
-        """Tell every change from now on, until the end; on a connection of its own."""
+        """Tell every change from now on, until the end; on a connection of its own.
+
+        The API server ends the watch of a client that does not keep up with it: then it goes on from the last change.  When it
+        cannot, whoever began it is cancelled, for he would wait in vain.
+        """
         listed = await self.json("GET", f"{path}{'&' if '?' in path else '?'}limit=1")
         version = listed["metadata"]["resourceVersion"]
-        connection = await self._connect()
-        rest = b""
+        began_by = asyncio.current_task()
 
-        def on_chunk(chunk: bytes) -> None:
-            nonlocal rest
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                change = from_json(line)
-                on_change(change["type"], change["object"])
+        async def follow() -> None:
+            nonlocal version
+            while True:
+                connection, rest = await self._connect(), b""
 
-        connection.on_chunk = on_chunk
-        target = f"{path}{'&' if '?' in path else '?'}watch=1&resourceVersion={version}&timeoutSeconds=3600"
-        answer = connection.send(f"GET {target} HTTP/1.1\r\n{self._headers}\r\n".encode())
+                def on_chunk(chunk: bytes) -> None:
+                    nonlocal rest, version
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        change = from_json(line)
+                        version = change["object"]["metadata"].get("resourceVersion", version)
+                        on_change(change["type"], change["object"])
 
-        waiting = asyncio.current_task()
+                connection.on_chunk = on_chunk
+                target = f"{path}{'&' if '?' in path else '?'}watch=1&resourceVersion={version}&timeoutSeconds=3600"
+                answer = connection.send(f"GET {target} HTTP/1.1\r\n{self._headers}\r\n".encode())
+                started.set()
+                status, body = await answer
+                if status != 200:
+                    raise ConnectionError(f"{status} {body[:200]!r}")
 
         async def hold() -> None:
             try:
-                status, body = await answer
-                said = f"{status} {body[:200]!r}"
-            except ConnectionError as error:
-                said = str(error)
-            if waiting is not None:  # what the watch would have shown would be waited for in vain
-                waiting.cancel(f"the watch of {path} ended: {said}")
+                await follow()
+            except Exception as error:
+                if began_by is not None:
+                    began_by.cancel(f"the watch of {path} ended: {error!r}")
 
+        started = asyncio.Event()
         self._watches.append(asyncio.create_task(hold()))
+        await started.wait()
 
 
 class Watched:
