@@ -20,15 +20,25 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
     What is marked ``skip`` or ``skipif`` does not count: it may not run anyhow.
     """
     variants = defaultdict(list)
+    values: defaultdict[tuple[str, str], list[object]] = defaultdict(list)
     for item in items:
         mark = item.get_closest_marker("one_variant")
         if mark and not (item.get_closest_marker("skip") or item.get_closest_marker("skipif")):
-            indices: dict[str, int] = item.callspec.indices  # type: ignore[attr-defined]  # of pytest.Function, which says no types
-            others = sorted((name, index) for name, index in indices.items() if name not in mark.args)
-            variants[f"{item.nodeid.partition('[')[0]} {others}"].append(item)
+            test, params = item.nodeid.partition("[")[0], item.callspec.params  # type: ignore[attr-defined]  # no type of pytest's says it
+            if unknown := set(mark.args) - params.keys():
+                raise pytest.UsageError(f"{item.nodeid}: one_variant names {', '.join(sorted(unknown))}, which is no parameter")
+            others = [_number(values[test, name], params[name]) for name in sorted(params) if name not in mark.args]
+            variants[f"{test} {others}"].append(item)
     for which, several in variants.items():
         several.sort(key=lambda item: item.nodeid)
         kept = several[crc32(which.encode()) % len(several)]
         for item in several:
             if item is not kept:
                 item.add_marker(LEFT_OUT)
+
+
+def _number(known: list[object], value: object) -> int:
+    """Which of the values of a parameter this is: values need not be hashable, and pytest's own numbers count the variants."""
+    if value not in known:
+        known.append(value)
+    return known.index(value)
