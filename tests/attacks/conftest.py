@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from operators import Operators
 from people import People
 from projects_releases import chart, configuration, own_role
 from releases import CONFIG, FUNCTIONS, Owners
-from times import HELM_S
+from times import FULL, HELM_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
@@ -67,7 +66,7 @@ async def cages(
         yield made
 
 
-@pytest.fixture(scope="module", params=["dedicated", *(["registration"] if "TENANTRY_FULL_SIZE" in os.environ else [])])
+@pytest.fixture(scope="module", params=["dedicated", *(["registration"] if FULL else [])])
 def dedicated(request: pytest.FixtureRequest) -> bool:
     """Where releases are: in namespaces of their own, and at full size also beside their owners, where that is switched off."""
     return str(request.param) == "dedicated"

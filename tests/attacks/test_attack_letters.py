@@ -20,8 +20,8 @@ import pytest_asyncio
 from forgery import Served, limit_mib, meanwhile, peak_mib
 from letters import FUNCTION, MOST_BYTES, MOST_LETTERS, SINK, Sender, empty, kept, refused, sinks, size, stored, tenantry, writes
 from people import C1, People, look, post, token
-from times import PROJECTS_S, SERVED_MEANWHILE_S
-from victims import FULL, SPARE
+from times import FULL, PROJECTS_S, SERVED_MEANWHILE_S
+from victims import SPARE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane

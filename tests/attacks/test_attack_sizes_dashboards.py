@@ -12,8 +12,8 @@ import pytest
 from attackers import Attackers
 from people import changed, registration, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, Owners
-from times import PROJECTS_S, SIDE_BY_SIDE
-from victims import FULL, SPARE, Victim, asked, create_all, delete_all
+from times import FULL, PROJECTS_S, SIDE_BY_SIDE
+from victims import SPARE, Victim, asked, create_all, delete_all
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane

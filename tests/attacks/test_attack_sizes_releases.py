@@ -16,8 +16,8 @@ from forgery import forget_peak
 from people import changed, registration, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, ROLES_BOUND, cluster_role, user
-from times import PROJECTS_S, SIDE_BY_SIDE
-from victims import FULL, SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, somebody
+from times import FULL, PROJECTS_S, SIDE_BY_SIDE
+from victims import SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, somebody
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative

@@ -22,8 +22,8 @@ from operators import GET_LIST, OWN_ROLES, Operators
 from people import look, post, swept_whole, token
 from rights import account, cluster_role
 from scoping import Scoping, role
-from times import SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
-from victims import FULL, SPARE, at_full_size
+from times import FULL, SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
+from victims import SPARE, at_full_size
 
 from scope_binding.consent import consent_name
 from tenantry.api import Api

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from attackers import Attackers
 from forgery import Served, limit_mib, meanwhile, peak_mib
 from people import post, registration, swept_whole, token
 from releases import DUMMY, Owners
-from times import SERVED_MEANWHILE_S
+from times import FULL, SERVED_MEANWHILE_S
 
 from tenantry.api import Api
 from tenantry.api.errors import TransientError
@@ -24,8 +23,6 @@ from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, Ki
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing.objects import obj
 
-FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
-"""Whether the sizes are those of the checks; by default they are as large as a run of all tests has time for."""
 at_full_size = pytest.mark.skipif(not FULL, reason="takes long: make volume")
 """What holds, and needs most of a minute each time to show it."""
 BETWEEN_S = 0.1

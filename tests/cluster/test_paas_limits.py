@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from paasing import CONFIG, CONFIG_NAME, Paasing, make_roles, make_world, paas_name, together
-from times import LEFT_TO_MAKE_WHOLE, VOLUME_S
+from times import FULL, LEFT_TO_MAKE_WHOLE, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -167,7 +166,6 @@ async def test_keys_that_no_label_has_are_left_out(system: Knative, paasing: Paa
     await paasing.ready(name)
 
 
-FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
 GROUPS, USERS, NAMESPACES, CAPABILITIES = (500, 10_000, 500, 100) if FULL else (60, 1_000, 20, 4)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -21,7 +20,7 @@ from paasing import CONFIG, CONFIG_NAME, make_roles, make_world, paas_name
 from people import swept
 from righting import CONFIGURED, SHAPE, Change, history
 from telling import POLICY, SERVED, Reason, Telling, plainly_configured
-from times import LEFT_TO_MAKE_WHOLE, POLICY_S, SIDE_BY_SIDE, VOLUME_S
+from times import FULL, LEFT_TO_MAKE_WHOLE, POLICY_S, SIDE_BY_SIDE, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError
@@ -44,7 +43,6 @@ from tenantry.testing.objects import obj
 from tenantry.testing.settling import snapshot
 
 FUNCTIONS = ["namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning"]
-FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
 MANY = 200 if FULL else 10
 RESTING, REST_S = (50, 30) if FULL else (10, 3)
 MAPPED_S, CREATED_S, RATIO = 6.0, 20.0, 2.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from helm_people import NEEDY
 from people import LABEL, ORPHANED, changed, registration, token
 from releases import CONFIG, FUNCTIONS, SYSTEM, Owners, conditions_of
 from rights import AGGREGATION, Project, cluster_role, named, user
-from times import HELM_S
+from times import FULL, HELM_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import Lines, ensure_helm
@@ -46,7 +45,6 @@ from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle, snapshot
 
 ROOT = Path(__file__).parents[2]
-FULL_SIZE = "TENANTRY_FULL_SIZE"
 ALL = (*FUNCTIONS, AGGREGATION, "lock-enforcement", "scope-binding")
 PACE_S = 0.3
 """Between two namespaces of a burst: slow enough for Helm to run in between, if nobody waits for its end."""
@@ -316,7 +314,7 @@ async def hears(owners: Owners, name: str, home: str, event: tuple[str, str]) ->
 @pytest.mark.timeout(1200)
 async def test_restarts_change_nothing(owners: Owners, deploying: Knative, project: str) -> None:
     """Restarts and sweeps of all functions over deployed releases write nothing; `make volume`: 20 restarts, 50 releases."""
-    charts, restarts = (50, 20) if os.environ.get(FULL_SIZE) else (4, 2)
+    charts, restarts = (50, 20) if FULL else (4, 2)
     names = [f"demo{number}-{project}" for number in range(charts)]
     await owners.project(name=project)
     await bind(owners, project, "alice", "admin")

@@ -16,8 +16,10 @@ from tenantry.testing import eventually
 
 Found = TypeVar("Found")
 
-WHOLE = "TENANTRY_WHOLE" in os.environ
+WHOLE = bool(os.environ.get("TENANTRY_WHOLE"))
 """Whether nothing is left out for its time."""
+FULL = bool(os.environ.get("TENANTRY_FULL_SIZE"))
+"""Whether the sizes are those of the checks; by default they are as large as a run of all tests has time for."""
 LEFT_TO_MAKE_WHOLE = pytest.mark.skipif(not WHOLE, reason="takes long: make whole")
 """What `make test`, which has to be quick, leaves out."""
 
