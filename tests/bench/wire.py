@@ -135,44 +135,39 @@ class Wire:
     async def watch(self, path: str, on_change: Callable[[str, Any], None]) -> None:
         """Tell every change from now on, until the end; on a connection of its own.
 
-        The API server ends the watch of a client that does not keep up with it: then it goes on from the last change.  When it
-        cannot, whoever began it is cancelled, for he would wait in vain.
+        When that is not possible any more, whoever began it is cancelled, for he would wait in vain.
         """
-        listed = await self.json("GET", f"{path}{'&' if '?' in path else '?'}limit=1")
-        version = listed["metadata"]["resourceVersion"]
+        path += "&" if "?" in path else "?"
+        listed = await self.json("GET", f"{path}limit=1")
         began_by = asyncio.current_task()
+        task = asyncio.create_task(self._follow(path, listed["metadata"]["resourceVersion"], on_change))
 
-        async def follow() -> None:
-            nonlocal version
-            while True:
-                connection, rest = await self._connect(), b""
+        def ended(_: asyncio.Task[None]) -> None:
+            if not task.cancelled() and began_by is not None:
+                began_by.cancel(f"the watch of {path} ended: {task.exception()!r}")
 
-                def on_chunk(chunk: bytes) -> None:
-                    nonlocal rest, version
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        change = from_json(line)
-                        version = change["object"]["metadata"].get("resourceVersion", version)
-                        on_change(change["type"], change["object"])
+        task.add_done_callback(ended)
+        self._watches.append(task)
 
-                connection.on_chunk = on_chunk
-                target = f"{path}{'&' if '?' in path else '?'}watch=1&resourceVersion={version}&timeoutSeconds=3600"
-                answer = connection.send(f"GET {target} HTTP/1.1\r\n{self._headers}\r\n".encode())
-                started.set()
-                status, body = await answer
-                if status != 200:
-                    raise ConnectionError(f"{status} {body[:200]!r}")
+    async def _follow(self, path: str, version: str, on_change: Callable[[str, Any], None]) -> None:
+        """Tell every change since a version; when the API server ends the watch, of who is too slow, on from the last change."""
+        rest = b""
 
-        async def hold() -> None:
-            try:
-                await follow()
-            except Exception as error:
-                if began_by is not None:
-                    began_by.cancel(f"the watch of {path} ended: {error!r}")
+        def on_chunk(chunk: bytes) -> None:
+            nonlocal rest, version
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                change = from_json(line)
+                version = change["object"]["metadata"].get("resourceVersion", version)
+                on_change(change["type"], change["object"])
 
-        started = asyncio.Event()
-        self._watches.append(asyncio.create_task(hold()))
-        await started.wait()
+        status, body = 200, b""
+        while status == 200:
+            connection, rest = await self._connect(), b""
+            connection.on_chunk = on_chunk
+            request = f"GET {path}watch=1&resourceVersion={version}&timeoutSeconds=3600 HTTP/1.1\r\n{self._headers}\r\n"
+            status, body = await connection.send(request.encode())
+        raise ConnectionError(f"{status} {body[:200]!r}")
 
 
 class Watched:
