@@ -19,6 +19,7 @@ from letters import SINK, Sender, empty, sinks
 from local_subscriber import Subscriber, subscriber
 from locking import DEPLOYMENT, JOB, SERVICE, Locks, locking
 from operators import Operators
+from paasing import Paasing
 from people import C1, FUNCTION, People
 from releases import CONFIG, FUNCTIONS, PROVISIONING, Demo, Owners
 from scoping import Scoping
@@ -52,6 +53,12 @@ def job_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def people(admin: Api) -> People:
     """The users and administrators of the cluster."""
     return People(admin)
+
+
+@pytest.fixture(scope="module")
+def paasing(admin: Api) -> Paasing:
+    """Authors of Paas and PaasNS, and the administrator of the PaasConfig."""
+    return Paasing(admin)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from people import People, token
 from times import PAAS_S, SERVED_S
 
 from tenantry.api import Api
+from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -109,6 +110,17 @@ async def make_roles(admin: Api, roles: Sequence[str] = ROLES) -> None:
     for name in roles:
         if await admin.get(CLUSTER_ROLE, name) is None:
             await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=[]))
+
+
+async def at_work(
+    start: Callable[..., Awaitable[Knative]], admin: Api, world: str, functions: Sequence[str], **options: Any
+) -> Knative:
+    """Functions that have a part in Paas, in a world, under the configuration of the checks."""
+    await make_world(admin, world)
+    await make_roles(admin)
+    running = await start({}, functions=functions, **options)
+    await Paasing(admin).config()
+    return running
 
 
 def paas_name() -> str:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from configuring import got_in
-from paasing import Paasing, make_roles, make_world, paas_name
+from paasing import Paasing, at_work, paas_name
 from people import swept
 from times import POLICY_S
 
@@ -45,11 +45,7 @@ class Change(NamedTuple):
 
 async def righting(start: Callable[..., Awaitable[Knative]], admin: Api, world: str, **options: Any) -> Knative:
     """Namespaces and rights of Paas at work in a world, under the configuration of the checks."""
-    await make_world(admin, world)
-    await make_roles(admin)
-    running = await start({}, functions=FUNCTIONS, **options)
-    await Paasing(admin).config()
-    return running
+    return await at_work(start, admin, world, FUNCTIONS, **options)
 
 
 def example_bindings(name: str) -> dict[str, list[str]]:

@@ -24,12 +24,6 @@ from tenantry.testing.objects import obj
 CAPABILITIES = {"three": {"default_permissions": {"sa": ["r1"]}, "extra_permissions": {"sa": ["r2"]}}}
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """The administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def stolen(identity: Callable[..., Awaitable[Path]], admin: Api) -> AsyncIterator[Api]:
     """Whoever has the token of the identity; no function is at work."""

@@ -35,12 +35,6 @@ US: Mapping[str, Any] = {"us": {"users": ["me"]}}
 EMPTY: Mapping[str, Any] = {"clusterwide": False, "defaults": {}, "min": {}, "max": {}, "ratio": 0}
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """All functions that have a part in Paas, where OpenShift's kinds and Argo CD are."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from paasing import Paasing, make_roles, make_world, paas_name
+from paasing import Paasing, at_work, paas_name
 from people import swept
 
 from tenantry.api import Api
@@ -19,20 +19,10 @@ from tenantry.testing.objects import obj
 FUNCTION = "namespace-registration"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and PaasNS."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """The function on OpenShift, without the policies that refuse what it has to bear when it got in."""
-    await make_world(admin, "os")
-    await make_roles(admin)
-    running = await flawlessly({}, functions=[FUNCTION], without=["all"])
-    await paasing.config()
-    return running
+    return await at_work(flawlessly, admin, "os", [FUNCTION], without=["all"])
 
 
 async def _conflict(paasing: Paasing, namespace: str, name: str, words: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from paasing import CONFIG, Paasing, make_roles, make_world, paas_name
+from paasing import CONFIG, Paasing, at_work, paas_name
 from people import swept
 from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
@@ -24,20 +24,10 @@ FUNCTION = "namespace-registration"
 PART = "tenantry.dev/Namespaces"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """The function on OpenShift, without the policies that refuse what it has to bear when it got in."""
-    await make_world(admin, "os")
-    await make_roles(admin)
-    running = await flawlessly({}, functions=[FUNCTION], without=["all"])
-    await paasing.config()
-    return running
+    return await at_work(flawlessly, admin, "os", [FUNCTION], without=["all"])
 
 
 def _of(found: Object, paas: Object) -> bool:

@@ -24,12 +24,6 @@ RIGHTS = "tenantry.dev/Rights"
 CONFLICT = "GroupConflict"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(knative: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """Namespaces and rights, with OpenShift's kinds."""

@@ -46,12 +46,6 @@ PROTECTED = (
 )
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """Namespaces and rights, on a cluster with OpenShift's kinds, under the configuration of the checks."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import pytest
 import pytest_asyncio
-from paasing import CONFIG, CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name
+from paasing import CONFIG, CONFIG_NAME, Paasing, at_work, example, paas_name
 from people import swept
 
 from tenantry.api import Api
@@ -20,20 +19,10 @@ FUNCTION = "namespace-registration"
 PART = "tenantry.dev/Namespaces"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """The function, on a cluster with OpenShift's kinds, without the policies that refuse what it has to bear when it got in."""
-    await make_world(admin, "os")
-    await make_roles(admin)
-    running = await flawlessly({}, functions=[FUNCTION], without=["all"])
-    await paasing.config()
-    return running
+    return await at_work(flawlessly, admin, "os", [FUNCTION], without=["all"])
 
 
 async def _made(paasing: Paasing) -> str:

@@ -24,12 +24,6 @@ PLACE = "argo-system"
 MAPPINGS = CONFIG["rolemappings"]
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(knative: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
     """All functions, where everything is served, without the policies that refuse what they have to bear when it got in."""

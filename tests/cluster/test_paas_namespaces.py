@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import pytest_asyncio
-from paasing import Paasing, example, make_roles, make_world, paas_name
+from paasing import Paasing, at_work, example, paas_name
 from people import swept, tell
 from times import NAMESPACE_GONE_S
 
@@ -21,20 +21,10 @@ from tenantry.testing.objects import obj
 FUNCTION = "namespace-registration"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """The function, on a cluster with OpenShift's kinds, under the configuration of the checks."""
-    await make_world(admin, "os")
-    await make_roles(admin)
-    running = await flawlessly({}, functions=[FUNCTION])
-    await paasing.config()
-    return running
+    return await at_work(flawlessly, admin, "os", [FUNCTION])
 
 
 @pytest.mark.check("p-1")

@@ -41,12 +41,6 @@ from tenantry.testing.objects import obj
 PLACES = ("cicd", "test", "prod", "argocd")
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """Namespaces and rights, with OpenShift's kinds."""

@@ -21,12 +21,6 @@ RIGHTS, WARNED = "tenantry.dev/Rights", "tenantry.dev/RightsWarnings"
 PERMISSIONS = {"resource_name": "argo-service", "role": "admin", "header": "g, system:cluster-admins, role:admin\n"}
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(knative: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """Namespaces and rights, without kinds of other systems."""

@@ -29,12 +29,6 @@ RIGHTS, WARNED = "tenantry.dev/Rights", "tenantry.dev/RightsWarnings"
 IDENTITY = "rbac-aggregation-paas"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """Namespaces and rights, with OpenShift's kinds."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 import pytest_asyncio
-from paasing import CONFIG, CONFIG_NAME, Paasing, crd_of, example, make_roles, make_world, paas_name
+from paasing import CONFIG, CONFIG_NAME, Paasing, at_work, crd_of, example, make_world, paas_name
 from people import swept
 from times import SERVED_S
 
@@ -23,20 +23,10 @@ from tenantry.testing import eventually
 FUNCTION = "namespace-registration"
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """The function on plain Kubernetes, under the configuration of the checks."""
-    await make_world(admin, "plain")
-    await make_roles(admin)
-    running = await flawlessly({}, functions=[FUNCTION])
-    await paasing.config()
-    return running
+    return await at_work(flawlessly, admin, "plain", [FUNCTION])
 
 
 async def _shares(admin: Api, name: str) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from admitting import V1, V2, Admitting, of_example
 from flawless import Calm
-from paasing import CONFIG_NAME, Paasing, example, make_roles, make_world, paas_name, together
+from paasing import CONFIG_NAME, Paasing, at_work, example, paas_name, together
 from people import CORE_EVENT, tell
 from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
@@ -36,20 +36,10 @@ pytestmark = LEFT_TO_MAKE_WHOLE
 FUNCTIONS = ["namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning"]
 
 
-@pytest.fixture(scope="module")
-def paasing(admin: Api) -> Paasing:
-    """Authors of Paas and the administrator of the PaasConfig."""
-    return Paasing(admin)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api, paasing: Paasing) -> Knative:
+async def system(flawlessly: Callable[..., Awaitable[Knative]], admin: Api) -> Knative:
     """All functions that have a part in Paas, on a cluster with OpenShift's kinds."""
-    await make_world(admin, "os")
-    await make_roles(admin)
-    running = await flawlessly({}, functions=FUNCTIONS)
-    await paasing.config()
-    return running
+    return await at_work(flawlessly, admin, "os", FUNCTIONS)
 
 
 async def _ready(paasing: Paasing, **spec: Any) -> str:
