@@ -156,6 +156,13 @@ def parts(name: str) -> list[Part]:
     return found
 
 
+def mapped_parts(name: str, default: str, before: str) -> list[Part]:
+    """What is another in its namespaces when groups without roles have another ClusterRole."""
+    places = [f"{name}-{suffix}" for suffix in SUFFIXES]
+    made: list[Part] = [(ROLE_BINDING.kind, place, f"paas-{default}", (f"{name}-them",)) for place in places]
+    return [*made, *((ROLE_BINDING.kind, place, f"paas-{before}", None) for place in places)]
+
+
 async def prepare(wire: Wire) -> None:
     """The kinds of OpenShift, as CRDs that take any fields, and the ClusterRoles that are mapped."""
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -247,7 +254,8 @@ async def _writes(wire: Wire) -> float:
     )
 
 
-async def _rested(wire: Wire, for_s: float = 1.0) -> None:
+async def rested(wire: Wire, for_s: float = 1.0) -> None:
+    """Wait until nobody has written what Paas have for a while."""
     await stack.quiet(wire, for_s, WITHIN_S, resources=RESOURCES, of=stack.all_writes)
 
 
@@ -262,7 +270,7 @@ async def measure(plane: ControlPlane, folder: Path, count: int, ones: int) -> F
             async with stack.admin(plane, 1) as watching:
                 seen = Parts()
                 await seen.start(watching)
-                await _rested(wire)
+                await rested(wire)
                 await _created(plane, up, wire, seen, names, figures)
                 stack.say("a mapping that all namespaces have changes")
                 await _mapped(wire, seen, names, figures)
@@ -274,7 +282,7 @@ async def measure(plane: ControlPlane, folder: Path, count: int, ones: int) -> F
         async with stack.Up(plane, folder, functions=FUNCTIONS), stack.admin(plane, 1) as watching:
             seen = Parts()
             await seen.start(watching)
-            await _rested(wire)
+            await rested(wire)
             stack.say("all are deleted")
             seen.expect((PAAS.kind, name, None) for name in names)
             began = time.perf_counter()
@@ -295,35 +303,34 @@ async def _created(plane: ControlPlane, up: stack.Up, wire: Wire, seen: Parts, n
         figures.created = await seen.wait() - began
         figures.ready = await ready.wait() - began
         figures.cpu = cpu.used()
-    await _rested(wire)
+    await rested(wire)
 
 
 async def _mapped(wire: Wire, seen: Parts, names: list[str], figures: Figures) -> None:
-    places = [(name, f"{name}-{suffix}") for name in names for suffix in SUFFIXES]
     for default, before in (("edit", "view"), ("view", "edit")):
-        made: list[Part] = [(ROLE_BINDING.kind, place, f"paas-{default}", (f"{name}-them",)) for name, place in places]
-        seen.expect([*made, *((ROLE_BINDING.kind, place, f"paas-{before}", None) for _, place in places)])
+        seen.expect(part for name in names for part in mapped_parts(name, default, before))
         began = time.perf_counter()
-        await _configure(wire, config(default))
+        await configure(wire, config(default))
         took = await seen.wait() - began
         figures.mapped = took if default == "edit" else figures.mapped
-        await _rested(wire)
+        await rested(wire)
     before_writes = await _writes(wire)
     mappings = {role: [*reversed(roles)] for role, roles in reversed(config()["spec"]["rolemappings"].items())}
-    await _configure(wire, config(rolemappings=mappings, debug=True))
+    await configure(wire, config(rolemappings=mappings, debug=True))
     await asyncio.sleep(1)  # nothing tells that nothing will be written
-    await _rested(wire, 2.0)
+    await rested(wire, 2.0)
     figures.idle_writes = await _writes(wire) - before_writes
 
 
-async def _configure(wire: Wire, body: Object) -> None:
+async def configure(wire: Wire, body: Object) -> None:
+    """Give the PaasConfig another spec."""
     steps = [{"op": "replace", "path": "/spec", "value": body["spec"]}]
     await wire.do("PATCH", PAAS_CONFIG.path("", "bench"), steps, "application/json-patch+json")
 
 
 async def _one_by_one(wire: Wire, seen: Parts, names: list[str], ones: int, figures: Figures) -> None:
     async def one(into: list[float], expected: list[Part], change: Callable[[], Awaitable[object]]) -> None:
-        await _rested(wire, 0.3)
+        await rested(wire, 0.3)
         seen.expect(expected)
         began = time.perf_counter()
         await change()

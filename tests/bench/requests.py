@@ -1,4 +1,4 @@
-"""Where requests and CPU go: by identity, verb and kind, while projects are registered, get charts, are joined, and afterwards.
+"""Where requests and CPU go: by identity, verb and kind, while projects or Paas come, change, and afterwards.
 
 The API server's own audit log says who asked for what; a phase has what was answered before it ended.  Writing the log costs
 time, so the seconds of a phase are no measure of speed: other sections have those.
@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.bench import convergence, objects, releases, stack
+from tests.bench import convergence, objects, paas, releases, stack
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.paas.names import PAAS, PAAS_CONFIG
 from tenantry.testing.audit import AuditLog
+from tenantry.testing.objects import obj
 
 AFTER_S = 10.0
 """Seconds after the work in which what it causes is counted: from when its results are there."""
@@ -134,4 +136,54 @@ async def measure(plane: ControlPlane, folder: Path, log: AuditLog, projects: in
             await seen.until(lambda name=name, release=release: name in seen.content.get(release, ""))  # type: ignore[misc]
         await stack.quiet(wire)
         meter.end("a namespace joins", joins)
+    return meter.counted(log)
+
+
+async def of_paas(plane: ControlPlane, folder: Path, log: AuditLog, count: int, ones: int) -> list[Phase]:
+    """The same of Paas: many at once, a mapping that all have, and single ones on a full cluster."""
+    names = [f"r{number}" for number in range(count)]
+    async with stack.admin(plane) as wire, stack.admin(plane, 1) as watching:
+        await paas.prepare(wire)
+        async with stack.Up(plane, folder, functions=paas.FUNCTIONS) as up:
+            await wire.do("POST", PAAS_CONFIG.path(), paas.config())
+            seen = paas.Parts()
+            await seen.start(watching)
+            await paas.rested(wire)
+            meter = _Meter(plane, up)
+
+            async def after(name: str) -> None:
+                meter.end(name, count)
+                await paas.rested(wire, RESTED_S)
+                meter.end(f"then, until rest, after {name}", count)
+
+            stack.say(f"{count} Paas")
+            seen.expect(part for name in names for part in paas.parts(name))
+            await stack.create(wire, [(PAAS, obj(PAAS, name, spec=paas.spec())) for name in names])
+            await seen.wait()
+            await after("Paas complete")
+
+            stack.say("a mapping that all namespaces have changes")
+            seen.expect(part for name in names for part in paas.mapped_parts(name, "edit", "view"))
+            await paas.configure(wire, paas.config("edit"))
+            await seen.wait()
+            await after("a mapping changed")
+            seen.expect(part for name in names for part in paas.mapped_parts(name, "view", "edit"))
+            await paas.configure(wire, paas.config())
+            await seen.wait()
+            await after("changed back")
+
+            stack.say(f"{ones} more, one after the other")
+            for name in [f"s{number}" for number in range(ones)]:
+                names.append(name)
+                seen.expect(paas.parts(name))
+                await wire.do("POST", PAAS.path(), obj(PAAS, name, spec=paas.spec()))
+                await seen.wait()
+                await paas.rested(wire, 0.5)
+            meter.end("one more Paas", ones)
+
+            stack.say("all are deleted")
+            seen.expect((PAAS.kind, name, None) for name in names)
+            await stack.in_flight(lambda name: wire.do("DELETE", PAAS.path("", name)), names)
+            await seen.wait()
+            meter.end("a Paas deleted", len(names))
     return meter.counted(log)

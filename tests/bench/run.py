@@ -199,6 +199,14 @@ async def _requests(report: Report, *, quick: bool) -> None:
                 report.requests(f"{projects} x {requests.MEMBERS}", phases)
 
 
+async def _paas_requests(report: Report, *, quick: bool) -> None:
+    for count in (20,) if quick else (40, 200):
+        with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
+            log = AuditLog(Path(place), requests.POLICY)
+            with _plane(log.api_server_args) as (plane, folder):
+                report.requests(f"{count} Paas", await requests.of_paas(plane, folder, log, count, 10))
+
+
 async def _growth(report: Report, *, quick: bool) -> None:
     done: list[growth.Figures] = []
     for projects in (10, 40) if quick else (40, 200, 1000):
@@ -236,6 +244,7 @@ SECTIONS = {
     "requests": _requests,
     "growth": _growth,
     "paas": _paas,
+    "paas-requests": _paas_requests,
     "policies": _policies,
     "memory": _memory,
 }

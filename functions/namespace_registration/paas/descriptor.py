@@ -26,8 +26,8 @@ PAAS_NAMESPACES = Service(
     NAME,
     NAME,
     sources=(
-        Source(_PAAS, (*map(Watch, _DECLARED), Watch(RESOURCE_QUOTA, MANAGED_BY_PAAS))),
-        Source(_QUOTAS, (Watch(CLUSTER_RESOURCE_QUOTA),), folder=OPENSHIFT),
+        Source(_PAAS, (*map(Watch, _DECLARED), Watch(RESOURCE_QUOTA, MANAGED_BY_PAAS)), whole=True),
+        Source(_QUOTAS, (Watch(CLUSTER_RESOURCE_QUOTA),), whole=True, folder=OPENSHIFT),
     ),
     triggers=(
         Trigger(_PAAS, tuple(EventsOf(kind, NAME) for kind in (*_DECLARED, RESOURCE_QUOTA))),

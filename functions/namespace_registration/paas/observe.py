@@ -32,11 +32,13 @@ from tenantry.model.kinds import (
     NAMESPACE,
     RESOURCE_QUOTA,
     Object,
+    annotations_of,
     declared,
     finalizers_of,
     is_terminating,
     labels_of,
 )
+from tenantry.model.names import ADOPT
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
 from tenantry.model.paas.names import (
@@ -69,7 +71,7 @@ async def read_paas_ns(namespace: str, name: str, reader: Reader) -> Object | No
 
 
 async def _config(reader: Reader) -> PaasConfig | None:
-    active = active_of(await if_served(PAAS_CONFIG, reader, reader.list_shared(PAAS_CONFIG)) or ())
+    active = await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
     return config_of(active) if active is not None else None
 
 
@@ -148,11 +150,24 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
         seen = replace(seen, quotas={**quotas, **{each: found for each, found in read.items() if found is not None}})
     seen = replace(seen, others=await _others(seen, namespaces, reader))
     seen = replace(seen, counted=await _counted(seen, reader), selected=await _selected(seen, reader))
+    _of_others_too(seen, reader)
     if left := left_namespaces(seen):
         events = [(gone_event(each), event_namespace(each)) for each in left]
         found = await asyncio.gather(*(reader.get(EVENT, *event) for event in events))
         seen = replace(seen, events={event: each for (event, _), each in zip(events, found, strict=True)}, now=now_micro())
     return seen
+
+
+def _of_others_too(seen: PaasSeen, reader: Reader) -> None:
+    """What was read and is not of this Paas alone: its events are looked at, whatever this run knows of it."""
+    name, uid = seen.name, seen.paas.uid if seen.paas is not None else ""
+    for kind, found in ((NAMESPACE, seen.namespaces), (CLUSTER_RESOURCE_QUOTA, seen.quotas or {})):
+        for each, live in found.items():
+            if not is_ours(live, name, uid) or ADOPT in annotations_of(live):
+                reader.knows_only_part(kind, each)
+    for namespace, live in seen.shares.items():
+        if not is_ours(live, name, uid):
+            reader.knows_only_part(RESOURCE_QUOTA, QUOTA_NAME, namespace)
 
 
 # -- quotas ------------------------------------------------------------------------------------------------

@@ -20,7 +20,17 @@ from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model.config import Config
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kinds import NAMESPACE, RESOURCE_QUOTA, Key, Object, annotations_of, declared, labels_of
+from tenantry.model.kinds import (
+    NAMESPACE,
+    RESOURCE_QUOTA,
+    Key,
+    Object,
+    annotations_of,
+    declared,
+    finalizers_of,
+    is_terminating,
+    labels_of,
+)
 from tenantry.model.names import ADOPT
 from tenantry.model.paas.names import (
     CLUSTER_RESOURCE_QUOTA,
@@ -28,6 +38,7 @@ from tenantry.model.paas.names import (
     OUR_KINDS,
     PAAS,
     PAAS_CONFIG,
+    PAAS_FINALIZER,
     PAAS_NS,
     PAAS_UID,
     QUOTA_NAME,
@@ -47,6 +58,18 @@ def _state(live: Object) -> Hashable:
     return declared(live), spec, str(live["metadata"].get("ownerReferences"))
 
 
+def _paas_state(live: Object) -> Hashable:
+    """What of a Paas decisions rest on: not the finalizers that others put on while it lives, nor when a condition changed."""
+    told = ((live.get("status") or {}).get("conditions")) or ()
+    conditions = tuple(
+        tuple(each.get(part) for part in ("type", "status", "reason", "message", "observedGeneration")) for each in told
+    )
+    finalizers = finalizers_of(live)
+    held = tuple(finalizers) if is_terminating(live) else PAAS_FINALIZER in finalizers
+    namespaces = tuple((live.get("status") or {}).get("namespaces") or ())
+    return declared(live), held, namespaces, conditions
+
+
 class PaasUnit(Unit):
     """The unit ``paas`` of namespace-registration."""
 
@@ -54,7 +77,7 @@ class PaasUnit(Unit):
     kinds = frozenset({PAAS, PAAS_NS, PAAS_CONFIG, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
     ours = OUR_KINDS
     readable = frozenset({PAAS, PAAS_NS, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
-    states = MappingProxyType(dict.fromkeys((NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA), _state))
+    states = MappingProxyType({PAAS: _paas_state, **dict.fromkeys((NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA), _state)})
 
     def __init__(self, config: Config) -> None:
         self._none_until = 0.0  # a hint that saves reads: there was no Paas a moment ago
@@ -79,7 +102,13 @@ class PaasUnit(Unit):
         }
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-        """The Paas that a key concerns; a PaasConfig concerns every one."""
+        """The Paas that a key concerns; a PaasConfig concerns every one.
+
+        A namespace or a quota that the Paas of its label has as the last run read it concerns no other.
+        """
+        labelled = hint.get(MANAGED_BY_PAAS, "")
+        if key.kind != PAAS.kind and labelled and reader.tells_nothing_new(Owner(PAAS_OWNER, labelled)):
+            return []
         match key.kind:
             case PAAS_CONFIG.kind:
                 return EVERY

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import Object, finalizers_of
 from tenantry.model.paas.config import PaasConfig
@@ -84,6 +85,25 @@ def is_behind(live: Object) -> bool:
     told = find_condition(live, RIGHTS_PART)
     generation: int = metadata.get("generation", 0)
     return generation > 1 if told is None else bool(told.get("observedGeneration") != generation)
+
+
+class Claimants:
+    """Other Paas as they were worked out before: many runs ask for all of them, and most have not changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, GroupClaimant]] = {}
+
+    def of(self, live: Object, bindings: Iterable[Object] = ()) -> GroupClaimant:
+        """The same as `other_of`, which depends on the object alone where there are no bindings."""
+        uid, version = live["metadata"]["uid"], live["metadata"]["resourceVersion"]
+        known = self._known.get(uid)
+        if bindings or known is None or known[0] != version:
+            known = (version, other_of(live, bindings))
+            if not bindings:
+                if len(self._known) >= limits.REMEMBERED:
+                    self._known.clear()
+                self._known[uid] = known
+        return known[1]
 
 
 def other_of(live: Object, bindings: Iterable[Object] = ()) -> GroupClaimant:

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from rbac_aggregation.paas.argo import argo_namespace, has_argo, policy_name
 from rbac_aggregation.paas.claims import (
+    Claimants,
     GroupClaimant,
     KnownNames,
     claims_of,
     is_behind,
     kept_of_paas,
     names_in,
-    other_of,
     to_be_settled,
 )
 from rbac_aggregation.paas.seen import Policy, Seen, bound_roles, is_for_accounts, is_left, ours_among, rights_of, version_of
@@ -58,6 +58,7 @@ from tenantry.model.paas.ours import is_ours, owner_reference_of, uid_of
 from tenantry.model.paas.places import applying, held_by, spec_places
 
 _MISSING = "ClusterRole "
+_CLAIMANTS = Claimants()
 
 
 def kept_binding(live: Object) -> Object:
@@ -130,6 +131,9 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
     )
     seen = replace(seen, claims=claims_of(paas, config, await _names(seen, paas, reader)))
     seen = await _with_unlabelled(seen, paas, look_in, reader)
+    for each in bindings:
+        if each not in seen.bindings or each["metadata"]["namespace"] not in held:
+            reader.knows_only_part(ROLE_BINDING, each["metadata"]["name"], each["metadata"]["namespace"])
     missing, policy, orphans = await asyncio.gather(
         _missing(seen, paas, reader), _policy(seen, paas, reader), _strangers(seen, bindings, reader)
     )
@@ -144,7 +148,7 @@ async def _config(reader: Reader) -> PaasConfig | None:
         return live is not None and (live["metadata"]["uid"], live["metadata"].get("generation"))
 
     async def active(reader: Reader) -> Object | None:
-        return active_of(await if_served(PAAS_CONFIG, reader, reader.list_shared(PAAS_CONFIG)) or ())
+        return await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
 
     async def again(fresh: Reader) -> Hashable:
         return version(await active(fresh))
@@ -270,7 +274,7 @@ async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[G
     behind = [each["metadata"]["name"] for each in every if is_behind(each)]
     read = await asyncio.gather(*(reader.list(ROLE_BINDING, labels={MANAGED_BY_PAAS: name}) for name in behind))
     bound = dict(zip(behind, read, strict=True))
-    found = (other_of(each, bound.get(each["metadata"]["name"], ())) for each in every)
+    found = (_CLAIMANTS.of(each, bound.get(each["metadata"]["name"], ())) for each in every)
     wanted = frozenset(names)
     concerned = (
         replace(each, generates=each.generates & wanted, queries=each.queries & wanted, holds=each.holds & wanted)

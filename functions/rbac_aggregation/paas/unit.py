@@ -56,6 +56,9 @@ STALE_S = 0.5
 """The API server gives policies a PaasConfig that is some hundredths of a second old: what one of ours refuses is tried again."""
 
 
+_OF_ONE = frozenset({NAMESPACE.kind, GROUP.kind, ROLE_BINDING.kind})
+
+
 class _Running:
     """The Paas that are run here now, or pause after a run: hints that spare runs for echoes of bindings."""
 
@@ -125,7 +128,13 @@ class Rights(Unit):
     # -- the owners of an event ------------------------------------------------------------------------
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-        """The Paas that a key concerns; of one that gives up a name those that wait for one, afterwards."""
+        """The Paas that a key concerns; of one that gives up a name those that wait for one, afterwards.
+
+        A namespace, Group or binding that the Paas of its label has as the last run read it concerns no other.
+        """
+        labelled = hint.get(MANAGED_BY_PAAS, "")
+        if key.kind in _OF_ONE and labelled and reader.tells_nothing_new(_whole(labelled)):
+            return []
         match key.kind:
             case PAAS_CONFIG.kind:
                 return EVERY

@@ -17,7 +17,7 @@ PAAS_HAND_OVER = Service(
     "paas",
     ("paas",),
     sources=(
-        Source(_OF, (Watch(PAAS), Watch(PAAS_CONFIG)), mark=_MARK),
+        Source(_OF, (Watch(PAAS), Watch(PAAS_CONFIG)), whole=True, mark=_MARK),
         Source(f"{_OF}-argo", (Watch(APPLICATION_SET),), mark=_MARK, folder=ARGO),
     ),
     triggers=(Trigger(_OF, mark=_MARK),),

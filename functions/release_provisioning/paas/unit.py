@@ -36,12 +36,13 @@ from release_provisioning.paas.seen import (
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit
+from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import Key, Object, annotations_of, declared, finalizers_of, is_terminating
 from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.declared import Paas
-from tenantry.model.paas.names import APPLICATION_SET, HAND_OVER_PART, OUR_KINDS, PAAS, PAAS_CONFIG, WARNINGS
+from tenantry.model.paas.names import APPLICATION_SET, HAND_OVER_FINALIZER, HAND_OVER_PART, OUR_KINDS, PAAS, PAAS_CONFIG, WARNINGS
 from tenantry.serving import Settings
 
 SET, OF_PAAS = "appset", "paas"
@@ -53,7 +54,7 @@ def _state(paas: Object) -> Hashable:
     """What of a Paas decides: its declaration, finalizers, and what we tell."""
     told = ((find_condition(paas, part) or {}) for part in (HAND_OVER_PART, f"{HAND_OVER_PART}{WARNINGS}"))
     conditions = tuple(tuple(each.get(field) for field in ("status", "reason", "message", "observedGeneration")) for each in told)
-    return declared(paas), tuple(finalizers_of(paas)), conditions
+    return declared(paas), HAND_OVER_FINALIZER in finalizers_of(paas), conditions
 
 
 def _set_state(found: Object) -> Hashable:
@@ -71,6 +72,8 @@ class HandOver(Unit):
     states = {PAAS: _state, APPLICATION_SET: _set_state}  # noqa: RUF012 - a constant of the class
 
     def __init__(self) -> None:
+        self._give_nothing: dict[str, None] = {}
+        """Paas that gave nothing when they were last looked at: a hint that spares looks for echoes."""
         self.handlers = {
             SET: Handler[SetSeen](
                 observe=lambda owner, reader: observe_set(owner.namespace, owner.name, reader),
@@ -82,12 +85,23 @@ class HandOver(Unit):
                 rests_on_reads=True,
             ),
             OF_PAAS: Handler[HandOverSeen](
-                observe=lambda owner, reader: observe_paas(owner.name, reader),
+                observe=self._observe_paas,
                 plan=plan_paas,
                 report=report_paas,
                 rests_on_reads=True,
             ),
         }
+
+    async def _observe_paas(self, owner: Owner, reader: Reader) -> HandOverSeen:
+        seen = await observe_paas(owner.name, reader)
+        if reader.live:
+            self._give_nothing.pop(owner.name, None)
+            paas = seen.paas
+            if paas is not None and not given_by(paas, seen.config) and not is_prepared(paas):
+                if len(self._give_nothing) >= limits.REMEMBERED:
+                    self._give_nothing.clear()
+                self._give_nothing[owner.name] = None
+        return seen
 
     # -- the owners of an event ------------------------------------------------------------------------
 
@@ -102,13 +116,15 @@ class HandOver(Unit):
 
     async def _paas_owners(self, name: str, reader: Reader) -> Stages:
         """The ApplicationSets in which a Paas has not what it gives, then itself."""
+        if name in self._give_nothing and reader.tells_nothing_new(Owner(OF_PAAS, name)):
+            return []
         paas = await read_paas(name, reader)
         if paas is None or (paas.deleted and not is_prepared(paas)):
             return []
         config, own = await active_config(reader), [Owner(OF_PAAS, name)]
         every = given_by(paas, config)
         if not is_prepared(paas):  # the finalizer comes first, and is an event of its own
-            return [own] if every or find_condition(paas.live, HAND_OVER_PART) is not None else []
+            return [own]  # of one that gives nothing it remembers that
         return [each for each in (await _due(paas, every, config, reader), own) if each]
 
     async def _set_owners(self, namespace: str, name: str, reader: Reader) -> Stages:

@@ -46,9 +46,10 @@ NAMESPACE_SCOPES = Service(
                 Watch(SERVICE_ACCOUNT),
                 Watch(POD, "intent=projected"),
                 Watch(ROLE),
-                Watch(ROLE_BINDING, f"!{SCOPE_INSTANCE_UID}"),
             ),
         ),
+        # whole: by its labels most of them concern nobody
+        Source(f"{_FROM_NAMESPACES}-bindings", (Watch(ROLE_BINDING, f"!{SCOPE_INSTANCE_UID}"),), whole=True),
         Source(f"{NAME}-webhooks", tuple(Watch(kind, OLM_OWNER_NAMESPACE) for kind in _WEBHOOKS)),
     ),
     triggers=(Trigger(_FROM_NAMESPACES, tuple(EventsOf(kind, NAME) for kind in _WAKING)),),

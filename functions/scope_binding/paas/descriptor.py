@@ -25,12 +25,13 @@ PAAS_ACCOUNTS = Service(
                 Watch(PAAS),
                 Watch(PAAS_CONFIG),
                 Watch(NAMESPACE, MANAGED_BY_PAAS),
-                # all of them: when one that is not ours goes, its name is free for ours
-                Watch(CLUSTER_ROLE_BINDING),
                 Watch(ROLE_BINDING, PERMISSIONS_LABEL),
             ),
+            whole=True,
             mark=_MARK,
         ),
+        # all of them: when one that is not ours goes, its name is free for ours
+        Source(f"{_OF}-cluster", (Watch(CLUSTER_ROLE_BINDING),), mark=_MARK),
     ),
     triggers=(Trigger(_OF, mark=_MARK),),
     finalizers=(Finalizer(PAAS, ACCOUNTS_FINALIZER), Finalizer(NAMESPACE, SUBJECTS_FINALIZER)),

@@ -64,7 +64,7 @@ FEW = 16
 
 async def active_config(reader: Reader) -> PaasConfig | None:
     """The configuration in force."""
-    found = active_of(await if_served(PAAS_CONFIG, reader, reader.list_shared(PAAS_CONFIG)) or ())
+    found = await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
     return config_of(found) if found is not None else None
 
 

@@ -41,6 +41,7 @@ from scope_binding.paas.seen import (
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit
+from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
@@ -85,7 +86,7 @@ def _state(paas: Object) -> Hashable:
     """What of a Paas decides: its declaration, finalizers, what we tell and what is told of its namespaces."""
     told = ((find_condition(paas, part) or {}) for part in _PARTS)
     conditions = tuple(tuple(each.get(field) for field in ("status", "reason", "message", "observedGeneration")) for each in told)
-    return declared(paas), tuple(finalizers_of(paas)), conditions
+    return declared(paas), ACCOUNTS_FINALIZER in finalizers_of(paas), conditions
 
 
 class PaasAccounts(Unit):
@@ -98,6 +99,8 @@ class PaasAccounts(Unit):
     states = {PAAS: _state}  # noqa: RUF012 - a constant of the class
 
     def __init__(self) -> None:
+        self._settled: dict[str, None] = {}
+        """Paas whose last runs found no role to be due: a hint that spares looks for echoes."""
         self.handlers = {
             ROLE: Handler[RoleSeen](
                 observe=lambda owner, reader: observe_role(owner.name, reader),
@@ -111,7 +114,7 @@ class PaasAccounts(Unit):
                 rests_on_reads=True,
             ),
             OF_PAAS: Handler[GrantsSeen](
-                observe=lambda owner, reader: observe_paas(owner.name, reader),
+                observe=self._observe_paas,
                 plan=plan_paas,
                 report=report_paas,
                 rests_on_reads=True,
@@ -123,6 +126,17 @@ class PaasAccounts(Unit):
                 second_look_after_s=lambda _: LET_GO_S,
             ),
         }
+
+    async def _observe_paas(self, owner: Owner, reader: Reader) -> GrantsSeen:
+        seen = await observe_paas(owner.name, reader)
+        if reader.live:
+            self._settled.pop(owner.name, None)
+            paas = seen.paas
+            if paas is not None and not paas.deleted and not await _due(paas, seen.config, reader):
+                if len(self._settled) >= limits.REMEMBERED:
+                    self._settled.clear()
+                self._settled[owner.name] = None
+        return seen
 
     # -- the owners of an event ------------------------------------------------------------------------
 
@@ -143,6 +157,8 @@ class PaasAccounts(Unit):
 
     async def _paas_owners(self, name: str, reader: Reader) -> Stages:
         """The roles in which a Paas has not what it declares, then itself; of one that changed before it what is held no more."""
+        if name in self._settled and reader.tells_nothing_new(Owner(OF_PAAS, name)):
+            return []
         paas = await read_paas(name, reader)
         if paas is None:  # gone, by force if something of it is left
             labelled = await reader.list(NAMESPACE, labels={MANAGED_BY_PAAS: name})

@@ -14,7 +14,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
@@ -89,7 +90,8 @@ class Engine:
             frozenset(each.kind for unit in self._units.values() for each in unit.prefetch() if not each.narrows)
         )
         self._last = LastRuns()
-        self._states = {unit.name: {kind.gvk: state for kind, state in unit.states.items()} for unit in self._units.values()}
+        self.states = {unit.name: {kind.gvk: state for kind, state in unit.states.items()} for unit in self._units.values()}
+        """By unit what of an object is a state of its own (`request_of`)."""
         self._pending = 0
         self._deadline_s = deadline_s
 
@@ -99,7 +101,7 @@ class Engine:
         Raises:
             MalformedRequest: an event of ours that names nothing.
         """
-        return await self.answer(request_of(event, self.function))
+        return await self.answer(request_of(event, self.function, self.states))
 
     async def answer(self, request: Request) -> Verdict:
         """Do what is asked for and say how it went."""
@@ -146,25 +148,29 @@ class Engine:
         return wanted in self._kinds_of[unit.name]
 
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
+        told = request.told.get(unit.name)
         reader = Reader(self._api, (request.key,), shared=self._shared)
+        reader.tells_nothing_new = lambda owner: self._last.knows(_name(unit, owner), request.key, told)
+        reader.is_whole = told is not None
+        ask = Ask(frozenset({request.key}), told={request.key: told} if told is not None else {})
         try:
             stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
                 return await self._run_every(unit)
-            return await self._run_stages(unit, stages, reader.known, request.key)
+            return await self._run_stages(unit, stages, reader.known, request.key, ask)
         except ApiError as error:
             return await self._failed(error)
         except Exception:
             log.exception("a bug: %s could not look at %s", unit.name, request.key)
             return BUG
 
-    async def _run_stages(self, unit: Unit, stages: Stages, known: JustRead, cause: Key) -> Verdict:
+    async def _run_stages(self, unit: Unit, stages: Stages, known: JustRead, cause: Key, ask: Ask) -> Verdict:
         verdicts: list[Verdict] = []
         for stage in stages:
             if len(stage) > FAN_OUT_ABOVE and self._emit is not None and stage is stages[-1]:
                 await self._fan_out(unit, stage, cause)  # only the last: nothing here waits for its success
                 continue
-            done = await self._run_all(unit, stage, known, cause)
+            done = await self._run_all(unit, stage, known, ask)
             known = {}  # what was read before a stage is not live after it
             verdicts += done
             if any(each.status != 204 and each.complete for each in done):
@@ -179,8 +185,8 @@ class Engine:
 
         return await self._flight.run(f"{unit.name}:*", Ask(), {}, work, pause_s=EVERY_PAUSE_S)
 
-    async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, cause: Key) -> list[Verdict]:
-        ask, fresh = Ask(frozenset({cause})), known if len(owners) <= PARALLEL else {}
+    async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, ask: Ask) -> list[Verdict]:
+        fresh = known if len(owners) <= PARALLEL else {}
         return await in_parallel(owners, lambda owner: self._run(unit, owner, ask, fresh))
 
     async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
@@ -199,12 +205,22 @@ class Engine:
 
     async def _run(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         async def work(together: Ask, fresh: JustRead) -> Verdict:
-            waits, whom = self._runs.is_full, self._party_of(together)
-            party.set(whom)
-            async with self._runs.turn(whom):
-                return await self._reconcile(unit, owner, together, {} if waits else fresh)
+            return await self._reconcile(unit, owner, together, fresh)
 
-        return await self._flight.run(_name(unit, owner), ask, known, work, pause_s=unit.handlers[owner.type].pause_s)
+        def is_news(of: Ask) -> bool:
+            busy = self._runs.is_full or self._api.turns.is_full
+            return not busy and any(not self._last.is_echo(name, key, of.told.get(key)) for key in of.causes)
+
+        name, pause_s = _name(unit, owner), unit.handlers[owner.type].pause_s
+        return await self._flight.run(name, ask, known, work, pause_s=pause_s, place=self._place, is_news=is_news)
+
+    @asynccontextmanager
+    async def _place(self, ask: Ask) -> AsyncIterator[bool]:
+        """Hold one of the places for runs."""
+        at_once, whom = not self._runs.is_full, self._party_of(ask)
+        party.set(whom)
+        async with self._runs.turn(whom):
+            yield at_once
 
     def _party_of(self, ask: Ask) -> str:
         """For whom a run is made: of several events for the one of their parties that had the least."""
@@ -219,9 +235,10 @@ class Engine:
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
         ) as span:
             try:
-                noted = ReadStates(self._states[unit.name]) if unit.handlers[owner.type].rests_on_reads else None
+                self._last.begins(_name(unit, owner))
+                noted = ReadStates(self.states[unit.name]) if unit.handlers[owner.type].rests_on_reads else None
                 reader = Reader(self._api, ask.causes, known, self._shared, noted)
-                if noted is not None and await self._is_known(unit, owner, reader, noted):
+                if noted is not None and await self._is_known(unit, owner, ask, reader, noted):
                     return NOTHING_NEW
                 verdict = await self._converge(unit, owner, ask, reader)
             except ApiError as error:
@@ -238,10 +255,15 @@ class Engine:
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _is_known(self, unit: Unit, owner: Owner, reader: Reader, noted: ReadStates) -> bool:
+    async def _is_known(self, unit: Unit, owner: Owner, ask: Ask, reader: Reader, noted: ReadStates) -> bool:
         """Whether the last run for the owner knew all that the events tell of."""
-        name, causes = _name(unit, owner), reader.causes
-        if not causes or len(causes) > CAUSES_LOOKED_AT or not self._last.may_know(name, causes):
+        name = _name(unit, owner)
+        if not ask.causes or not self._last.may_know(name, ask.causes):
+            return False
+        causes = [key for key in ask.causes if not self._last.knows(name, key, ask.told.get(key))]
+        if not causes:
+            return True
+        if len(causes) > CAUSES_LOOKED_AT:
             return False
         kinds = self._kinds[unit.name]
         if not all(key in reader.known or kinds[key.gvk] in unit.readable for key in causes):
@@ -254,7 +276,7 @@ class Engine:
         return self._last.knew(name, noted)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
-        writes, handler, patient = 0, unit.handlers[owner.type], False
+        name, writes, handler, patient = _name(unit, owner), 0, unit.handlers[owner.type], False
         for attempt in range(ATTEMPTS):
             try:
                 plan, observed, reader = await decide(handler, owner, first.anew(attempt) if attempt else first)
@@ -263,6 +285,7 @@ class Engine:
                 continue
             outcome = await self._writer.write(plan)
             writes += outcome.writes
+            self._last.wrote(name, self.states[unit.name], outcome.written)
             if outcome.transient is not None:
                 return verdict_for(outcome.transient, writes)
             if outcome.conflict:
@@ -277,6 +300,7 @@ class Engine:
                 continue
             reported = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
             writes += reported.writes
+            self._last.wrote(name, self.states[unit.name], reported.written)
             if reported.transient is not None:
                 return verdict_for(reported.transient, writes)
             if reported.conflict:
@@ -290,7 +314,7 @@ class Engine:
             if not writes or not ask.verify or await reader.unchanged():
                 if complete and reader.noted is not None:
                     kinds = self._kinds[unit.name]
-                    self._last.ended_well(_name(unit, owner), kinds, reader.noted, outcome.written | reported.written)
+                    self._last.ended_well(name, kinds, reader.noted, (*outcome.written, *reported.written))
                 if not writes and complete:
                     return NOTHING_TO_DO
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)
@@ -395,6 +419,6 @@ class Engine:
         return verdict
 
 
-def _name(unit: Unit, owner: Owner) -> str:
+def _name(unit: Unit, owner: object) -> str:
     """An owner's among those of all units."""
     return f"{unit.name}:{owner}"

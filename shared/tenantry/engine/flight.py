@@ -4,25 +4,30 @@ Who arrives during a run may have seen something that the run did not, so it wai
 shared with everybody else who waits.  Nobody is answered before a run that began after their arrival has
 ended: an acknowledgement always means that the work is done.
 
+Who arrives before a run has begun shares it: where many runs wait for their turn, an owner's events become one.
+
 After a run an owner may have a pause: what arrives in it shares the next run, which begins when the pause
 ends.  So the echo of a run's own writes, a handful of events, costs one further look and not a handful, and
 no owner can be run in a tight loop.  Where runs are slow, so is the echo: such a pause lasts as long as the
 run itself, up to `LONGEST_PAUSE_S`, and first runs of other owners come before further looks at this one.
-The first run of an owner never waits, and a look that found nothing new has no pause after it.
+The first run of an owner never waits, and a look that found nothing new has no pause after it.  An event that
+is news, and no echo, ends the pause, `HURRIED` times without a whole one between them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from tenantry.engine.verdict import NOTHING_NEW, Verdict
 from tenantry.model.kinds import Key, Object
 
 LONGEST_PAUSE_S = 2.0
+HURRIED = 4
+"""So many pauses, one after the other, end early for news."""
 
 JustRead = Mapping[Key, Object | None]
 
@@ -35,31 +40,52 @@ class Ask:
     """The keys of the events that ask; none: everything about the owner, not only what some event told of."""
     verify: bool = True
     """Whether inputs of the decision are looked at again after the writes."""
+    told: Mapping[Key, Hashable] = field(default_factory=dict)
+    """The states of objects that the events told of, as far as they did, and all the same."""
 
     def __or__(self, other: Ask) -> Ask:
         """What serves both: who asks for everything is not served by a look at a part."""
         causes = self.causes | other.causes if self.causes and other.causes else frozenset[Key]()
-        return Ask(causes, self.verify or other.verify)
+        both = self.causes & other.causes
+        told = {key: state for key, state in {**self.told, **other.told}.items() if key not in both}
+        told |= {key: self.told[key] for key in both if key in self.told and self.told[key] == other.told.get(key)}
+        return Ask(causes, self.verify or other.verify, told)
 
 
 Work = Callable[[Ask, JustRead], Awaitable[Verdict]]
+Place = Callable[[Ask], AbstractAsyncContextManager[bool]]
+"""Where a run takes place: entered before it begins, which may last; gives whether it could begin at once."""
+IsNews = Callable[[Ask], bool]
+"""Whether the events tell of what no run of the owner has read or written."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """The trailing run of an owner: what all who share it ask for together, and where they wait."""
+    """A run that has not begun: what all who share it ask for together, and where they wait."""
 
     ask: Ask
     work: Work
-    future: asyncio.Future[Verdict]
+    known: JustRead = field(default_factory=dict)
+    future: asyncio.Future[Verdict] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    begun: bool = False
+
+    def join(self, ask: Ask) -> None:
+        """One more shares it: what was read before he came is too old."""
+        self.ask |= ask
+        self.known = {}
 
 
 @dataclass(slots=True)
 class _Lane:
     """One owner that runs, or pauses after a run."""
 
+    first: _Waiting
+    """The run that is under way, or about to begin."""
     running: bool = True
     trailing: _Waiting | None = None
+    hurried: int = 0
+    """Pauses that ended early since the last whole one."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class SingleFlight:
@@ -68,49 +94,72 @@ class SingleFlight:
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._draining = asyncio.Event()
+        self._draining = False
 
-    async def run(self, owner: str, ask: Ask, known: JustRead, work: Work, *, pause_s: float = 0.0) -> Verdict:
+    async def run(
+        self,
+        owner: str,
+        ask: Ask,
+        known: JustRead,
+        work: Work,
+        *,
+        pause_s: float = 0.0,
+        place: Place = lambda _: nullcontext(True),
+        is_news: IsNews = lambda _: False,
+    ) -> Verdict:
         """The verdict of a run for ``owner`` that begins now or later, and does at least what ``ask`` says.
 
-        ``known`` are objects as they were read just now, which a run that begins now may use.  A trailing run begins
-        later and reads everything itself.  ``work`` depends on the owner alone: who shares a run brings the same.
+        ``known`` are objects as they were read just now, which a run that begins now may use.  One that begins later reads
+        everything itself.  ``work``, ``place`` and ``is_news`` depend on the owner alone: who shares a run brings the same.
         """
         lane = self._lanes.get(owner)
         if lane is None:
-            self._lanes[owner] = lane = _Lane()
-            first = _Waiting(ask, work, asyncio.get_running_loop().create_future())
-            task = asyncio.create_task(self._fly(owner, lane, first, known, pause_s))
+            shared = _Waiting(ask, work, known)
+            self._lanes[owner] = lane = _Lane(shared)
+            task = asyncio.create_task(self._fly(owner, lane, pause_s, place, is_news))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            return await asyncio.shield(first.future)
-        if lane.trailing is None:
-            lane.trailing = _Waiting(ask, work, asyncio.get_running_loop().create_future())
+        elif lane.running and not lane.first.begun:
+            shared = lane.first
+            shared.join(ask)
+        elif lane.trailing is None:
+            shared = lane.trailing = _Waiting(ask, work)
         else:
-            lane.trailing.ask |= ask
-        return await asyncio.shield(lane.trailing.future)
+            shared = lane.trailing
+            shared.join(ask)
+        if not lane.running and lane.hurried < HURRIED and is_news(ask):
+            lane.wake.set()
+        return await asyncio.shield(shared.future)
 
-    async def _fly(self, owner: str, lane: _Lane, run: _Waiting, known: JustRead, pause_s: float) -> None:
+    async def _fly(self, owner: str, lane: _Lane, pause_s: float, place: Place, is_news: IsNews) -> None:
         try:
             while True:
-                lane.running = True
                 begun = time.monotonic()
-                verdict = await _land(run, known)
+                verdict = await _land(lane.first, place)
                 lane.running = False
                 if pause_s and verdict is not NOTHING_NEW:
-                    await self._pause(max(pause_s, min(time.monotonic() - begun, LONGEST_PAUSE_S)))
+                    await self._pause(lane, max(pause_s, min(time.monotonic() - begun, LONGEST_PAUSE_S)), is_news)
                 if lane.trailing is None:
                     return
-                run, lane.trailing, known = lane.trailing, None, {}
+                lane.first, lane.trailing, lane.running = lane.trailing, None, True
         finally:
             del self._lanes[owner]
             if lane.trailing is not None:
                 lane.trailing.future.cancel()  # only when this task was cancelled: who waits must not wait for ever
 
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
+    async def _pause(self, lane: _Lane, seconds: float, is_news: IsNews) -> None:
+        if self._draining:
+            return
+        lane.wake.clear()
+        if lane.trailing is not None and lane.hurried < HURRIED and is_news(lane.trailing.ask):
+            lane.wake.set()
+        try:
             async with asyncio.timeout(seconds):
-                await self._draining.wait()
+                await lane.wake.wait()
+        except TimeoutError:
+            lane.hurried = 0
+        else:
+            lane.hurried += 1
 
     def busy(self) -> frozenset[str]:
         """The owners that run now: what they have read may be older than this moment."""
@@ -118,16 +167,20 @@ class SingleFlight:
 
     async def drain(self) -> None:
         """Wait until nothing runs and nothing waits; pauses end at once."""
-        self._draining.set()
+        self._draining = True
+        for lane in self._lanes.values():
+            lane.wake.set()
         while self._tasks:
             await asyncio.wait(set(self._tasks))
-        self._draining.clear()
+        self._draining = False
 
 
-async def _land(run: _Waiting, known: JustRead) -> Verdict | None:
+async def _land(run: _Waiting, place: Place) -> Verdict | None:
     """Do the work and hand its end, good or bad, to whoever waits; the verdict of a good one."""
     try:
-        verdict = await run.work(run.ask, known)
+        async with place(run.ask) as at_once:
+            run.begun = True  # from here on it may have read what is changed now
+            verdict = await run.work(run.ask, run.known if at_once else {})
     except BaseException as error:
         run.future.set_exception(error)
         run.future.exception()  # a waiter that went away is no reason for a warning

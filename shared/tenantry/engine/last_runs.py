@@ -58,11 +58,36 @@ class ReadStates(dict[Key, Hashable]):
 
 
 class LastRuns:
-    """What the last runs for each owner saw, where they ended well."""
+    """What the last runs for each owner saw, where they ended well, and what the last one wrote, however it ended."""
 
     def __init__(self) -> None:
         self._states: dict[str, Mapping[int, Hashable]] = {}
         """By owner and by hash of the key: of many thousand owners the keys themselves would be megabytes."""
+        self._written: dict[str, dict[int, Hashable]] = {}
+
+    def begins(self, owner: str) -> None:
+        """A run begins."""
+        self._written.pop(owner, None)
+
+    def wrote(self, owner: str, states: States, written: Mapping[Key, Object | None]) -> None:
+        """A run has written these objects, which are now so."""
+        if not written:
+            return
+        if len(self._written) >= limits.REMEMBERED:
+            del self._written[next(iter(self._written))]
+        made = {hash(key): state_in(states, key, obj) for key, obj in written.items()}
+        self._written[owner] = {**self._written.get(owner, {}), **made}
+
+    def is_echo(self, owner: str, key: Key, told: Hashable) -> bool:
+        """Whether an event that told of an object in this state, or in none (None), tells what the last run wrote or knew."""
+        wrote = self._written.get(owner, {})
+        if hash(key) in wrote and told in (None, wrote[hash(key)]):
+            return True
+        return self.knows(owner, key, told)
+
+    def knows(self, owner: str, key: Key, told: Hashable) -> bool:
+        """Whether the last run saw an object in the state that an event told of."""
+        return told is not None and self._states.get(owner, {}).get(hash(key)) == told != _UNSURE
 
     def ended_well(self, owner: str, kinds: Container[tuple[str, str]], seen: ReadStates, written: Iterable[Key]) -> None:
         """A run ended well; kept is what it knew of ``kinds``, those whose events concern the owner, but for what it has written.

@@ -80,6 +80,10 @@ class Reader:
         self._api = api
         self._shared = shared or Shared()
         self.known = Known(known)
+        self.tells_nothing_new: Callable[[object], bool] = lambda _: False
+        """Of the reader of an event: whether the last run for an owner knew the object as the event has it."""
+        self.is_whole = False
+        """Of the reader of an event: whether that has the whole object, so that its labels are all there."""
         self.noted = noted
         """The states of what was read, for a run whose next one may not be needed."""
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
@@ -282,6 +286,22 @@ class Reader:
         self._got(key, self.known[key])
         return self.known[key]
 
+    async def chosen_shared(self, kind: Kind, choose: Callable[[Iterable[Object]], Object | None]) -> Object | None:
+        """The one of a cluster-scoped kind's objects that counts, read together with the other runs that want it now.
+
+        ``choose`` must go on choosing an object, whatever others come, until that is gone or not chosen by itself: then it is
+        read by its name, since a list of a kind at rest waits for up to 100 ms.
+        """
+        known = self._shared.chosen(kind) if self.live else None
+        if known is not None:
+            found = await self.get_shared(kind, known[0])
+            if found is not None and found["metadata"]["uid"] == known[1] and choose((found,)) is not None:
+                return found
+        chosen = choose(await self.list_shared(kind))
+        if self.live:
+            self._shared.note_chosen(kind, chosen)
+        return chosen
+
     async def list_shared(
         self, kind: Kind, namespace: str = "", *, labels: Mapping[str, str] | None = None, keep: Keep | None = None
     ) -> builtins.list[Object]:
@@ -325,7 +345,10 @@ class Reader:
         return bool(answer["status"].get("allowed"))
 
     def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:
-        """Not all was looked at that an event of this object may ask for: it needs a run of its own."""
+        """Not all was looked at that an event of this object may ask for: it needs a run of its own.
+
+        So it is, too, with an object that may concern others, where `tells_nothing_new` is asked about one owner alone.
+        """
         if self.noted is not None:
             self.noted.pop(key_in(kind, name, namespace), None)
 

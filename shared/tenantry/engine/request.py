@@ -8,12 +8,15 @@ header values cannot carry every legal name unharmed.  Missing and empty namespa
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+from tenantry.engine.last_runs import States, state_in
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import Key, can_be_name
+from tenantry.model.kinds import Key, Object, can_be_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class Look:
 
     key: Key
     hint: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, Hashable] = field(default_factory=dict)
+    """By unit the state in which the payload had the object: where it is known already, there is nothing to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +69,14 @@ def party_of(request: Request) -> str:
     return "*"
 
 
-def request_of(event: Event, function: str) -> Request:
-    """Interpret an event for a function.
+def request_of(event: Event, function: str, states: Mapping[str, States] = MappingProxyType({})) -> Request:
+    """Interpret an event for a function; ``states`` are those of its units that can know an object already.
 
     Raises:
         MalformedRequest: the type is ours but neither data nor attributes name an object (A4, R11).
     """
     if event.type.startswith(APISERVER_TYPE_PREFIX):
-        return _look(event)
+        return _look(event, states)
     if event.type == PING_TYPE:
         return Sweep() if event.extensions.get("resync", function) == function else Ignore()
     if event.type == RECONCILE_REQUESTED_TYPE:
@@ -88,7 +93,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _look(event: Event) -> Look:
+def _look(event: Event, states: Mapping[str, States]) -> Look:
     data = event.data
     if data is not None and not isinstance(data, dict):
         raise MalformedRequest("data is not an object")
@@ -109,10 +114,21 @@ def _look(event: Event) -> Look:
         raise MalformedRequest("no object can have this name")
     raw_labels = metadata.get("labels")
     labels = raw_labels if isinstance(raw_labels, dict) else {}
-    return Look(
-        Key(api_version, kind, namespace, name),
-        {label: value for label, value in labels.items() if isinstance(value, str)},
-    )
+    key = Key(api_version, kind, namespace, name)
+    told = _told(event, key, body, states) if named is metadata else {}
+    return Look(key, {label: value for label, value in labels.items() if isinstance(value, str)}, told)
+
+
+def _told(event: Event, key: Key, body: Object, states: Mapping[str, States]) -> dict[str, Hashable]:
+    """The state of an object that an event has whole, for each unit; none of one that is gone."""
+    metadata = body["metadata"]
+    if event.type.endswith(".delete") or not (_text(metadata.get("uid")) and _text(metadata.get("resourceVersion"))):
+        return {}
+    told: dict[str, Hashable] = {}
+    for unit, each in states.items():
+        with suppress(Exception):  # whatever somebody sends: then the object is read
+            told[unit] = state_in(each, key, body)
+    return told
 
 
 def requested(function: str, unit: str, owner: str, cause: str) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 from tenantry.api.turns import SHARED, party
 from tenantry.engine.tasks import started
 from tenantry.engine.together import Together
-from tenantry.model.kinds import Kind
+from tenantry.model.kinds import Kind, Object
 
 REST = 5
 """So many times as long as a read took nobody reads the same again: who asks meanwhile shares the next one."""
 LONGEST_REST_S = 0.1
+SAME_AGE_S = 2.0
+"""Objects that are made within a second of each other can have the same creationTimestamp."""
 MANY_S = 10.0
 """Seconds for which a kind that has many objects is taken to have them still."""
 
@@ -42,6 +45,7 @@ class Shared:
         self._under_way: dict[Hashable, _Read] = {}
         self._next: dict[Hashable, _Read] = {}
         self._many: dict[tuple[Kind, int], float] = {}
+        self._chosen: dict[Kind, tuple[str, str, float]] = {}
 
     def found_many(self, kind: Kind, more_than: int) -> None:
         """There were more objects of a kind than that."""
@@ -50,6 +54,19 @@ class Shared:
     def has_many(self, kind: Kind, more_than: int) -> bool:
         """Whether there were more lately."""
         return time.monotonic() < self._many.get((kind, more_than), 0.0)
+
+    def note_chosen(self, kind: Kind, obj: Object | None) -> None:
+        """The object that counts of all of a kind, as a list of them showed."""
+        before = self._chosen.pop(kind, None)
+        if obj is not None:
+            name, uid = obj["metadata"]["name"], obj["metadata"]["uid"]
+            since = before[2] if before is not None and before[1] == uid else time.monotonic()
+            self._chosen[kind] = (name, uid, since)
+
+    def chosen(self, kind: Kind) -> tuple[str, str] | None:
+        """Name and uid of the object that counted, once nothing can be made any more that is as old."""
+        name, uid, since = self._chosen.get(kind, ("", "", math.inf))
+        return (name, uid) if time.monotonic() - since > SAME_AGE_S else None
 
     async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a ``fetch`` that begins after this call."""

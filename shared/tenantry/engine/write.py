@@ -60,7 +60,8 @@ class Outcome:
     """What became of a plan."""
 
     writes: int = 0
-    written: set[Key] = field(default_factory=set)
+    written: dict[Key, Object | None] = field(default_factory=dict)
+    """What was written, as it is stored then; None of what was deleted."""
     refusals: list[Refusal] = field(default_factory=list)
     conflict: bool = False
     deleted: bool = False
@@ -123,7 +124,7 @@ class Writer:
             async with gate:
                 if precondition is not None and not await self._holds(precondition):
                     raise ConflictError(f"{change.key}: what the decision was made on has changed")
-                await self._make(change)
+                stored = await self._make(change)
         except KindNotServed as error:
             outcome.transient = error
         except (ConflictError, NamespaceTerminating, NotFound):
@@ -137,10 +138,10 @@ class Writer:
             outcome.transient = error
         else:
             outcome.writes += 1
-            outcome.written.add(change.key)
+            outcome.written[change.key] = None if change.verb == "delete" else stored
             outcome.deleted = outcome.deleted or change.verb == "delete"
 
-    async def _make(self, change: Change) -> None:
+    async def _make(self, change: Change) -> Object:
         write = change.write
         early = isinstance(write, Apply) and bool(write.subresource)
         if early and write.event is not None:
@@ -156,6 +157,7 @@ class Writer:
             if same and event.regarding["kind"] == stored["kind"]:
                 event = replace(event, regarding=stored)
             await self._announce(event)
+        return stored
 
     async def _apply(self, write: Apply, change: Change) -> Object:
         live = write.live

@@ -36,6 +36,7 @@ from tenantry.serving.cloudevents import BadEvent, parse_event
 _log = logging.getLogger(__name__)
 
 HOPS = 255
+MATCHES_REMEMBERED = 1000
 ARRIVAL = "knativearrivaltime"
 _ALLOW = {"Allow": "POST, OPTIONS"}
 
@@ -106,6 +107,9 @@ class Broker:
                 )
             )
 
+        self._names = sorted({name for each in self._subscriptions for name in each.trigger.filter.names})
+        self._matched: dict[tuple[str | None, ...], list[Subscription]] = {}
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -148,7 +152,7 @@ class Broker:
         extensions[ARRIVAL] = timestamp()
         event = replace(event, extensions=extensions)
         attributes = attributes_of(event)
-        matching = [each for each in self._subscriptions if each.matches(attributes)]
+        matching = self._matching(attributes)
         self.counters.accepted += 1
         if not matching:
             self.counters.unmatched += 1
@@ -169,6 +173,16 @@ class Broker:
         finally:
             self._done(len(matching) - started)  # none, unless the sender went away while it waited
         return 202
+
+    def _matching(self, attributes: Mapping[str, str]) -> list[Subscription]:
+        """The Triggers that an event passes, remembered by the attributes that their filters look at."""
+        looked_at = tuple(attributes.get(name) for name in self._names)
+        found = self._matched.get(looked_at)
+        if found is None:
+            if len(self._matched) >= MATCHES_REMEMBERED:
+                self._matched.clear()
+            found = self._matched[looked_at] = [each for each in self._subscriptions if each.matches(attributes)]
+        return found
 
     async def _deliver(self, subscription: Subscription, encoded: Encoded, *, holds_room: bool) -> None:
         try:

@@ -35,10 +35,11 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A compiled filter; ``text`` is for people."""
+    """A compiled filter; ``text`` is for people, ``names`` are the attributes that it looks at."""
 
     predicate: Predicate
     text: str
+    names: frozenset[str] = frozenset()
 
     def matches(self, event: Event) -> bool:
         """Whether the event passes; never raises."""
@@ -83,7 +84,7 @@ def parse_legacy(raw: object, path: str = "") -> Filter:
         return all((found := given.get(name)) and (not value or found == value) for name, value in entries)
 
     text = " and ".join(f"{name} is {value!r}" if value else f"{name} is not empty" for name, value in entries)
-    return Filter(lambda given: bool(predicate(given)), text)
+    return Filter(lambda given: bool(predicate(given)), text, frozenset(name for name, _ in entries))
 
 
 def _one(raw: object, path: str) -> Filter:
@@ -107,7 +108,7 @@ def _one(raw: object, path: str) -> Filter:
             return _any([_one(item, where) for item, where in _list(value, path)])
         case "not":
             inner = _one(value, path)
-            return Filter(lambda given: not inner.predicate(given), f"not ({inner.text})")
+            return Filter(lambda given: not inner.predicate(given), f"not ({inner.text})", inner.names)
         case "cesql":
             raise FilterError(path, f"the local broker knows no CloudEvents SQL: write it with {', '.join(DIALECTS)}")
     raise FilterError(path, f"unknown dialect; known are {', '.join(DIALECTS)}")
@@ -128,19 +129,24 @@ def _entries(raw: object, path: str, test: Callable[[str, str], bool], verb: str
                 return False
         return True
 
-    return Filter(predicate, " and ".join(f"{name} {verb} {value!r}" for name, value in entries))
+    text = " and ".join(f"{name} {verb} {value!r}" for name, value in entries)
+    return Filter(predicate, text, frozenset(name for name, _ in entries))
 
 
 def _all(filters: Sequence[Filter]) -> Filter:
     predicates = [each.predicate for each in filters]
     text = " and ".join(f"({each.text})" for each in filters)
-    return Filter(lambda given: all(predicate(given) for predicate in predicates), text)
+    return Filter(lambda given: all(predicate(given) for predicate in predicates), text, _names_of(filters))
 
 
 def _any(filters: Sequence[Filter]) -> Filter:
     predicates = [each.predicate for each in filters]
     text = " or ".join(f"({each.text})" for each in filters)
-    return Filter(lambda given: any(predicate(given) for predicate in predicates), text)
+    return Filter(lambda given: any(predicate(given) for predicate in predicates), text, _names_of(filters))
+
+
+def _names_of(filters: Sequence[Filter]) -> frozenset[str]:
+    return frozenset[str]().union(*(each.names for each in filters))
 
 
 def _list(raw: object, path: str) -> list[tuple[object, str]]:

@@ -178,7 +178,7 @@ class Function:
             event = parse_event(request.headers.raw, await read_body(request, gate=self._gate))
             kind = event.type
             event_id.set(event.id)
-            asked = request_of(event, self.name)
+            asked = request_of(event, self.name, self._engine.states if self._engine is not None else {})
             event = replace(event, data=None)  # the object may be megabytes: it is not kept while the event is handled
             verdict = await self._process(asked, event, request)
         except BadEvent as error:
