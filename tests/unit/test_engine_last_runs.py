@@ -139,3 +139,42 @@ def test_what_no_decision_rests_on_is_no_news() -> None:
     assert knew(runs, {KEY: namespace("2", labels={"ours": "1", "theirs": "2"})}, states=states)
     assert not knew(runs, {KEY: namespace("2", labels={"ours": "2"})}, states=states)
     assert not knew(runs, {KEY: None}, states=states)
+
+
+def test_an_event_with_the_version_that_was_read_tells_nothing_new() -> None:
+    """One without a version, or with another, may."""
+    seen = ReadStates()
+    seen.add(KEY, namespace("1"))
+    runs = left(seen)
+    assert runs.knows("o", KEY, "1")
+    assert not runs.knows("o", KEY, "2")
+    assert not runs.knows("o", KEY, None)
+    assert not runs.knows("other", KEY, "1")
+    assert not left(seen, KEY).knows("o", KEY, "1")  # what a run has written has a further run
+
+
+def test_what_the_last_run_has_written_comes_back_as_an_echo() -> None:
+    """In the version that was written, or in an event that has none; what it knew before is no news either."""
+    seen, runs = ReadStates(), LastRuns()
+    seen.add(KEY, namespace("1"))
+    other, third = key_in(NAMESPACE, "other", ""), key_in(NAMESPACE, "third", "")
+    runs.begins("o")
+    runs.wrote("o", {}, {KEY: namespace("2"), other: None})
+    runs.wrote("o", {}, {third: namespace("5")})
+    assert all(runs.is_echo("o", *each) for each in ((KEY, "2"), (KEY, None), (third, "5")))
+    assert not runs.is_echo("o", KEY, "3")
+    assert runs.is_echo("o", other, None)
+    assert not runs.is_echo("o", other, "4")
+    assert not runs.is_echo("o", key_in(NAMESPACE, "fourth", ""), None)
+    runs.ended_well("o", [NAMESPACE.gvk], seen, [])
+    runs.begins("o")
+    assert runs.is_echo("o", KEY, "1")
+    assert not runs.is_echo("o", third, "5")
+
+
+def test_what_was_written_is_forgotten_of_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REMEMBERED", 1)
+    runs = LastRuns()
+    runs.wrote("o", {}, {KEY: namespace("1")})
+    runs.wrote("other", {}, {KEY: namespace("1")})
+    assert [runs.is_echo(owner, KEY, "1") for owner in ("o", "other")] == [False, True]

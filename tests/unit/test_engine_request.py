@@ -129,3 +129,46 @@ def test_requests_for_one_owner() -> None:
 def test_other_types(type_: str) -> None:
     """Any other type is nothing of ours, however broken it is."""
     assert asked(type_, b"\xff") == Ignore()
+
+
+WHOLE = payload(name="c", namespace="n", uid="u", resourceVersion="7", labels={"a": "b"})
+STATES: dict[str, Any] = {
+    "by-version": {},
+    "by-labels": {("v1", "ConfigMap"): lambda obj: obj["metadata"]["labels"]["a"]},
+}
+
+
+def told(type_: str, data: object) -> dict[str, Any]:
+    request = request_of(Event(id="1", source="/s", type=type_, data=data), FUNCTION, STATES)
+    assert isinstance(request, Look)
+    return dict(request.told)
+
+
+def test_a_whole_object_tells_its_state_to_each_unit() -> None:
+    """Its version, or what the unit's decisions rest on: the same as of an object that is read."""
+    found = told(UPDATE, WHOLE)
+    assert found["by-version"] == "7"
+    other = payload(**{**WHOLE["metadata"], "resourceVersion": "8"})
+    assert told(UPDATE, other) == {"by-version": "8", "by-labels": found["by-labels"]}
+    changed = payload(**{**WHOLE["metadata"], "labels": {"a": "c"}})
+    assert told(UPDATE, changed)["by-labels"] != found["by-labels"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "data"),
+    [
+        ("dev.knative.apiserver.resource.delete", WHOLE),
+        (UPDATE, {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"}),
+        (UPDATE, payload(name="c", namespace="n")),
+        (UPDATE, payload(name="c", namespace="n", uid="u")),
+        (UPDATE, payload(name="c", namespace="n", uid=1, resourceVersion="7")),
+        (UPDATE, payload(name="c", namespace="n", uid="u", resourceVersion=7)),
+    ],
+)
+def test_what_is_gone_or_no_object_tells_no_state(type_: str, data: object) -> None:
+    assert told(type_, data) == {}
+
+
+def test_a_state_that_cannot_be_taken_is_not_told() -> None:
+    """Whatever somebody sends: such an event is looked at as one that has only names."""
+    assert told(UPDATE, payload(name="c", namespace="n", uid="u", resourceVersion="7")) == {"by-version": "7"}

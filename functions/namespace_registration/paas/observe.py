@@ -83,6 +83,8 @@ class _Namespaces:
     looked_at: set[str] = field(default_factory=set)
     asked: dict[str, list[PaasNs]] = field(default_factory=dict)
     """PaasNS by the namespace that they live in."""
+    lists: bool = True
+    """Whether all PaasNS may be listed at once."""
 
     @classmethod
     async def labelled(cls, name: str, reader: Reader) -> _Namespaces:
@@ -111,7 +113,8 @@ class _Namespaces:
 
     async def complete(self, paas: Paas, config: PaasConfig | None, reader: Reader) -> None:
         """Read what the spec and the PaasNS ask for, until nothing more follows from what was read."""
-        await if_served(PAAS_NS, reader, reader.all_shared(PAAS_NS, FEW_PAAS_NS))
+        if self.lists:
+            await if_served(PAAS_NS, reader, reader.all_shared(PAAS_NS, FEW_PAAS_NS))
         while True:
             held = [name for name, each in self.found.items() if held_by(paas, each) and name not in self.asked]
             lists = await asyncio.gather(*(if_served(PAAS_NS, reader, reader.list(PAAS_NS, name)) for name in held))
@@ -131,13 +134,16 @@ def _declared(live: Object | None) -> Hashable:
 
 async def observe_paas(name: str, reader: Reader) -> PaasSeen:
     """Read a Paas, or what one of this name has left."""
-    live, config, namespaces, quotas = await asyncio.gather(
-        if_served(PAAS, reader, reader.get(PAAS, name, verify=_declared)),
-        _config(reader),
-        _Namespaces.labelled(name, reader),
-        _quotas(name, reader),
-    )
+    live = await if_served(PAAS, reader, reader.get(PAAS, name, verify=_declared))
     paas = paas_of(live) if live is not None else None
+    if paas is not None and _is_new(paas, reader):
+        config, quotas = await asyncio.gather(_config(reader), _no_quotas(reader))
+        namespaces = _Namespaces(lists=False)
+        reader.knows_only_part(PAAS, name)  # what its lists would have shown is looked at for the event of the finalizer
+    else:
+        config, namespaces, quotas = await asyncio.gather(
+            _config(reader), _Namespaces.labelled(name, reader), _quotas(name, reader)
+        )
     await namespaces.look_at((cause.name for cause in reader.causes if cause.kind == NAMESPACE.kind), reader)
     if paas is not None:
         await namespaces.look_at_bare(paas, reader)
@@ -170,6 +176,14 @@ def _of_others_too(seen: PaasSeen, reader: Reader) -> None:
             reader.knows_only_part(RESOURCE_QUOTA, QUOTA_NAME, namespace)
 
 
+def _is_new(paas: Paas, reader: Reader) -> bool:
+    """Whether nothing was made for a Paas yet, as its finalizer, which comes first, says; a sweep looks all the same.
+
+    Each thing is then read by its name: a list of a kind at rest waits for up to 100 ms.
+    """
+    return reader.live and bool(reader.causes) and not paas.deleted and PAAS_FINALIZER not in finalizers_of(paas.live)
+
+
 # -- quotas ------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +194,12 @@ async def _quotas(name: str, reader: Reader) -> Mapping[str, Object] | None:
         return None
     found = await if_served(kind, reader, reader.list(kind, labels={MANAGED_BY_PAAS: name}))
     return {each["metadata"]["name"]: each for each in found} if found is not None else None
+
+
+async def _no_quotas(reader: Reader) -> Mapping[str, Object] | None:
+    """No ClusterResourceQuotas; None where the kind is not served."""
+    kind = CLUSTER_RESOURCE_QUOTA
+    return {} if await reader.served(kind.api_version, kind.kind) is not None else None
 
 
 async def _shares(name: str, reader: Reader, *, served: bool, ends: bool) -> Mapping[str, Object]:

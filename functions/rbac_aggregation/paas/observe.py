@@ -8,7 +8,7 @@ a sweep.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rbac_aggregation.paas.argo import argo_namespace, has_argo, policy_name
@@ -34,6 +34,7 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     Object,
     annotations_of,
+    finalizers_of,
     key_of,
     labels_of,
 )
@@ -51,12 +52,15 @@ from tenantry.model.paas.names import (
     PAAS_CONFIG,
     PAAS_NS,
     PAAS_UID,
+    RIGHTS_FINALIZER,
     RIGHTS_PART,
     WARNINGS,
 )
 from tenantry.model.paas.ours import is_ours, owner_reference_of, uid_of
 from tenantry.model.paas.places import applying, held_by, spec_places
 
+FEW_BEHIND = 12
+"""Of up to so many other Paas the bindings are read for each."""
 _MISSING = "ClusterRole "
 _CLAIMANTS = Claimants()
 
@@ -87,6 +91,14 @@ def kept_subjects(live: Object) -> Object:
     return {**kept_name(live), "subjects": groups}
 
 
+def kept_group_subjects(live: Object) -> Object:
+    """A RoleBinding with whose it is by its label, and the groups that it names."""
+    short = kept_subjects(live)
+    short["metadata"]["namespace"] = live["metadata"]["namespace"]
+    short["metadata"]["labels"] = labels_of(live)
+    return short
+
+
 async def read_paas(name: str, reader: Reader, *, verify: Fingerprint | None = None) -> Object | None:
     """A Paas by name; None, too, where its CRD is gone."""
     return await if_served(PAAS, reader, reader.get(PAAS, name, verify=verify))
@@ -106,9 +118,16 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
     if live is None:
         return Seen(name, None, orphans=await _orphans(name, "", reader), part=part)
     paas = paas_of(live)
-    config, held, bindings, (served, groups) = await asyncio.gather(
-        _config(reader), _held(paas, part, reader), _bindings(name, part, reader), _groups(paas, part, reader)
-    )
+    if is_new(paas, reader):
+        config = await _config(reader)
+        held, bindings, (served, groups) = await asyncio.gather(
+            _named(paas, config, reader), _nothing(), _groups(paas, part, reader)
+        )
+        reader.knows_only_part(PAAS, name)  # what its lists would have shown is looked at for the event of the finalizer
+    else:
+        config, held, bindings, (served, groups) = await asyncio.gather(
+            _config(reader), _held(paas, part, reader), _bindings(name, part, reader), _groups(paas, part, reader)
+        )
     asked = await _asked(held, look_in, reader)
     spec = spec_places(paas, config)
     places = {
@@ -138,6 +157,11 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
         _missing(seen, paas, reader), _policy(seen, paas, reader), _strangers(seen, bindings, reader)
     )
     return replace(seen, missing=missing, policy=policy, orphans=orphans)
+
+
+def is_new(paas: Paas, reader: Reader) -> bool:
+    """Whether nothing was made for a Paas yet, as its finalizer, which comes first, says; a sweep looks all the same."""
+    return reader.live and bool(reader.causes) and not paas.deleted and RIGHTS_FINALIZER not in finalizers_of(paas.live)
 
 
 # -- what is declared --------------------------------------------------------------------------------------
@@ -171,6 +195,16 @@ async def _held(paas: Paas, part: str, reader: Reader) -> dict[str, Object]:
 
     reader.depends_on(again, frozenset(each["metadata"]["uid"] for each in held.values()))
     return held
+
+
+async def _named(paas: Paas, config: PaasConfig | None, reader: Reader) -> dict[str, Object]:
+    """The namespaces of its spec that are its own, each by its name: a list of a kind at rest waits for up to 100 ms."""
+    found = await by_name(NAMESPACE, spec_places(paas, config), reader, verify=lambda live: held_by(paas, live))
+    return {name: each for name, each in found.items() if each is not None and held_by(paas, each)}
+
+
+async def _nothing() -> list[Object]:
+    return []
 
 
 async def _chain(paas: Paas, name: str, reader: Reader) -> dict[str, Object]:
@@ -227,7 +261,11 @@ async def _groups(paas: Paas, part: str, reader: Reader) -> tuple[bool, dict[str
     if await reader.served(GROUP.api_version, GROUP.kind) is None:
         return False, {}
     named = [each for each in names_of(paas).values() if not each.problem]
-    ours = [] if part else await if_served(GROUP, reader, reader.list(GROUP, labels={MANAGED_BY_PAAS: paas.name}))
+    ours = (
+        []
+        if part or is_new(paas, reader)
+        else await if_served(GROUP, reader, reader.list(GROUP, labels={MANAGED_BY_PAAS: paas.name}))
+    )
     if ours is None:
         return False, {}
     found: dict[str, Object | None] = {each["metadata"]["name"]: each for each in ours}
@@ -272,8 +310,7 @@ async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[G
     """The other Paas that one of these names concerns."""
     every = [each for each in await every_paas(reader) if each["metadata"]["name"] != paas.name]
     behind = [each["metadata"]["name"] for each in every if is_behind(each)]
-    read = await asyncio.gather(*(reader.list(ROLE_BINDING, labels={MANAGED_BY_PAAS: name}) for name in behind))
-    bound = dict(zip(behind, read, strict=True))
+    bound = await _bound(behind, reader)
     found = (_CLAIMANTS.of(each, bound.get(each["metadata"]["name"], ())) for each in every)
     wanted = frozenset(names)
     concerned = (
@@ -281,6 +318,18 @@ async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[G
         for each in found
     )
     return tuple(each for each in concerned if each.generates or each.queries or each.holds)
+
+
+async def _bound(names: Sequence[str], reader: Reader) -> Mapping[str, list[Object]]:
+    """The RoleBindings of several Paas, by name: of many in one list, which all runs share that want it now."""
+    if len(names) > FEW_BEHIND:
+        found: dict[str, list[Object]] = {name: [] for name in names}
+        for each in await reader.list_shared(ROLE_BINDING, labels={MANAGED_BY_PAAS: ""}, keep=kept_group_subjects):
+            if (of := labels_of(each).get(MANAGED_BY_PAAS, "")) in found:
+                found[of].append(each)
+        return found
+    read = await asyncio.gather(*(reader.list(ROLE_BINDING, labels={MANAGED_BY_PAAS: name}) for name in names))
+    return dict(zip(names, read, strict=True))
 
 
 async def _reserved(served: bool, names: Collection[str], reader: Reader) -> frozenset[str]:

@@ -236,8 +236,10 @@ async def _bindings(grants: list[AccountGrant], config: PaasConfig, reader: Read
         places = {(grant.role, grant.subject.namespace) for grant in grants}
         found = await asyncio.gather(*(reader.get(ROLE_BINDING, local_name(role), namespace) for role, namespace in places))
         return dict(zip(places, found, strict=True))
-    listed = {each["metadata"]["name"]: each for each in await shared_bindings(reader, marked=True)}
     roles = {grant.role for grant in grants}
+    listed = {}
+    if not reader.live or len(roles) > FEW:
+        listed = {each["metadata"]["name"]: each for each in await shared_bindings(reader, marked=True)}
     others = await by_name(CLUSTER_ROLE_BINDING, {binding_name(role) for role in roles} - listed.keys(), reader)
     return {(role, ""): (listed | others).get(binding_name(role)) for role in roles}
 

@@ -11,6 +11,7 @@ from itertools import chain
 
 from scope_binding.paas.descriptor import PERMISSIONS_LABEL
 from scope_binding.paas.observe import (
+    FEW,
     active_config,
     capable,
     observe_namespace,
@@ -39,6 +40,7 @@ from scope_binding.paas.seen import (
     subjects_of,
 )
 from tenantry.engine.reader import Reader
+from tenantry.engine.reads import by_name
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit
 from tenantry.model import limits
@@ -68,6 +70,7 @@ from tenantry.model.paas.names import (
     PAAS_CONFIG,
     SUBJECTS_FINALIZER,
     WARNINGS,
+    binding_name,
 )
 from tenantry.model.paas.places import held_by
 from tenantry.serving import Settings
@@ -275,6 +278,13 @@ async def _bound(reader: Reader) -> dict[str, frozenset[Subject]]:
     return {role_named(CLUSTER_ROLE_BINDING.kind, _name(each)): subjects_of(each) for each in found}
 
 
+async def _bound_to(roles: Iterable[str], reader: Reader) -> dict[str, frozenset[Subject]]:
+    """The same for these roles, each by the name of its binding: a list of a kind at rest waits for up to 100 ms."""
+    names = {binding_name(role): role for role in roles}
+    found = await by_name(CLUSTER_ROLE_BINDING, names, reader)
+    return {names[name]: subjects_of(each) for name, each in found.items() if is_shared(each)}
+
+
 async def _naming(reader: Reader, meant: Callable[[str], bool]) -> list[str]:
     """The roles to which somebody in such a namespace is bound."""
     bound = await _bound(reader)
@@ -285,7 +295,8 @@ async def _due(paas: Paas, config: PaasConfig | None, reader: Reader) -> Collect
     """The roles in which a Paas has not what it declares.
 
     Names only say for which roles a run is worth while: a namespace of a capability that has left the declaration is looked for
-    as long as the Paas was not told of the change.
+    as long as the Paas was not told of the change.  For who waits for his namespace a run of the role does nothing; the event of
+    the namespace tells when it is there.
     """
     grants = grants_of(paas, config)
     roles = dict.fromkeys(grant.role for grant in grants)
@@ -295,7 +306,10 @@ async def _due(paas: Paas, config: PaasConfig | None, reader: Reader) -> Collect
         local = await reader.list_shared(ROLE_BINDING, labels={PERMISSIONS_LABEL: "", MANAGED_BY_PAAS: paas.name})
         inside = [role_named(ROLE_BINDING.kind, _name(each)) for each in local]
         return [*(() if current and told["status"] == "True" else roles), *(role for role in inside if role not in roles)]
-    bound = await _bound(reader)
+    bound = await _bound_to(roles, reader) if not told and reader.live and len(roles) <= FEW else await _bound(reader)
+    missing = {grant.subject.namespace for grant in grants if grant.subject not in bound.get(grant.role, ())}
+    namespaces = await by_name(NAMESPACE, missing, reader) if len(missing) <= FEW else {}
+    waiting = {name for name, each in namespaces.items() if not (held_by(paas, each) and is_prepared(paas, each))}
     found = []
     for role in dict.fromkeys([*roles, *bound]):
         stands = bound.get(role, frozenset())
@@ -304,7 +318,7 @@ async def _due(paas: Paas, config: PaasConfig | None, reader: Reader) -> Collect
         if config is None:
             wanted = {each for each in there if each.namespace in enabled_namespaces(paas)}
         left = not current and any(each.namespace.startswith(f"{paas.name}-") for each in stands - wanted)
-        if wanted != there or left:
+        if there - wanted or left or any(each.namespace not in waiting for each in wanted - there):
             found.append(role)
     return found
 

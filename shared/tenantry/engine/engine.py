@@ -23,12 +23,13 @@ from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide, stands_aside
+from tenantry.engine.due import due
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested, whose
 from tenantry.engine.shared import Shared
-from tenantry.engine.snapshot import Lists, Snapshot
+from tenantry.engine.snapshot import Lists
 from tenantry.engine.tasks import PARALLEL, in_parallel
 from tenantry.engine.unit import ANY_KIND, EVERY, OutdatedError, Owner, Stages, Unit, Units
 from tenantry.engine.verdict import BUSY, DONE, NOTHING_NEW, NOTHING_TO_DO, Verdict, missing_right, verdict_for, worst
@@ -364,51 +365,23 @@ class Engine:
             try:
                 if await stands_aside(unit, self._api):
                     break
-                due = [owner for owner in await self._due(unit, lists) if owner not in stuck]
+                busy = self._flight.busy()  # they may write what they read before the lists: run again
+                found = await due(unit, self._api, lists, busy)
+                todo = [owner for owner in found if owner not in stuck]
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])
             except Exception:
                 log.exception("a bug: %s could not be swept", unit.name)
                 return worst([*verdicts, BUG])
             lists = None
-            if not due:
+            if not todo:
                 break
-            done = await in_parallel(due, lambda owner: self._run(unit, owner, Ask(verify=False), {}))
+            done = await in_parallel(todo, lambda owner: self._run(unit, owner, Ask(verify=False), {}))
             verdicts += done
-            stuck |= {owner for owner, verdict in zip(due, done, strict=True) if verdict.status != 204 or not verdict.complete}
+            stuck |= {owner for owner, verdict in zip(todo, done, strict=True) if verdict.status != 204 or not verdict.complete}
             if not any(verdict.writes for verdict in done):
                 break
         return worst(verdicts)
-
-    async def _due(self, unit: Unit, lists: Lists | None) -> list[Owner]:
-        """The owners that a snapshot shows not to be as declared, and those that run meanwhile."""
-        busy = self._flight.busy()  # they may write what they read before the lists: run again
-        snapshot = await Snapshot.take(self._api, unit.prefetch(), lists)
-        owners = list(await unit.sweep(snapshot))
-        due: list[Owner] = []
-        for start in range(0, len(owners), PARALLEL):
-            some = owners[start : start + PARALLEL]
-            await asyncio.sleep(0)  # planning from a snapshot mostly never waits: let events through
-            for owner, is_due in zip(
-                some, await asyncio.gather(*(self._is_due(unit, each, snapshot) for each in some)), strict=True
-            ):
-                if is_due or _name(unit, owner) in busy:
-                    due.append(owner)
-        log.debug("sweep of %s: %d of %d owners are due", unit.name, len(due), len(owners))
-        return due
-
-    async def _is_due(self, unit: Unit, owner: Owner, snapshot: Snapshot) -> bool:
-        """Whether an owner is not as declared; one that cannot be read or planned is due, and its own run tells why."""
-        try:
-            handler = unit.handlers[owner.type]
-            observed = await handler.observe(owner, snapshot)
-            plans = (handler.plan(observed), handler.report(observed, ()))
-            if any(plan.changes(self._api.field_manager) for plan in plans):
-                return True
-            handler.at_rest(owner, observed)
-            return False
-        except Exception:  # a bug with one owner must not end the sweep of all
-            return True
 
     async def _failed(self, error: ApiError) -> Verdict:
         level = logging.ERROR if isinstance(error, KindNotServed | Unauthorized) else logging.WARNING

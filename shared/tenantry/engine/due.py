@@ -1,0 +1,48 @@
+"""Which owners a sweep has to run: those that whole lists show not to be as declared."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Container
+
+from tenantry.api import Api
+from tenantry.engine.snapshot import Lists, Snapshot
+from tenantry.engine.tasks import PARALLEL
+from tenantry.engine.unit import Owner, Unit
+
+log = logging.getLogger("tenantry")
+
+
+async def due(unit: Unit, api: Api, lists: Lists | None, busy: Container[str]) -> list[Owner]:
+    """The owners that a snapshot shows not to be as declared, and those that ran when it was begun.
+
+    ``busy`` has these as they are called among those of all units, ``<unit>:<owner>``.
+
+    Raises:
+        ApiError: a list could not be read.
+    """
+    snapshot = await Snapshot.take(api, unit.prefetch(), lists)
+    owners = list(await unit.sweep(snapshot))
+    found: list[Owner] = []
+    for start in range(0, len(owners), PARALLEL):
+        some = owners[start : start + PARALLEL]
+        await asyncio.sleep(0)  # planning from a snapshot mostly never waits: let events through
+        planned = await asyncio.gather(*(_is_due(unit, each, snapshot, api.field_manager) for each in some))
+        found += [owner for owner, is_due in zip(some, planned, strict=True) if is_due or f"{unit.name}:{owner}" in busy]
+    log.debug("sweep of %s: %d of %d owners are due", unit.name, len(found), len(owners))
+    return found
+
+
+async def _is_due(unit: Unit, owner: Owner, snapshot: Snapshot, field_manager: str) -> bool:
+    """Whether an owner is not as declared; one that cannot be read or planned is due, and its own run tells why."""
+    try:
+        handler = unit.handlers[owner.type]
+        observed = await handler.observe(owner, snapshot)
+        plans = (handler.plan(observed), handler.report(observed, ()))
+        if any(plan.changes(field_manager) for plan in plans):
+            return True
+        handler.at_rest(owner, observed)
+        return False
+    except Exception:  # a bug with one owner must not end the sweep of all
+        return True
