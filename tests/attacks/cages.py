@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import fence_access
 import fence_aggregation
 import fence_capabilities
 import fence_lock
@@ -14,6 +15,9 @@ import fence_registration
 import fence_release
 import fence_rights
 import fence_scope
+import fence_sources
+import fence_tenants
+from flux_crds import install_flux
 from paasing import make_world
 from thieves import Ask, ask
 from times import CONTROLLER_S
@@ -35,6 +39,9 @@ THEFTS = (
     *fence_release.THEFTS,
     *fence_scope.THEFTS,
     *fence_capabilities.THEFTS,
+    fence_sources.THEFT,
+    *fence_tenants.THEFTS,
+    fence_access.THEFT,
     fence_lock.THEFT,
 )
 LOCK_SOURCE = "tenantry-lock-source"
@@ -75,6 +82,7 @@ class Cages:
         await self.admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(CLUSTER_SERVICE_VERSION))
         await until_served(self.admin, stand_in(CLUSTER_SERVICE_VERSION))
         await make_world(self.admin, "argo")
+        await install_flux(self.admin)
         await self._open_kinds()
         for theft in THEFTS:
             for kind, body in theft.scene:

@@ -19,6 +19,7 @@ from tenantry.api.errors import RefusedError
 from tenantry.local.invocation import reference_event
 from tenantry.local.policies import guard_names
 from tenantry.local.sinks import Poster
+from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.kinds import NAMESPACE, Kind
 from tenantry.model.paas.names import GROUP_OF_KINDS
 from tenantry.serving.encoding import encode_binary
@@ -85,9 +86,10 @@ async def accepted(fuzzing: Fuzzing, kind: Kind, value: dict[str, Any], *, its_o
     It writes nothing for an object that is not ``its_own``.
     """
     fuzzing.count += 1
-    name, namespace = f"fuzz-{fuzzing.count}", "fuzz" if kind.namespaced else ""
+    only = kind in (TENANCY_PROFILE, ACCESS_INDEX)
+    name, namespace = DEFAULT if only else f"fuzz-{fuzzing.count}", "fuzz" if kind.namespaced else ""
     try:
-        await fuzzing.arena.hands.create(kind, {**obj(kind, name, namespace), **value})
+        await fuzzing.arena.hands.create(kind, {**obj(kind, name, namespace), **value}, dry_run=only)
     except RefusedError as error:
         return False, error.message
     marks = [len(proxy.recording) for proxy in fuzzing.arena.proxies]

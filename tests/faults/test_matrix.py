@@ -29,6 +29,8 @@ FURTHER = (
     "-switches",
     "-templates",
     "-paas-mappings",
+    "rbac-aggregation-tenants",
+    "release-provisioning-tenants",
 )
 SAMPLED = [
     pytest.param(name, marks=pytest.mark.check("p-181") if "-paas" in name else ())
@@ -48,6 +50,8 @@ QUICK = [
     "begin",
     "hand-over",
     "delete",
+    "revoke",
+    "own-suspension",
 ]
 SEED = 1
 
