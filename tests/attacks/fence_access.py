@@ -24,6 +24,7 @@ KUSTOMIZATION = CONSUMER_KINDS[0]
 MARKS = {LOCKED: ACCESS_DENIED, SUSPENDED_BY_LOCK: "true"}
 SPEC = {"interval": "1m", "prune": True, "sourceRef": {"kind": "GitRepository", "name": "a", "namespace": "other"}}
 ONLY = "only what stops it"
+NEITHER = "neither makes nor deletes"
 
 
 def _kustomization(name: str, **parts: Object) -> Object:
@@ -96,8 +97,8 @@ THEFT = Theft(
             patch(KUSTOMIZATION, "plain", HOME, ("add", "/metadata/ownerReferences", [TAKES_ALONG])),
             "writes no owner references",
         ),
-        Attack("a consumer of its own", create(KUSTOMIZATION, _kustomization("mine")), "cannot"),
-        Attack("the end of a consumer", delete(KUSTOMIZATION, "plain", HOME), "cannot"),
+        Attack("a consumer of its own", create(KUSTOMIZATION, _kustomization("mine")), NEITHER),
+        Attack("the end of a consumer", delete(KUSTOMIZATION, "plain", HOME), NEITHER),
         Attack("another profile", patch(TENANCY_PROFILE, DEFAULT, "", ("add", "/spec/mode", "Audit")), "cannot"),
         Attack("another index", patch(ACCESS_INDEX, DEFAULT, "", ("add", "/spec/read", {})), "cannot"),
         Attack("a Secret", patch(SECRET, "s", HOME, ("add", "/data", {})), "cannot"),
