@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from served import Served
 
 from scope_binding.shown.plan import MANAGER, plan_shown
 from scope_binding.shown.seen import MOST_BYTES, Granted, ShownSeen, asks, kept_home
+from scope_binding.shown.unit import SHOWN_IN, ShownSources
+from tenantry.engine.unit import Owner
 from tenantry.model.flux.access import AccessEntries
-from tenantry.model.flux.names import SHOW_SOURCES, SHOWN_MARK, SOURCES_SHOWN
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object
+from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SHOW_SOURCES, SHOWN_MARK, SOURCES_SHOWN
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, key_of
 from tenantry.model.plan import NOTHING, Apply, Delete
 from tenantry.testing.objects import obj
 
@@ -77,6 +80,26 @@ def test_nothing_is_said_on_the_word_of_half_an_index() -> None:
         ShownSeen(None, None, listed()),
     ):
         assert plan_shown(seen) == NOTHING
+
+
+async def test_an_index_that_becomes_complete_concerns_all_who_ask() -> None:
+    """They asked of an index that was not, and were shown nothing; later only those whose list has to change."""
+    unit, asking = ShownSources(), [[Owner(SHOWN_IN, "dev-team2")]]
+
+    def index(entries: AccessEntries, uid: str = "u") -> Object:
+        return obj(ACCESS_INDEX, DEFAULT, metadata={"uid": uid}, spec=entries.spec())
+
+    async def owners(entries: AccessEntries, *others: Object, uid: str = "u") -> Any:
+        made = index(entries, uid)
+        return await unit.owners(key_of(made), {}, Served(made, home(), obj(NAMESPACE, "quiet"), *others).reader())
+
+    assert await owners(AccessEntries(READ)) == []
+    assert await owners(ENTRIES) == asking
+    mark = {"labels": {SHOWN_MARK: "true"}}
+    shown = obj(CONFIG_MAP, SOURCES_SHOWN, "dev-team2", metadata=mark, data=Granted(ENTRIES).to(home()))
+    assert await owners(ENTRIES, shown) == await owners(ENTRIES) == []
+    assert await owners(AccessEntries(complete=True), shown) == asking
+    assert await owners(ENTRIES, uid="made anew") == asking
 
 
 def test_of_a_namespace_its_labels_are_kept() -> None:

@@ -16,12 +16,13 @@ from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object
 async def observe_shown(namespace: str, reader: Reader) -> ShownSeen:
     """Read a Namespace, its list, and what is granted where it asks for one."""
     home, live = await asyncio.gather(reader.get(NAMESPACE, namespace), reader.get(CONFIG_MAP, SOURCES_SHOWN, namespace))
-    return ShownSeen(home, await _entries(reader) if asks(home) else None, live)
+    index = await index_now(reader) if asks(home) else None
+    return ShownSeen(home, AccessEntries.of(index) if index is not None else None, live)
 
 
-async def _entries(reader: Reader) -> AccessEntries | None:
-    index = await if_served(ACCESS_INDEX, reader, reader.get_shared(ACCESS_INDEX, DEFAULT))
-    return AccessEntries.of(index) if index is not None else None
+async def index_now(reader: Reader) -> Object | None:
+    """The index, or None where there is none."""
+    return await if_served(ACCESS_INDEX, reader, reader.get_shared(ACCESS_INDEX, DEFAULT))
 
 
 async def lists_there(reader: Reader) -> list[Object]:
@@ -41,14 +42,17 @@ def hash_of(data: dict[str, str]) -> int:
     return hash((data.get("read", ""), data.get("write", "")))
 
 
-async def outdated(reader: Reader) -> Sequence[str]:
-    """The namespaces whose list is not what the index grants them; nothing is said of those that have none yet."""
+async def outdated(reader: Reader, entries: AccessEntries, *, lacking: bool) -> Sequence[str]:
+    """The namespaces whose list is not what the index grants them; with ``lacking`` also those that ask and have none."""
     there = {each["metadata"]["namespace"]: each["hash"] for each in await lists_there(reader)}
-    if not there:
+    if not there and not lacking:
         return ()
-    entries, homes = await asyncio.gather(_entries(reader), reader.list(NAMESPACE, keep=kept_home))
-    if entries is None or not entries.complete:
-        return ()
+    homes = {each["metadata"]["name"]: each for each in await reader.list(NAMESPACE, keep=kept_home)}
     granted = Granted(entries)
-    named = ((each["metadata"]["name"], each) for each in homes)
-    return [name for name, home in named if name in there and (not asks(home) or hash_of(granted.to(home)) != there[name])]
+
+    def is_outdated(name: str, home: Object) -> bool:
+        if name not in there:
+            return lacking and asks(home)
+        return not asks(home) or hash_of(granted.to(home)) != there[name]
+
+    return [name for name, home in homes.items() if is_outdated(name, home)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scope_binding.shown.observe import lists_there, observe_shown, outdated
+from scope_binding.shown.observe import index_now, lists_there, observe_shown, outdated
 from scope_binding.shown.plan import plan_shown
 from scope_binding.shown.seen import ShownSeen, asks, kept_home
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
+from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_INDEX, SOURCES_SHOWN
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key
@@ -28,6 +29,8 @@ class ShownSources(Unit):
     ours = frozenset({ACCESS_INDEX})
 
     def __init__(self) -> None:
+        self._complete = ""
+        """The uid of the index that was complete at last."""
         self.handlers = {
             SHOWN_IN: Handler[ShownSeen](
                 observe=lambda owner, reader: observe_shown(owner.name, reader),
@@ -45,7 +48,18 @@ class ShownSources(Unit):
                 return [[Owner(SHOWN_IN, key.name)]]
             case CONFIG_MAP.kind:
                 return [[Owner(SHOWN_IN, key.namespace)]] if key.name == SOURCES_SHOWN else []
-        return stage(Owner(SHOWN_IN, each) for each in await outdated(reader))
+        return await self._index_owners(reader)
+
+    async def _index_owners(self, reader: Reader) -> Stages:
+        """All whose list has to change.  An index that has become complete concerns those who asked before, too."""
+        index = await index_now(reader)
+        entries = AccessEntries.of(index or {})
+        if index is None or not entries.complete:
+            return []
+        uid = index["metadata"]["uid"]
+        names = await outdated(reader, entries, lacking=uid != self._complete)
+        self._complete = uid
+        return stage(Owner(SHOWN_IN, each) for each in names)
 
     def prefetch(self) -> Sequence[Prefetch]:
         """Namespaces.  Lists are read one by one: there can be many large ones."""
