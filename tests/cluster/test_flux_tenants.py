@@ -245,7 +245,7 @@ async def test_namespaces_are_left_to_others_if_that_is_declared(tenants: Tenant
 
 
 async def test_other_names_are_followed(tenants: Tenants) -> None:
-    """Another role makes the binding anew; another account takes over, and the old one goes."""
+    """Another role makes the binding anew; another account takes over, and the old one goes; so is another branch."""
     name = f"t{token()}"
     place, binding = f"apps-{name}", f"{name}-reconciler"
     await tenants.declare(name, place, source=SOURCE)
@@ -257,6 +257,9 @@ async def test_other_names_are_followed(tenants: Tenants) -> None:
     await tenants.away(SERVICE_ACCOUNT, "flux", place)
     await tenants.until(KUSTOMIZATION, name, place, lambda found: found["spec"]["serviceAccountName"] == "deployer")
     assert labels_of(await tenants.get(NAMESPACE, place))[ACCOUNT_LABEL] == "deployer"
+    elsewhere = {**SOURCE, "branch": "next"}
+    await tenants.declare(name, place, source=elsewhere, clusterRole="view", serviceAccountName="deployer")
+    await tenants.until(GIT_REPOSITORY, name, place, lambda found: found["spec"]["ref"] == {"branch": "next"})
 
 
 async def test_labels_of_ours_that_are_changed_by_hand_are_put_back(tenants: Tenants) -> None:
