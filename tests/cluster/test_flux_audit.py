@@ -14,7 +14,7 @@ from flux_locking import LOCKS, FluxLocks
 from flux_policing import APP1, FLUX, TEAM2, Policing, admitted, denied, flux_object, helm_release, kustomization
 from fluxing import SOURCES, TWO
 from people import token
-from times import FLUX_S
+from times import FLUX_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -42,7 +42,7 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 READER = "system:serviceaccount:flux-system:auditor"
 BITNAMI = {"kind": "HelmRepository", "name": "bitnami"}
 FLAG = "--no-cross-namespace-refs=true"

@@ -14,6 +14,7 @@ from flux_guarding import EXPORTED
 from flux_locking import KUSTOMIZATION, LOCKS, FluxLocks
 from flux_policing import APP1, TEAM1, TEAM2, Policing, kustomization
 from fluxing import SOURCES, TWO
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -23,7 +24,7 @@ from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, LOCKED
 from tenantry.model.kinds import Kind, Object, annotations_of
 from tenantry.testing import eventually
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 Running = Callable[..., AbstractAsyncContextManager[Knative]]
 OTHER = "GitRepository/dev-team1/other"
 

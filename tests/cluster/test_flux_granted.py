@@ -14,7 +14,7 @@ from flux_policing import APP1, TEAM1, TEAM2, TEAM3, Policing, flux_object, kust
 from fluxing import SOURCES, TWO, Fluxing, access_from, annotated
 from paasing import together
 from people import token
-from times import FLUX_S
+from times import FLUX_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Invalid
@@ -22,6 +22,8 @@ from tenantry.local.knative import Knative
 from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SOURCE_GRANT
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Object, finalizers_of
 from tenantry.testing import eventually
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 Running = Callable[..., AbstractAsyncContextManager[Knative]]
 HOME, OTHER = "dev-team1", "dev-team2"

@@ -22,7 +22,7 @@ from flux_cases import (
 )
 from flux_policing import FLUX, TEAM1, Policing, admitted, denied, flux_object, is_checked, kustomization, warnings
 from people import token
-from times import CONTROLLER_S, NAMESPACE_GONE_S, POLICY_S
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S, POLICY_S
 
 from tenantry.local.fence_policy import POLICY as FENCES
 from tenantry.model.flux.names import LOCK_FINALIZER, LOCKED, SUSPENDED_BY_LOCK
@@ -42,6 +42,8 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 PLATFORM_USER = "platform-only"
 """Has the right to every request and the verb, and is nothing else."""

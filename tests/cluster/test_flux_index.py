@@ -13,7 +13,7 @@ from flux_crds import install_flux
 from fluxing import SOURCES, TWO, Fluxing, access_from, annotated, served
 from paasing import together
 from people import token
-from times import FLUX_S
+from times import FLUX_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import Invalid
@@ -23,6 +23,8 @@ from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SOURCE
 from tenantry.model.kinds import NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 GIT = served("GitRepository")
 CHART_OWNER = {"helm.toolkit.fluxcd.io/name": "b-c", "helm.toolkit.fluxcd.io/namespace": "a"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from times import LEFT_TO_MAKE_WHOLE
 
 from scope_binding.sources.plan import MANAGER, plan_index
 from scope_binding.sources.seen import IndexSeen, entry_size
@@ -17,6 +18,8 @@ from tenantry.model import limits
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT
 from tenantry.model.kinds import Object
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 WRITES = 10
 

@@ -16,7 +16,7 @@ from flawless import flawless
 from flux_crds import ACCESS_FROM, crd, current, flux_kind, install_flux, version_of
 from fluxing import SOURCES, TWO, Fluxing, access_from, annotated, served
 from people import CORE_EVENT
-from times import FLUX_S, SERVED_S
+from times import FLUX_S, LEFT_TO_MAKE_WHOLE, SERVED_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -26,6 +26,8 @@ from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from tenantry.testing import eventually
 from tenantry.testing.forks import Forks
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 @dataclass

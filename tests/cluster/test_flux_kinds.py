@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from people import may, token
 from rights import cluster_role, user
-from times import CONTROLLER_S
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import Invalid
@@ -19,6 +19,8 @@ from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SOURCE_GRANT, SOURC
 from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, Kind, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 HOME = "default"
 TERRAFORM: Object = {

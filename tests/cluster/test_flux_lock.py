@@ -12,11 +12,14 @@ from flux_crds import install_flux
 from flux_locking import ACCESS, KUSTOMIZATION, LOCKS, REQUESTED_AT, FluxLocks, has_lock, source_ref
 from fluxing import SOURCES, served
 from people import look, post
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.flux.names import ACCESS_DENIED, ACCESS_INDEX, DEFAULT
 from tenantry.model.kinds import annotations_of, finalizers_of
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 GIT = served("GitRepository")
 

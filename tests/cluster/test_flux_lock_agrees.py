@@ -13,7 +13,7 @@ from flawless import Calm
 from flux_crds import install_flux
 from flux_locking import LOCKS, FluxLocks, has_lock, named_elsewhere
 from fluxing import SOURCES, served
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.cli.profile.applied import apply_profile
@@ -23,6 +23,8 @@ from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 NUMBER = 200
 LABELS = {"team": ("one", "two", "three"), "env": ("prod", "dev"), "tier": ("a", "b")}

@@ -26,7 +26,7 @@ from flux_locking import (
 )
 from fluxing import SOURCES
 from people import token
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -38,6 +38,8 @@ from tenantry.model.kinds import (
     finalizers_of,
 )
 from tenantry.testing import eventually
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 RECONCILE = "source.extensions.fluxcd.io/reconcile"
 MARKS = {LOCKED: ACCESS_DENIED, SUSPENDED_BY_LOCK: "true"}

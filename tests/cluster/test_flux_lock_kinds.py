@@ -11,6 +11,7 @@ from flawless import Calm
 from flux_crds import install_flux
 from flux_locking import CONSUMER_KINDS, LOCKS, FluxLocks, condition_types, has_no_lock, named_elsewhere, stop_of
 from fluxing import SOURCES, served
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -95,6 +96,7 @@ async def test_what_was_there_before_the_switch_is_stopped(system: Knative, flux
     assert "fluxcd.controlplane.io/reconcile" not in annotations_of(await flux.unlocked(made))
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_a_single_tenant_has_no_locks(system: Knative, flux: FluxLocks, calm: Calm) -> None:
     """Switched, all that was locked is unlocked, and then nothing is written (f-37)."""
     await flux.profile()
@@ -111,6 +113,7 @@ async def test_a_single_tenant_has_no_locks(system: Knative, flux: FluxLocks, ca
     assert [await flux.now(each) for each in made] == before
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_audit_changes_nothing(system: Knative, flux: FluxLocks, calm: Calm) -> None:
     """What is denied is listed, and neither suspended, marked nor told; what was locked is unlocked (f-36)."""
     await flux.profile()
@@ -127,6 +130,7 @@ async def test_audit_changes_nothing(system: Knative, flux: FluxLocks, calm: Cal
 
 
 @pytest.mark.check("f-108")
+@LEFT_TO_MAKE_WHOLE
 async def test_a_report_is_no_lock(system: Knative, flux: FluxLocks, calm: Calm) -> None:
     """One Event, and the list of the profile until it is granted again; it goes on all the time."""
     await flux.profile(onRevocation="Report")
@@ -146,6 +150,7 @@ async def test_a_report_is_no_lock(system: Knative, flux: FluxLocks, calm: Calm)
 
 
 @pytest.mark.check("f-43")
+@LEFT_TO_MAKE_WHOLE
 @pytest.mark.parametrize("kind", ["Kustomization", "HelmRelease"])
 async def test_a_cluster_scoped_object_is_told(several: None, system: Knative, flux: FluxLocks, calm: Calm, kind: str) -> None:
     """With kind and name in the tenant's namespace, once; an object of another namespace is not."""
@@ -174,6 +179,7 @@ async def test_a_cluster_scoped_object_is_told(several: None, system: Knative, f
     assert not await flux.events(made["ConfigMap"], CLUSTER_SCOPED)
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_what_nobody_enforces_is_left_alone(system: Knative, flux: FluxLocks, calm: Calm) -> None:
     """Without a TenancyProfile nothing is locked or told, and what was locked is unlocked (f-71)."""
     await flux.profile()

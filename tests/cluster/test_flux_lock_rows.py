@@ -13,7 +13,7 @@ from flux_guarding import GuardedLocks
 from flux_locking import LOCKS, TERRAFORM, named_elsewhere, source_ref
 from fluxing import SOURCES
 from people import token
-from times import CONTROLLER_S
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import Invalid
@@ -23,6 +23,8 @@ from tenantry.model.flux.names import ACCESS_DENIED, DEFAULT, TENANCY_PROFILE
 from tenantry.model.kinds import CLUSTER_ROLE, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 SPEC = fields(sourceRef=reference(TEXT), dependsOn=DEPENDS_ON, suspend=FLAG)
 ROW: Object = {

@@ -14,6 +14,7 @@ from flux_locking import LOCKS
 from flux_policing import APP1, FLUX, TEAM1, TEAM2, Policing, helm_release, kustomization
 from fluxing import Fluxing
 from older_server import WithoutMutations
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -25,7 +26,7 @@ from tenantry.model.kinds import ADMISSION_MUTATION, ADMISSION_MUTATION_BINDING,
 from tenantry.testing.forks import Forks
 from tenantry.testing.proxy import FaultProxy
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 MINE = ",".join(f"{key}={value}" for key, value in LABELS.items())
 
 

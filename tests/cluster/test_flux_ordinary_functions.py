@@ -10,10 +10,12 @@ from flux_policing import APP1, TEAM2, Policing, kustomization
 from fluxing import Fluxing
 from people import registration
 from releases import CONFIG, Owners
-from times import NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import NAMESPACE, PROJECT_HELM_CHART, labels_of
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FUNCTIONS = ("namespace-registration", "release-provisioning", "rbac-aggregation", "scope-binding", "lock-enforcement")
 

@@ -20,7 +20,7 @@ from flux_policing import (
     reference,
 )
 from people import token
-from times import NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 
 from tenantry.model.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
@@ -33,6 +33,8 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 TERRAFORM = Kind("infra.contrib.fluxcd.io/v1alpha2", "Terraform", "terraforms")
 ROW: Object = {

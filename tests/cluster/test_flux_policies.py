@@ -24,10 +24,12 @@ from flux_policing import (
     reference,
 )
 from people import token
-from times import FLUX_S
+from times import FLUX_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.model.flux.names import SOURCES
 from tenantry.testing import eventually
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)

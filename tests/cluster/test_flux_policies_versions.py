@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from flux_crds import crd, current, flux_kind, version_of
 from flux_policing import APP1, TEAM2, TWO, Policing, admitted, denied, kustomization
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.model.flux.consumers import CONSUMERS
 from tenantry.model.flux.policies.served import Served
 from tenantry.model.kinds import ADMISSION_POLICY, Object
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 def mixed() -> list[Object]:

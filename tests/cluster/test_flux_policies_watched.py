@@ -16,7 +16,7 @@ from flux_crds import KINDS, crd, current, flux_kind, install_flux, version_of
 from flux_locking import LOCKS
 from fluxing import Fluxing
 from people import CORE_EVENT
-from times import SERVED_S
+from times import LEFT_TO_MAKE_WHOLE, SERVED_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -28,7 +28,7 @@ from tenantry.model.flux.policies.parts import LABELS
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CUSTOM_RESOURCE_DEFINITION, Kind, Object
 from tenantry.testing import eventually
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 MINE = ",".join(f"{key}={value}" for key, value in LABELS.items())
 IMAGE_POLICY = flux_kind("ImagePolicy")
 OF_IMAGES = [f"tenantry-{sort}-{IMAGE_POLICY.crd_name}" for sort in ("lock-guard", "references")]

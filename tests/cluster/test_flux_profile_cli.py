@@ -13,6 +13,7 @@ import pytest_asyncio
 import upping
 import yaml
 from flux_crds import current, install_flux
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -26,7 +27,7 @@ from tenantry.model.kinds import (
     CUSTOM_RESOURCE_DEFINITION,
 )
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 tenantry = partial(upping.tenantry, within=60)
 IMAGE_POLICY = "references-imagepolicies.image.toolkit.fluxcd.io"
 MINE = ",".join(f"{key}={value}" for key, value in LABELS.items())

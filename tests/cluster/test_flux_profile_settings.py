@@ -22,7 +22,7 @@ from flux_policing import (
     kustomization,
 )
 from people import token
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.cli.profile.applied import apply_profile
 from tenantry.model.flux.names import ACCESS_INDEX, ACCOUNT_LABEL, DEFAULT, TENANCY_PROFILE, TENANT_LABEL
@@ -40,7 +40,7 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 MINE = ",".join(f"{key}={value}" for key, value in LABELS.items())
 DENIED = kustomization("dev-team2", APP1, "app1")
 """f-4."""

@@ -9,6 +9,7 @@ import pytest_asyncio
 from admitting import Admitting
 from flux_cases import BY_KIND, CONSUMER_KINDS, consumer
 from flux_policing import APP1, TEAM2, TWO, Policing, admitted, denied, kustomization
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -16,6 +17,8 @@ from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.model.config import Config
 from tenantry.model.flux.names import ACCESS_DENIED, LOCK_FINALIZER, LOCKED, SUSPENDED_BY_LOCK
 from tenantry.model.kinds import ADMISSION_MUTATION, Object, annotations_of, finalizers_of
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FLUX_FINALIZER = "finalizers.fluxcd.io"
 

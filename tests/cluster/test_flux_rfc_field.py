@@ -14,10 +14,11 @@ from flux_policing import BITNAMI as NAME_OF_BITNAMI
 from flux_policing import TEAM2, TEAM3, Policing, helm_release, kustomization
 from flux_rfc import APP1, BITNAMI, in_version, kind_of, mixed
 from fluxing import SOURCES, Fluxing
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.knative import Knative
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

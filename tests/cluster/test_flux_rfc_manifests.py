@@ -12,11 +12,12 @@ from flux_policing import BITNAMI as NAME_OF_BITNAMI
 from flux_policing import TEAM1, TEAM2, TEAM3, Policing, admitted, denied, helm_release, kustomization
 from flux_rfc import APP1, AUTOMATION, BITNAMI, CLUSTER_CONFIG, kind_of, rfc
 from fluxing import SOURCES, Fluxing
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import Object
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError, Forbidden
@@ -23,6 +24,8 @@ from tenantry.model.kinds import (
 )
 from tenantry.serving.installed import descriptors, services_of
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 WRITER = "scope-binding-sources"
 """The identity that writes the index."""

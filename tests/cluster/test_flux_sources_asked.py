@@ -11,6 +11,7 @@ import pytest_asyncio
 from commanding import Command, account_kubeconfig, commanding
 from flux_policing import BITNAMI, SHARED, TWO, Policing, kind_named
 from people import token
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
@@ -19,7 +20,7 @@ from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SOURCES_SHOWN
 from tenantry.model.kinds import CONFIG_MAP
 from tenantry.testing.objects import obj
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 IMAGES = "ImageRepository/flux-system/img"
 CONFIG = "GitRepository/flux-system/config"
 CHART = "HelmChart/flux-system/chart"

@@ -17,7 +17,7 @@ from flux_guarding import EXPORTED, GuardedLocks
 from flux_locking import CONSUMER_KINDS, KUSTOMIZATION, LOCKS, has_lock, kind_of, named_elsewhere, source_ref
 from fluxing import SOURCES
 from people import token
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -38,7 +38,7 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import snapshot
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [LEFT_TO_MAKE_WHOLE, pytest.mark.no_policies]
 REGISTRATION, AGGREGATION = "namespace-registration", "rbac-aggregation"
 MINE = ",".join(f"{key}={value}" for key, value in LABELS.items())
 MULTI, SINGLE = "multi-tenant", "single-tenant"

@@ -13,7 +13,7 @@ from flux_crds import install_flux
 from flux_declaring import FUNCTIONS, SOURCE, Tenants
 from flux_policing import Policing, admitted, denied, flux_object, kind_named, kustomization
 from people import token
-from times import FLUX_S
+from times import FLUX_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.followed import stand_in
@@ -35,6 +35,8 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 SERVICE = Kind("v1", "Service", "services")
 CANARY = Kind("flagger.app/v1beta1", "Canary", "canaries")
