@@ -77,8 +77,13 @@ async def served_as(row: Consumer, reader: Reader, *, again: bool = False) -> Ki
     return await reader.preferred(row.group, row.resource, again=again)
 
 
-async def observe_consumer(row_name: str, namespace: str, name: str, reader: Reader) -> ConsumerSeen | None:
-    """Read a consumer, and what decides about it; None where there is none, or nothing that concerns us."""
+async def observe_consumer(
+    row_name: str, namespace: str, name: str, reader: Reader, *, untold: bool = False
+) -> ConsumerSeen | None:
+    """Read a consumer, and what decides about it; None where there is none, or nothing that concerns us.
+
+    ``untold``: its conditions may be there without its Warning.
+    """
     profile = await profile_object(reader)
     row = next((each for each in Profile.of(profile).all_consumers if each.name == row_name), None)
     kind = await served_as(row, reader) if row is not None else None
@@ -91,7 +96,7 @@ async def observe_consumer(row_name: str, namespace: str, name: str, reader: Rea
     if live is None or not concerns_us(live, row):
         return None
     seen = await _seen(row, kind, live, profile, reader)
-    return await _with_told(seen, reader)
+    return await _with_told(seen, reader, untold=untold)
 
 
 async def _seen(row: Consumer, kind: Kind, live: Object, profile: Object | None, reader: Reader) -> ConsumerSeen:
@@ -125,15 +130,15 @@ async def _refused(live: Object, row: Consumer, profile: Profile, reader: Reader
     return ((kind.kind, found.name),) if kind is not None and not kind.namespaced else ()
 
 
-async def _with_told(seen: ConsumerSeen, reader: Reader) -> ConsumerSeen:
-    """With the Warnings that are there.  A sweep asks only where nothing else shows that it was told."""
+async def _with_told(seen: ConsumerSeen, reader: Reader, *, untold: bool) -> ConsumerSeen:
+    """With the Warnings that are there.  A sweep asks only where nothing else shows that it was told: they expire."""
     warnings = warnings_of(seen)
     names = [each.name for each in warnings]
     if reader.live and plan_consumer(seen) != NOTHING:
         names.append(refusal_name(seen))
     if not names:
         return seen
-    if not reader.live and seen.conditions and not seen.refused and not seen.context.reports:
+    if not reader.live and not untold and seen.conditions and not seen.refused and not seen.context.reports:
         return replace(seen, told=frozenset(names))
     namespace = seen.live["metadata"]["namespace"]
     home, *events = await asyncio.gather(

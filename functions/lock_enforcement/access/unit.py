@@ -20,6 +20,7 @@ from lock_enforcement.access.seen import ConsumerSeen, ViolationsSeen
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit, stage
+from tenantry.model import limits
 from tenantry.model.flux.consumers import CONSUMER_KINDS, CONSUMERS, Consumer
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.profile import Profile
@@ -69,6 +70,8 @@ class AccessLocks(Unit):
         self._denied: set[str] | None = None
         """The consumers that this process has listed as denied, as owners: a hint."""
         self._listing: set[str] = set()
+        self._untold: set[Owner] = set()
+        """Consumers whose last run did not end well: a sweep looks at what they were told, too."""
         self.handlers = {
             CONSUMER: Handler[ConsumerSeen | None](
                 observe=self._observe_consumer,
@@ -79,7 +82,7 @@ class AccessLocks(Unit):
                 doubtful=unlocked_in_doubt,
                 second_look_after_s=lambda _: UNSERVED_S,
                 step_by_step=True,
-                ended=self._ended,
+                ended=self._consumer_ended,
             ),
             VIOLATIONS.type: Handler[ViolationsSeen](
                 observe=self._observe_violations,
@@ -92,7 +95,7 @@ class AccessLocks(Unit):
 
     async def _observe_consumer(self, owner: Owner, reader: Reader) -> ConsumerSeen | None:
         row, _, name = owner.name.partition(":")
-        seen = await observe_consumer(row, owner.namespace, name, reader)
+        seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._untold)
         labels = seen.context.labels.get(owner.namespace) if seen is not None and reader.live else None
         if labels is not None and self._labels is not None and self._labels.get(owner.namespace) != _hash(labels):
             self._labels.pop(owner.namespace, None)  # the others were not looked at with these
@@ -103,6 +106,13 @@ class AccessLocks(Unit):
         if reader.live:
             self._listing = {f"{each.kind}/{each.namespace}/{each.name}" for each in seen.violations}
         return seen
+
+    def _consumer_ended(self, owner: Owner, well: bool) -> None:
+        if well:
+            self._untold.discard(owner)
+        elif len(self._untold) < limits.REMEMBERED:
+            self._untold.add(owner)
+        self._ended(owner, well)
 
     def _ended(self, _: Owner, well: bool) -> None:
         if not well:
