@@ -11,11 +11,14 @@ import pytest_asyncio
 import yaml
 from commanding import Command, commanding
 from people import People, token
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.flux.names import TENANT, TENANT_LABEL
 from tenantry.model.kinds import CLUSTER_ROLE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, Object
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)

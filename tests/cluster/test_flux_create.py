@@ -14,6 +14,7 @@ import yaml
 from commanding import Command, commanding
 from flux_crds import current, install_flux
 from people import People, token
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.kubeconfig import find as find_kubeconfig
@@ -30,6 +31,8 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 KINDS = {each.kind: each for each in (NAMESPACE, SERVICE_ACCOUNT, ROLE_BINDING)}
 

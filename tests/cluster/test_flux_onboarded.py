@@ -10,7 +10,7 @@ import pytest_asyncio
 import yaml
 from commanding import Command, commanding
 from flux_crds import install_flux
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError
@@ -18,6 +18,8 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION, kustomization
 from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT
 from tenantry.testing import eventually
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 KINDS = {each.kind: each for each in (NAMESPACE, SERVICE_ACCOUNT, ROLE_BINDING, GIT_REPOSITORY, KUSTOMIZATION)}
 PLACE = ("tenant1", "-n", "tenant1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from flux_policing import Policing, is_checked, warnings
-from times import CONTROLLER_S
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.model.flux.policies import GENERATED, manifests
 from tenantry.model.flux.policies.compared import is_as_generated
@@ -13,6 +13,8 @@ from tenantry.model.flux.policies.served import Served
 from tenantry.model.kinds import ADMISSION_POLICY, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 MINE = ",".join(f"{key}={value}" for key, value in LABELS.items())
 
