@@ -39,7 +39,7 @@ class GitServer:
         self, folder: Path, *, credentials: tuple[str, str] | None = None, context: ssl.SSLContext | None = None
     ) -> None:
         self._folder = folder
-        self._credentials = aiohttp.BasicAuth(*credentials).encode() if credentials else None
+        self._credentials = aiohttp.encode_basic_auth(*credentials) if credentials else None
         self._context = context
         self._runner: web.AppRunner | None = None
 

@@ -74,10 +74,11 @@ async def onboarded(flux: RealFlux, tenants: Tenants) -> tuple[str, list[str]]:
     return name, places
 
 
+@pytest.mark.check("f-149")
 async def test_what_a_tenant_declares_runs_as_itself(
     flux: RealFlux, tenants: Tenants, audited_plane: tuple[ControlPlane, AuditLog]
 ) -> None:
-    """Namespaces, accounts and bindings are there; what is in its repository is applied in the first, by its account (f-149)."""
+    """Namespaces, accounts and bindings are there; what is in its repository is applied in the first, by its account."""
     name, places = await onboarded(flux, tenants)
     for place in places:
         assert labels_of(await flux.get(NAMESPACE, place))[TENANT_LABEL] == name
@@ -90,8 +91,9 @@ async def test_what_a_tenant_declares_runs_as_itself(
     assert not await flux.is_applied(places[1], "delivered")
 
 
+@pytest.mark.check("f-57")
 async def test_what_a_tenant_had_applied_goes_with_it(flux: RealFlux, tenants: Tenants) -> None:
-    """Its Kustomization prunes before account and binding go; nothing labelled for it is left, and the namespaces stay (f-57)."""
+    """Its Kustomization prunes before account and binding go; nothing labelled for it is left, and the namespaces stay."""
     name, places = await onboarded(flux, tenants)
     kept = await flux.admin.list(ROLE_BINDING, places[0])
     await flux.admin.delete(TENANT, name)
@@ -112,8 +114,9 @@ async def test_what_a_tenant_had_applied_goes_with_it(flux: RealFlux, tenants: T
         assert MADE_FOR_TENANT not in labels_of(namespace)
 
 
+@pytest.mark.check("f-151")
 async def test_a_namespace_in_an_inventory_stays(flux: RealFlux, tenants: Tenants) -> None:
-    """A Kustomization that applied its own Namespace before the switch is deleted after it; all else of it goes (f-151)."""
+    """A Kustomization that applied its own Namespace before the switch is deleted after it; all else of it goes."""
     await flux.release()
     try:
         user, name = await flux.team(), f"t{token()}"
@@ -133,21 +136,23 @@ async def test_a_namespace_in_an_inventory_stays(flux: RealFlux, tenants: Tenant
     assert not is_terminating(await flux.get(NAMESPACE, user))
 
 
+@pytest.mark.check("f-146")
 async def test_credentials_that_the_command_makes_are_read(flux: RealFlux, control_plane: ControlPlane, tmp_path: Path) -> None:
-    """source-controller fetches from a server that asks for them, by the authority that was named; with others not (f-146)."""
+    """source-controller fetches from a server that asks for them, by the authority that was named; with others not."""
     user = await flux.team()
     context, authority = loopback_context()
     (tmp_path / "ca.crt").write_text(authority)
     async with GitServer(tmp_path / "git", credentials=("me", "secret"), context=context) as server:
         commit = await server.commit("private", {"content.yaml": [config_map("private")]})
         url = server.url("private")
-        credentials = ("--username=me", "--password=secret", f"--ca-crt-file={tmp_path / 'ca.crt'}")
-        code, _, errors = await commanding(control_plane)(
-            "create", "secret", "git", "auth", "-n", user, f"--url={url}", *credentials
-        )
-        assert code == 0, errors
-        spec = {"url": url, "interval": "1h", "ref": {"branch": BRANCH}, "secretRef": {"name": "auth"}}
-        await flux.admin.create(GIT, obj(GIT, "private", user, spec=spec))
+        for name, password in (("right", "secret"), ("wrong", "guessed")):
+            credentials = ("--username=me", f"--password={password}", f"--ca-crt-file={tmp_path / 'ca.crt'}")
+            code, _, errors = await commanding(control_plane)(
+                "create", "secret", "git", name, "-n", user, f"--url={url}", *credentials
+            )
+            assert code == 0, errors
+            spec = {"url": url, "interval": "1h", "ref": {"branch": BRANCH}, "secretRef": {"name": name}}
+            await flux.admin.create(GIT, obj(GIT, name, user, spec=spec))
         made = await flux.consumer(user, spec={"sourceRef": {"kind": "GitRepository", "name": "right"}})
         await flux.ready(made, commit)
         assert await flux.admin.get(CONFIG_MAP, "private", user) is not None
