@@ -95,7 +95,12 @@ f-93 Locks and admission agree
 f-94 Ordinary work is refused nothing
 f-95 Functions write no policies; edits are told
 f-96 Conditions of a lock are kept
+f-97 The end of a run hides no lock
+f-98 Deletion waits for the lock's end
 f-99 Denied objects may be edited
+f-100 A parent leaves its child locked
+f-101 A denied child fails its parent
+f-102 A quarantined child fails nobody
 f-103 A denied reference is quarantined
 f-104 Quarantine comes to rest under apply
 f-105 Without mutations quarantine denies
@@ -104,6 +109,7 @@ f-107 Marks of a tenant are taken off
 f-108 A report is no lock
 f-109 Each kind is stopped by its means
 f-110 Status of a source is its controller's
+f-111 Nobody deploys another's artifact
 f-112 External artifacts are their producers'
 f-113 Artifact generators are denied and locked
 f-114 Charts carry no keys of tenancy
@@ -117,12 +123,18 @@ f-121 What was there before is stopped
 f-122 Labels that tenants could set are named
 f-123 Labels are guarded on every way
 f-124 Keys and prefixes that tenants may set
+f-125 Namespaces in repositories are not applied
 f-126 Who makes namespaces labels none
 f-127 A namespace is shown what it may use
 f-128 A tenant asks of a source by itself
 f-129 The shortcut of RFC-0003, to the byte
 f-130 Single-tenant takes everything away
 f-131 Each addition to a profile, and no other
+f-132 Controllers start with what is exported
+f-133 It is applied as the tenant
+f-134 Without an account nothing is applied
+f-135 A controller that only impersonates delivers
+f-136 Cluster-scoped objects in repositories are rejected
 f-137 A filled account is nobody's
 f-138 Without mutations accounts are required
 f-139 Without mutations served: required and refused
@@ -135,6 +147,7 @@ f-145 With the user, as Flux' command
 f-146 Keys are a pair; credentials have their keys
 f-147 Sources and Kustomizations have what was asked
 f-148 A tenant delivers all that it needs
+f-149 A Tenant's repository runs as itself
 f-150 What a Tenant made, its tenant cannot change
 f-151 Namespaces of a Tenant are not pruned
 """

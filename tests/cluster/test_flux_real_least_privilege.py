@@ -38,8 +38,9 @@ async def system(delivering: Callable[..., Awaitable[Knative]]) -> Knative:
     return await delivering(SOURCES, LOCKS, options=[LEAST], rights=least_privilege())
 
 
+@pytest.mark.check("f-135")
 async def test_a_controller_that_only_impersonates_delivers(real_flux: RealFlux) -> None:
-    """It applies and prunes as the tenant, is Forbidden where that is, and may do nothing of the kind itself (f-135)."""
+    """It applies and prunes as the tenant, is Forbidden where that is, and may do nothing of the kind itself."""
     user, other = await real_flux.team(), await real_flux.team()
     made = await real_flux.delivered(user, [config_map("first", user)], targetNamespace=None)
     await real_flux.ready(made)

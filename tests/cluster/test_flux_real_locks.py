@@ -77,8 +77,9 @@ async def shared(flux: RealFlux) -> tuple[str, str, dict[str, str]]:
     return owner, user, labels
 
 
+@pytest.mark.check("f-29")
 async def test_what_was_committed_meanwhile_is_applied(system: Knative, flux: RealFlux) -> None:
-    """Locked, a commit is not applied; granted again nothing of the lock is left, a run is asked for, and applies it (f-29)."""
+    """Locked, a commit is not applied; granted again nothing of the lock is left, a run is asked for, and applies it."""
     owner, user, labels = await shared(flux)
     made = await flux.kustomization(user, owner)
     await flux.ready(made)
@@ -103,8 +104,9 @@ async def test_what_was_committed_meanwhile_is_applied(system: Knative, flux: Re
     assert len(await flux.events(made, ACCESS_DENIED)) == 1
 
 
+@pytest.mark.check("f-33")
 async def test_a_locked_object_that_is_deleted_is_pruned(flux: RealFlux) -> None:
-    """Its controller may not take its finalizer off while it is locked; then the lock goes, and what it applied (f-33)."""
+    """Its controller may not take its finalizer off while it is locked; then the lock goes, and what it applied."""
     owner, user, _ = await shared(flux)
     controller = await flux.controller()
     made = await flux.kustomization(user, owner)
@@ -119,8 +121,9 @@ async def test_a_locked_object_that_is_deleted_is_pruned(flux: RealFlux) -> None
     await flux.pruned(user, "of-app1")
 
 
+@pytest.mark.check("f-97")
 async def test_the_end_of_a_run_does_not_hide_a_lock(flux: RealFlux) -> None:
-    """A run that waits for what never becomes ready ends after the lock: soon the conditions are the lock's again (f-97)."""
+    """A run that waits for what never becomes ready ends after the lock: soon the conditions are the lock's again."""
     owner, user, _ = await shared(flux)
     await flux.commit(owner, [deployment("never")])
     made = await flux.kustomization(user, owner, spec={"wait": True, "timeout": "15s"})
@@ -155,10 +158,11 @@ def was_refused(log: AuditLog, user: str, name: str) -> bool:
     )
 
 
+@pytest.mark.check("f-98")
 async def test_deletion_waits_for_who_takes_locks_off(
     system: Knative, flux: RealFlux, audited_plane: tuple[ControlPlane, AuditLog]
 ) -> None:
-    """Until then everything stays: its controller is refused.  A person may do it, too; a namespace with a lock ends (f-98)."""
+    """Until then everything stays: its controller is refused.  A person may do it, too; a namespace with a lock ends."""
     made: list[tuple[str, Object]] = []
     for _ in range(3):
         owner, user, _ = await shared(flux)
@@ -192,8 +196,9 @@ async def test_deletion_waits_for_who_takes_locks_off(
     await flux.away(NAMESPACE, third, within=RUN_S)
 
 
+@pytest.mark.check("f-100")
 async def test_a_parent_does_not_take_the_lock_off_its_child(system: Knative, flux: RealFlux) -> None:
-    """Its runs succeed while the child stays locked; that it shall run is refused, or in quarantine without effect (f-100)."""
+    """Its runs succeed while the child stays locked; that it shall run is refused, or in quarantine without effect."""
     owner, user, _ = await shared(flux)
     name = f"child-{token()}"
     parent = await flux.delivered(user, [delivery(name, owner, user)])

@@ -35,10 +35,11 @@ async def installed(admin: Api) -> None:
     ],
     ids=" ".join,
 )
+@pytest.mark.check("f-132")
 async def test_controllers_start_with_what_is_exported(
     admin: Api, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, options: tuple[str, ...]
 ) -> None:
-    """Both become ready; for workload identity where its gate is on, as the export's page says (f-132)."""
+    """Both become ready; for workload identity where its gate is on, as the export's page says."""
     own = [GATE] if any(each.startswith(WITH) for each in options) else []
     async with running_flux(admin, control_plane, tmp_path_factory, *options, own=own) as running:
         assert [each.code for each in running] == [None, None]

@@ -62,8 +62,9 @@ async def owned(flux: RealFlux) -> str:
     return owner
 
 
+@pytest.mark.check("f-101")
 async def test_a_denied_child_fails_its_parent(flux: RealFlux) -> None:
-    """With our text; the child is not there, nor is the ConfigMap that came with it (f-101)."""
+    """With our text; the child is not there, nor is the ConfigMap that came with it."""
     owner, user = await owned(flux), await flux.team()
     parent = await flux.delivered(user, [config_map("beside"), delivery("child", owner, user)])
     said = await flux.failed(parent, "spec.sourceRef", f"GitRepository/{owner}/app1 is not shared with namespace {user}")
@@ -72,8 +73,9 @@ async def test_a_denied_child_fails_its_parent(flux: RealFlux) -> None:
     assert not await flux.is_applied(user, "beside")
 
 
+@pytest.mark.check("f-102")
 async def test_a_denied_child_is_quarantined(system: Knative, flux: RealFlux) -> None:
-    """Its parent and what is beside it are applied; further runs do not write it; with a grant it applies its content (f-102)."""
+    """Its parent and what is beside it are applied; further runs do not write it; with a grant it applies its content."""
     await flux.enforce(onDenied="Quarantine")
     try:
         owner, labels = await owned(flux), {"team": token()}
@@ -100,8 +102,9 @@ async def test_a_denied_child_is_quarantined(system: Knative, flux: RealFlux) ->
         await flux.enforce()
 
 
+@pytest.mark.check("f-111")
 async def test_the_artifact_of_another_tenant_is_not_deployed(flux: RealFlux) -> None:
-    """Written into the status of one's own source it is refused, on each way, and what is deployed stays one's own (f-111)."""
+    """Written into the status of one's own source it is refused, on each way, and what is deployed stays one's own."""
     owner, user = await flux.home(), await flux.home()
     tenant = await flux.tenant(user)
     await flux.source(owner, "secret")
@@ -134,8 +137,9 @@ async def test_the_artifact_of_another_tenant_is_not_deployed(flux: RealFlux) ->
     assert not await flux.is_applied(user, "of-secret")
 
 
+@pytest.mark.check("f-125")
 async def test_a_namespace_in_a_repository_is_not_applied(flux: RealFlux) -> None:
-    """As it is RBAC refuses it; renamed to the tenant's own, ``protected-labels`` does, and its labels stay (f-125)."""
+    """As it is RBAC refuses it; renamed to the tenant's own, ``protected-labels`` does, and its labels stay."""
     user, name = await flux.team(stage="test"), f"evil-{token()}"
     before = labels_of(await flux.get(NAMESPACE, user))
     namespace = obj(NAMESPACE, name, labels={"env": "prod"})
@@ -148,9 +152,10 @@ async def test_a_namespace_in_a_repository_is_not_applied(flux: RealFlux) -> Non
     assert labels_of(await flux.get(NAMESPACE, user)) == before
 
 
+@pytest.mark.check("f-133")
 @pytest.mark.parametrize("mode", ["Default", "Off"])
 async def test_it_is_applied_as_the_account_of_the_tenant(flux: RealFlux, log: AuditLog, mode: str) -> None:
-    """Without account as ``flux``, by our mutation or by the controller's argument; one that names another as that (f-133)."""
+    """Without account as ``flux``, by our mutation or by the controller's argument; one that names another as that."""
     filled = {"Default": "flux", "Off": ""}[mode]
     if mode != "Default":
         await flux.enforce(serviceAccountMode=mode)
@@ -174,8 +179,9 @@ async def test_it_is_applied_as_the_account_of_the_tenant(flux: RealFlux, log: A
             await flux.fills("flux")
 
 
+@pytest.mark.check("f-134")
 async def test_without_account_nothing_is_applied(flux: RealFlux) -> None:
-    """In a namespace without account and RoleBinding each request is Forbidden (f-134)."""
+    """In a namespace without account and RoleBinding each request is Forbidden."""
     user = await flux.home()
     made = await flux.unnamed(user, "app1")
     assert made["spec"]["serviceAccountName"] == "flux"
@@ -183,8 +189,9 @@ async def test_without_account_nothing_is_applied(flux: RealFlux) -> None:
     assert not await flux.is_applied(user, "of-app1")
 
 
+@pytest.mark.check("f-136")
 async def test_a_cluster_role_in_a_repository_is_rejected_and_told(system: Knative, flux: RealFlux) -> None:
-    """Not made; Ready, Flux' Warning and our Event in the tenant's namespace say so (f-136)."""
+    """Not made; Ready, Flux' Warning and our Event in the tenant's namespace say so."""
     user, name = await flux.team(), f"evil-{token()}"
     made = await flux.delivered(user, [obj(CLUSTER_ROLE, name, rules=[]), config_map("beside")])
     said = await flux.failed(
