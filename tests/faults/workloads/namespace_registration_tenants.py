@@ -12,11 +12,12 @@ FREE, FREED = delete("RoleBinding", f"{T}-reconciler", B), edit("Tenant", T, "",
 BOUND = [BOTH, binding(B)]
 story(workload, "come", tenant(T, A, labels={"stage": "dev"}), tenant(X, B))
 story(workload, "leave", ONE, FREE, before=BOUND, other=[*BOUND, FREE, ONE])
-story(workload, "return", ONE, FREE, tenant(T, A, B, adoptNamespaces=True), before=BOUND)
+AGAIN = tenant(T, A, B, adoptNamespaces=True)
+story(workload, "return", ONE, FREE, AGAIN, before=BOUND, other=[AGAIN])
 GOES, WENT = tenant(T, A, deletionPolicy="Delete"), tenant(T, A, B, deletionPolicy="Delete")
 story(workload, "leave-for-good", GOES, before=[WENT], other=[BOTH, WENT, GOES])
 OTHER = [tenant(T, A, serviceAccountName="deployer"), binding(A, name="deployer")]
-story(workload, "other-account", *OTHER, before=[ONE, binding(A)])
+story(workload, "other-account", *OTHER, before=[ONE, binding(A)], other=OTHER)
 TAKES, GONE = tenant(X, A, B, adoptNamespaces=True), delete("Tenant", T, gone=True)
 story(workload, "taken", TAKES, GONE, before=[ONE], other=[ONE, GONE, TAKES])
 story(workload, "adopt", ONE, tenant(T, A, adoptNamespaces=True), before=[TEAM])
