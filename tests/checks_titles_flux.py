@@ -89,7 +89,6 @@ f-83 A further kind is a row
 f-84 All policies are typed
 f-85 Platform is who has the verb
 f-86 References are judged whoever asks
-f-87 Admission costs less than half a millisecond
 f-88 The index is written soon, stored small
 f-89 A revocation counts at once
 f-91 A thousand references are judged within budget
