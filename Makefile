@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks whole volume image images check format faults hunt bench fences manifests rights lock sbom audit clean
+.PHONY: help setup run test attacks whole volume flux image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ volume: setup ## the tests that take a sample in a test run, at full size, and t
 	  tests/attacks/test_attack_sizes_scopes.py tests/attacks/test_attack_sizes_releases.py \
 	  tests/attacks/test_attack_sizes_dashboards.py
 
+flux: setup ## the tests with the real source-controller and kustomize-controller of Flux, one at a time (built once, about 10 minutes)
+	@$(BIN)/tenantry cluster build flux
+	@TENANTRY_REAL_FLUX=1 TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python -m pytest --durations=0 tests/cluster/test_flux_real_*.py $(ARGS)
+
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build
 	@buildah bud --isolation chroot $(ARGS) -t $(JOB_IMAGE) -f knative/helm-job/Containerfile .
@@ -99,7 +103,8 @@ hunt: setup ## let the matrix look for the seeded bugs, to prove that it finds t
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$workload lose-a-finalizer --markdown docs/faults-seeded-$$workload.md || exit 1; \
 	done
 	@for what in "rbac-aggregation-paas delete-by-label" "rbac-aggregation-paas-mappings remember-the-configuration" \
-	  "scope-binding-paas take-subjects-by-prefix let-go-early"; do set -- $$what; \
+	  "scope-binding-paas take-subjects-by-prefix let-go-early" "scope-binding-sources write-the-index-blindly" \
+	  "lock-enforcement-access take-every-suspension-for-ours allow-without-the-index"; do set -- $$what; \
 	  GOGC=400 $(BIN)/python -m tenantry.testing.hunt $$what --markdown docs/faults-seeded-$$1.md || exit 1; \
 	done
 
@@ -118,7 +123,7 @@ rights: setup ## write the least rights of each function and the lists of its fe
 
 lock: setup ## resolve the packages anew into requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --extra local --group dev pyproject.toml -o requirements.lock
+	  --extra local --extra ssh --group dev pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  -c requirements.lock pyproject.toml -o requirements-image.lock
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

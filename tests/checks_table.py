@@ -54,6 +54,11 @@ SECTIONS = (
         "What users of opr-paas know, and more.",
     ),
     Section(
+        "f-",
+        "Flux tenancy",
+        "Who may use which source of Flux, and as whom it is applied.",
+    ),
+    Section(
         "a-",
         "Attacks",
         "What a tenant, a forged event or a stolen identity tries, with rights of its own, and where it ends.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from checks_titles_flux import FLUX
 from checks_titles_paas import PAAS
 
 _HPO = """\
@@ -288,5 +289,5 @@ TITLES = {
     **_numbered("A", _ACCEPTED),
     **_numbered("R", _REFUSED),
     **_numbered("sb-", _SCOPES),
-    **{number: title for number, _, title in (line.partition(" ") for line in (_ATTACKS + PAAS).splitlines())},
+    **{number: title for number, _, title in (line.partition(" ") for line in (_ATTACKS + PAAS + FLUX).splitlines())},
 }

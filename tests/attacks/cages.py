@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import fence_access
 import fence_aggregation
 import fence_capabilities
 import fence_lock
@@ -14,6 +15,9 @@ import fence_registration
 import fence_release
 import fence_rights
 import fence_scope
+import fence_sources
+import fence_tenants
+from flux_crds import install_flux
 from paasing import make_world
 from thieves import Ask, ask
 from times import CONTROLLER_S
@@ -35,6 +39,9 @@ THEFTS = (
     *fence_release.THEFTS,
     *fence_scope.THEFTS,
     *fence_capabilities.THEFTS,
+    fence_sources.THEFT,
+    *fence_tenants.THEFTS,
+    fence_access.THEFT,
     fence_lock.THEFT,
 )
 LOCK_SOURCE = "tenantry-lock-source"
@@ -50,6 +57,7 @@ LOCKABLE = {
     "apps": ["deployments"],
     "rbac.authorization.k8s.io": ["rolebindings", "clusterroles", "clusterrolebindings"],
 }
+CONSUMERS = {"kustomize.toolkit.fluxcd.io": ["kustomizations"]}
 
 
 class Cages:
@@ -75,6 +83,7 @@ class Cages:
         await self.admin.apply(CUSTOM_RESOURCE_DEFINITION, stand_in(CLUSTER_SERVICE_VERSION))
         await until_served(self.admin, stand_in(CLUSTER_SERVICE_VERSION))
         await make_world(self.admin, "argo")
+        await install_flux(self.admin)
         await self._open_kinds()
         for theft in THEFTS:
             for kind, body in theft.scene:
@@ -83,14 +92,19 @@ class Cages:
             self.thieves[name] = await self.steal(name)
 
     async def _open_kinds(self) -> None:
-        """Administrators let lock-enforcement write kinds, and by mistake its source too."""
-        rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in LOCKABLE.items()]
-        for name, to in (("fence-kinds", "aggregate-to-locks"), ("fence-kinds-source", "aggregate-to-lock-source")):
-            body = obj(CLUSTER_ROLE, name, labels={f"tenantry.dev/{to}": "true"}, rules=rules)
+        """Administrators let lock-enforcement write kinds and consumers, and by mistake its source too."""
+        opened = (
+            ("lock-enforcement", "aggregate-to-locks", LOCKABLE),
+            ("lock-source", "aggregate-to-lock-source", LOCKABLE),
+            ("lock-enforcement-access", "aggregate-to-consumers", CONSUMERS),
+        )
+        for name, to, groups in opened:
+            rules = [{"apiGroups": [group], "resources": plurals, "verbs": _ALL} for group, plurals in groups.items()]
+            body = obj(CLUSTER_ROLE, f"fence-kinds-{name}", labels={f"tenantry.dev/{to}": "true"}, rules=rules)
             await self.admin.create(CLUSTER_ROLE, body)
 
         async def aggregated() -> bool:
-            found = [await self.admin.get(CLUSTER_ROLE, f"tenantry-{name}-kinds") for name in ("lock-enforcement", "lock-source")]
+            found = [await self.admin.get(CLUSTER_ROLE, f"tenantry-{name}-kinds") for name, _, _ in opened]
             return all(role is not None and role.get("rules") for role in found)
 
         await eventually(aggregated, within=CONTROLLER_S, what="the kinds that may be locked")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from people import pointer
 from thieves import Attack, Theft, apply, create, delete, in_system_namespaces, patch, taking_over
 
+from tenantry.model.flux.names import TENANT
+from tenantry.model.flux.tenant import NAMESPACES_FINALIZER, marks_of
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, SERVICE_ACCOUNT, Object
 from tenantry.model.paas.names import MANAGED_BY_PAAS, PAAS, PAAS_FINALIZER, PAAS_UID
 from tenantry.testing.objects import obj
@@ -50,6 +52,7 @@ def _account(namespace: str) -> Object:
     return obj(SERVICE_ACCOUNT, "default", namespace, automountServiceAccountToken=True)
 
 
+TENANTS = "fence-team"
 MANAGER, THEIRS = "tenantry-namespace-registration", {LABEL: "p-fence", "team": "x"}
 OWNER = {"apiVersion": "v1", "kind": "Namespace", "name": FOREIGN, "uid": "00000000-0000-0000-0000-000000000000"}
 
@@ -71,6 +74,7 @@ THEFT = Theft(
         (NAMESPACE, obj(NAMESPACE, "fence-handed", annotations={"tenantry.dev/adopt": "fence"})),
         (NAMESPACE, obj(NAMESPACE, "fence-foreign")),
         (PAAS, obj(PAAS, "fence", spec={"requestor": "x", "quota": {}})),
+        (TENANT, obj(TENANT, TENANTS, spec={"namespaces": ["fence-tenants"]})),
     ],
     needs=[
         create(NAMESPACE, obj(NAMESPACE, "cattle-project-p-new", labels={LABEL: "p-new", OPERATED: "true", PROJECT_ID: "p-new"})),
@@ -88,6 +92,9 @@ THEFT = Theft(
         delete(NAMESPACE, "fence-made"),
         apply(RESOURCE_QUOTA, _quota("paas-quota", "fence-made", **_MARKS)),
         apply(PAAS, obj(PAAS, "fence", metadata={"finalizers": [PAAS_FINALIZER]})),
+        create(NAMESPACE, obj(NAMESPACE, "fence-tenants", labels={**marks_of(TENANTS), "team": "x"})),
+        create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "robot", FOREIGN, marks_of(TENANTS))),
+        apply(TENANT, obj(TENANT, TENANTS, metadata={"finalizers": [NAMESPACES_FINALIZER]})),
     ],
     attacks=[
         Attack("another namespace", create(NAMESPACE, obj(NAMESPACE, "mine")), "cattle-project-<id>"),
@@ -174,7 +181,7 @@ THEFT = Theft(
         Attack(
             "what a Paas declares",
             apply(PAAS, obj(PAAS, "fence", spec={"requestor": "me", "quota": {}})),
-            "of what a Paas, a PaasNS or a PaasConfig declares namespace-registration writes nothing",
+            "a PaasConfig or a Tenant declares namespace-registration writes nothing",
         ),
         Attack(
             "a finalizer that holds a Paas",
@@ -223,7 +230,23 @@ THEFT = Theft(
                 ("policy", NETWORK_POLICY, _policy),
             )
         ),
-        Attack("another account", apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "robot", HOME)), "cannot"),
+        Attack("another account", apply(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "robot", HOME)), "writes the account default"),
+        Attack("the end of the default account", delete(SERVICE_ACCOUNT, "default", HOME), "writes the account default"),
+        Attack(
+            "an account of a Tenant where the platform is",
+            create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, "robot", "kube-system", marks_of("fence"))),
+            "writes only into registration namespaces",
+        ),
+        Attack(
+            "a project's label for a Tenant",
+            create(NAMESPACE, obj(NAMESPACE, "fence-tenants", labels={**marks_of("fence"), LABEL: "p-fence"})),
+            "only those of Tenants",
+        ),
+        Attack(
+            "what a Tenant declares",
+            patch(TENANT, TENANTS, "", ("add", "/spec/clusterRole", "x")),
+            "namespace-registration writes nothing",
+        ),
         Attack("another ConfigMap", apply(CONFIG_MAP, obj(CONFIG_MAP, "kube-root-ca.crt", HOME)), "cannot"),
     ],
 )

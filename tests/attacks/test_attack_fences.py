@@ -14,6 +14,8 @@ from thieves import Ask, Attack, Theft, apply, create, delete
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, Forbidden, NotFound
 from tenantry.local.fence_policy import POLICY
+from tenantry.model.flux.consumers import CONSUMER_KINDS
+from tenantry.model.flux.names import SOURCE_GRANT, TENANT
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -38,6 +40,7 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 OPEN = {
+    "a-40": "whether a Tenant names a namespace no policy can see: of its labels only those that mean something else are bounded",
     "a-41": "that a Role is a chart's no policy can say: it sees the binding and not the Role",
     "a-42": "whether a HelmChart exists, and what its archive holds, no policy can say: the rights of the Job's account bound it",
     "a-43": "what templates and consents declare no policy can see: only marks, owners, names, verbs and subjects are bounded",
@@ -95,15 +98,20 @@ async def test_a_thief_of_one_duty_may_nothing_that_another_needs(cages: Cages, 
         assert isinstance(refused, Forbidden | AdmissionDenied | NotFound), f"{need}: {refused}"
 
 
+KUSTOMIZATION = CONSUMER_KINDS[0]
 SEEN = {
     "tenantry-source-namespace-registration": NETWORK_POLICY,
     "tenantry-source-release-provisioning": HELM_RELEASE,
     "tenantry-source-rbac-aggregation": PROJECT_HELM_CHART,
     "tenantry-source-rbac-aggregation-paas": GROUP,
+    "tenantry-source-rbac-aggregation-tenants": TENANT,
+    "tenantry-source-release-provisioning-tenants": TENANT,
     "tenantry-source-scope-binding": SCOPE_TEMPLATE,
     "tenantry-source-scope-binding-namespace-scopes": NAMESPACE_SCOPE,
     "tenantry-source-scope-binding-olm": CLUSTER_SERVICE_VERSION,
     "tenantry-source-scope-binding-paas": CLUSTER_ROLE_BINDING,
+    "tenantry-source-scope-binding-sources": SOURCE_GRANT,
+    "tenantry-source-lock-enforcement-access": KUSTOMIZATION,
     "tenantry-source-release-provisioning-paas": APPLICATION_SET,
     LOCK_SOURCE: SECRET,
 }

@@ -121,7 +121,8 @@ CARRIERS = [
     Carrier(
         CLUSTER_ROLE,
         (f"{OLM}scopeTemplateUID", f"{OLM}scopeTemplateHash", f"{OLM}generateName", *SCOPES,
-         "tenantry.dev/aggregate-to-helm-job", "tenantry.dev/aggregate-to-locks", "tenantry.dev/aggregate-to-lock-source"),
+         "tenantry.dev/aggregate-to-helm-job", "tenantry.dev/aggregate-to-locks", "tenantry.dev/aggregate-to-lock-source",
+         "tenantry.dev/aggregate-to-consumers"),
         fields={"rules": []},
     ),
     Carrier(

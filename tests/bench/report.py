@@ -14,6 +14,7 @@ from tests.bench.latency import quantile
 if TYPE_CHECKING:
     from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
+    from tests.bench.flux_admission import Figures as Flux
     from tests.bench.growth import Figures as Growth
     from tests.bench.locks import Figures as Locks
     from tests.bench.memory import Figure as Memory
@@ -166,6 +167,36 @@ class Report:
         self.latency(f"{name}: a user added", found.user_ms)
         self.latency(f"{name}: a spoiled binding back", found.back_ms)
         self._add(f"{name}: all deleted", found.deleted, "s", f"{found.paas + len(found.new_ms)} Paas are gone")
+
+    def flux(self, found: Flux) -> None:
+        """The index, what policies add to a request, locks, revocations, and rest."""
+        for each in found.index:
+            name = f"index of {each.grants:,} grants"
+            self.latency(f"{name}: one write", each.write_ms)
+            self._add(f"{name}: stored", each.size / 1024, "KiB", "one selector each, managed fields included")
+        name = f"{found.policies} bindings, {found.sizes.grants:,} grants"
+        for what, having in found.having.items():
+            bare = found.bare[what]
+            note = f"{len(having)} dry runs of each in {found.sizes.blocks} blocks of both in turn, one at a time"
+            self._add(f"{name}: {what}, p50 with policies", quantile(having, 0.5), "ms", note)
+            self._add(f"{name}: {what}, p50 without", quantile(bare, 0.5), "ms")
+            self._add(f"{name}: {what}, more at p50", quantile(having, 0.5) - quantile(bare, 0.5), "ms")
+            note = f"{quantile(bare, 0.99):.2f} without"
+            self._add(f"{name}: {what}, p99 with policies", quantile(having, 0.99), "ms", note)
+        name = f"{found.sizes.consumers:,} consumers of {found.sizes.used} sources"
+        self._seconds(f"{name}: one grant narrowed, all stopped", found.stopped_s)
+        self._seconds(f"{name}: one grant narrowed, all say AccessDenied", found.told_s)
+        self._seconds(f"{name}: given back, all go on", found.freed_s)
+        self._seconds(f"{name}: {found.sizes.used} grants narrowed, all stopped", found.each_stopped_s)
+        self._seconds(f"{name}: {found.sizes.used} grants narrowed, all say AccessDenied", found.each_told_s)
+        note = "two updates and an Event each by a bare client, 16 in flight, nothing else at work"
+        self._add(f"{name}: floor", found.floor_s, "s", note)
+        for who in ("functions", "up", "kube-apiserver"):
+            self._add(f"{name}: CPU of {who}", found.cpu[who], "s", "narrowed and given back")
+        self.latency("a grant taken back: answer to first refused request", found.revoked_ms)
+        self.latency("a grant given: answer to first admitted request", found.granted_ms)
+        note = f"in {found.sizes.rest_s:.0f} s, to all that Flux tenancy is about, by anybody"
+        self._add(f"{name}: writes at rest", found.rest_writes, "requests", note)
 
     def policies(self, figures: Policies) -> None:
         """What all policies cost together: each with all and with none, and the ratio of the means of all rounds."""

@@ -24,6 +24,8 @@ if __name__ == "__main__":  # as a script, the tree is not on the path
 from tests.bench import (
     aggregation,
     convergence,
+    flux,
+    flux_admission,
     growth,
     latency,
     locks,
@@ -190,6 +192,11 @@ async def _paas(report: Report, *, quick: bool) -> None:
         report.paas(await paas.measure(plane, folder, count, ones))
 
 
+async def _flux(report: Report, *, quick: bool) -> None:
+    with _plane() as (plane, folder):
+        report.flux(await flux.measure(plane, folder, flux_admission.QUICK if quick else flux_admission.Sizes()))
+
+
 async def _requests(report: Report, *, quick: bool) -> None:
     for projects in (10,) if quick else (40, 200):
         with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
@@ -245,6 +252,7 @@ SECTIONS = {
     "growth": _growth,
     "paas": _paas,
     "paas-requests": _paas_requests,
+    "flux": _flux,
     "policies": _policies,
     "memory": _memory,
 }

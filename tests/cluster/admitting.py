@@ -125,7 +125,9 @@ class Admitting:
         assert self._session is not None
         headers = {**self._headers, "Content-Type": content, "Accept": accept}
         if user:
-            headers |= {"Impersonate-User": user, "Impersonate-Group": "system:authenticated"}
+            # Of a ServiceAccount the API server knows the groups.
+            account = user.startswith("system:serviceaccount:")
+            headers |= {"Impersonate-User": user, **({} if account else {"Impersonate-Group": "system:authenticated"})}
         data = None if body is None else json.dumps(body)
         asked = self._session.request(method, self._url + path, params=query, data=data, headers=headers, ssl=self._ssl)
         async with asked as response:

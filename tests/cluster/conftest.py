@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,6 +14,10 @@ import pytest
 import pytest_asyncio
 from admitting import Admitting
 from flawless import Calm, calming
+from flux_controllers import MULTI_TENANT, audited, install_real_flux, running_flux
+from flux_policing import Policing
+from flux_real import RealFlux
+from git_server import GitServer
 from helm_people import HELM_CONFIG, HelmPeople
 from letters import SINK, Sender, empty, sinks
 from local_subscriber import Subscriber, subscriber
@@ -30,7 +34,8 @@ from tenantry.local import jobs
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
 from tenantry.local.knative import Knative
 from tenantry.local.sinks import Poster
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NAMESPACE_SCOPE
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NAMESPACE_SCOPE, Object
+from tenantry.testing.audit import AuditLog
 from tenantry.testing.forks import Forks
 from tenantry.testing.objects import obj
 
@@ -207,3 +212,58 @@ async def admitting(
     await identity(FUNCTION)
     async with Admitting(admin, control_plane) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def policing(admin: Api, admitting: Admitting, identity: Callable[..., Awaitable[Path]]) -> Policing:
+    """The tenants of a cluster with Flux, with no function at work and no policy in force yet."""
+    await identity("scope-binding")
+    found = Policing(admin, admitting)
+    await found.furnish()
+    return found
+
+
+@pytest.fixture(scope="module")
+def audited_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlPlane, AuditLog]]:
+    """A control plane of the module's own, which writes down what Flux' controllers write, and as whom."""
+    with audited(tmp_path_factory.mktemp("audit")) as both:
+        yield both
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def git_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GitServer]:
+    """Where teams keep their repositories."""
+    async with GitServer(tmp_path_factory.mktemp("git")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def real_flux(admin: Api, admitting: Admitting, git_server: GitServer) -> RealFlux:
+    """The platform and tenants of a cluster with the real controllers of Flux."""
+    return RealFlux(admin, admitting, git_server)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def delivering(
+    control_plane: ControlPlane,
+    flawlessly: Callable[..., Awaitable[Knative]],
+    real_flux: RealFlux,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Callable[..., Awaitable[Knative]]]:
+    """``await delivering(*functions)``: these, the policies of the profile multi-tenant and both real controllers of Flux.
+
+    They run until the module ends.  ``rights`` are applied in place of kustomize-controller's as an administrator, and
+    ``options`` are further ones of the export that gives the controllers their arguments.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def start(*functions: str, options: Sequence[str] = (), rights: Sequence[Object] = ()) -> Knative:
+            await install_real_flux(real_flux.admin, rights)
+            running = await flawlessly({}, functions=[*functions])
+            await real_flux.enforce()
+            await running.drain()
+            controllers = running_flux(real_flux.admin, control_plane, tmp_path_factory, MULTI_TENANT, *options)
+            await stack.enter_async_context(controllers)
+            return running
+
+        yield start

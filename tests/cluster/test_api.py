@@ -149,6 +149,13 @@ async def test_list_that_is_no_older_than_another(api: Api, namespace: str, monk
         assert int(found.resource_version) >= int(version)
 
 
+async def test_a_version_without_contents(api: Api, namespace: str) -> None:
+    """That of the object as it is now; none of one that is not there."""
+    stored = await api.apply(CONFIG_MAP, config_map(namespace, "versioned"))
+    assert await api.version(CONFIG_MAP, "versioned", namespace) == stored["metadata"]["resourceVersion"]
+    assert await api.version(CONFIG_MAP, "nope", namespace) == ""
+
+
 async def test_apply_owns_and_gives_up(api: Api, admin: Api, namespace: str) -> None:
     """What an apply leaves out is removed when it was ours, and stays when it was somebody else's."""
     await api.apply(CONFIG_MAP, config_map(namespace, a="1", b="2"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from commanding import account_kubeconfig
 from flawless import Calm
 from operators import GET_LIST, Operators, chosen, name_of, template
 from people import People
@@ -251,12 +252,7 @@ async def _limited(
     """A kubeconfig of somebody who may do this with Roles and RoleBindings, and only read namespaces."""
     admin, name, group = own.admin, f"{own.home}-limited", ROLE.group
     await own.account("limited")
-    path = f"/api/v1/namespaces/{own.home}/serviceaccounts/limited/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    token = (await admin.request("POST", path, None, asked))["status"]["token"]
-    written = yaml.safe_load(control_plane.kubeconfig.read_text())
-    written["users"][0]["user"] = {"token": token}
-    kubeconfig.write_text(yaml.safe_dump(written))
+    await account_kubeconfig(admin, control_plane, own.home, "limited", kubeconfig)
     rules = [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": READ},
         {"apiGroups": [group], "resources": ["roles"], "verbs": roles},

@@ -31,6 +31,8 @@ PROJECTS_S = 10.0
 """hpo checks: "eventually" is 10 s."""
 PAAS_S = 5.0
 """p checks: T is 5 s."""
+FLUX_S = 5.0
+"""f checks: 5 s from the API server's answer to the cause."""
 HELM_S = 30.0
 """hpo checks: 30 s where a Helm run is needed."""
 

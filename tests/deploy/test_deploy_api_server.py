@@ -63,7 +63,7 @@ RIGHTS = [
     (FUNCTION, "patch", "", "configmaps", "kube-root-ca.crt", False),
     (FUNCTION, "list", "", "configmaps", "", False),
     (FUNCTION, "patch", "", "serviceaccounts", "default", True),
-    (FUNCTION, "patch", "", "serviceaccounts", "namespace-registration", False),
+    (FUNCTION, "patch", "", "serviceaccounts", "flux", True),  # those of Tenants, which its fence says
     (FUNCTION, "create", "", "serviceaccounts/token", "default", False),
     (FUNCTION, "patch", "networking.k8s.io", "networkpolicies", "hpo-generated-default", True),
     (FUNCTION, "patch", "networking.k8s.io", "networkpolicies", "somebody-elses", False),

@@ -12,11 +12,15 @@ from manifests import Document, guessed_plural, sources
 from tenantry.local.install import for_charts
 from tenantry.local.kinds import kind_of
 from tenantry.model.config import Config
+from tenantry.model.flux.names import ACCESS_INDEX
 from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 
 CONFIG = manifests.ROOT / "knative" / "config" / "tenantry.yaml"
 OLM = manifests.ROOT / "knative" / "olm"
 OPENSHIFT, ARGO = manifests.ROOT / "knative" / "openshift", manifests.ROOT / "knative" / "argo"
+FLUX = tuple(
+    manifests.ROOT / "knative" / name for name in ("flux", "flux-images", "flux-watcher", "flux-operator", "flux-tenants")
+)
 READ = {"get", "list", "watch"}
 # Whoever has one of these can give himself more.
 WORKLOADS = {"pods", "deployments", "jobs"}
@@ -33,6 +37,9 @@ GIVES_RIGHTS = {
     # The ClusterRoles of the PaasConfig, which a policy asks: administrators name them, so no list of names can stand here.
     ("tenantry-rbac-aggregation-paas", "clusterroles"): {"bind"},
     ("tenantry-rbac-aggregation-paas", "rolebindings"): {"create", "patch", "delete"},
+    # The ClusterRole that a Tenant names, for the account of a namespace of its own.
+    ("tenantry-rbac-aggregation-tenants", "clusterroles"): {"bind"},
+    ("tenantry-rbac-aggregation-tenants", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding-paas", "clusterroles"): {"bind"},
     ("tenantry-scope-binding-paas", "rolebindings"): {"create", "patch", "delete"},
     ("tenantry-scope-binding-paas", "clusterrolebindings"): {"create", "patch", "delete"},
@@ -159,7 +166,8 @@ def test_sources_can_watch_what_they_name(installation: list[Document]) -> None:
 
     lock-enforcement's sees more: what selects the namespaces of locked objects.
     """
-    everything = [*installation, *manifests.resolve(OLM), *manifests.resolve(OPENSHIFT), *manifests.resolve(ARGO)]
+    apart = [document for folder in (OLM, OPENSHIFT, ARGO, *FLUX) for document in manifests.resolve(folder)]
+    everything = [*installation, *apart]
     watched: dict[str, set[tuple[str, str]]] = {}
     for _, spec in sources(everything):
         kinds = {(each.api_version.rpartition("/")[0], kind_of(each.api_version, each.kind)[0].plural) for each in spec.resources}
@@ -233,9 +241,9 @@ def test_the_shipped_configuration_shows_every_key() -> None:
 
 def test_plurals_are_what_knative_guesses(installed: list[Document]) -> None:
     """The plural of each kind of ours is the one that Knative's API source guesses; another one is never watched, but by a source
-    that names it, as those of Paas do."""
+    that names it, as those of Paas and of the AccessIndex do."""
     definitions = [d for d in installed if d.kind == "CustomResourceDefinition"]
-    named = {each.kind for each in (PAAS, PAAS_NS, PAAS_CONFIG)}
+    named = {each.kind for each in (PAAS, PAAS_NS, PAAS_CONFIG, ACCESS_INDEX)}
 
     assert definitions
     for definition in definitions:

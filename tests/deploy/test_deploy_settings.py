@@ -16,7 +16,7 @@ from tenantry.model import config as configuration
 from tenantry.serving.installed import descriptors
 
 CONFIGS = {"config", "_config"}
-SECTIONS = {"cattle", "helm_project_operator", "operator", "scope_binding", "chart"}
+SECTIONS = {"cattle", "helm_project_operator", "operator", "scope_binding", "flux", "chart"}
 """Names that the configuration and its sections have in the code."""
 Code = tuple[str, ast.AST]
 """A piece of a module."""
@@ -37,6 +37,7 @@ KEYS = {
     **keys(configuration.Cattle, "global.cattle"),
     **keys(configuration.HelmProjectOperator, "helmProjectOperator"),
     **keys(configuration.ScopeBinding, "scopeBinding"),
+    **keys(configuration.Flux, "flux"),
 }
 PROPERTIES = {
     node.name: node

@@ -18,6 +18,8 @@ from croniter import croniter
 from manifests import Document, guessed_plural, seconds, sources
 
 from tenantry.local.specs import Watched
+from tenantry.model.flux.consumers import APPLIED, GENERATED, IMAGES, OPERATED
+from tenantry.model.flux.names import ACCESS_INDEX, IMAGE_REPOSITORIES, SOURCE_KINDS
 from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_NS
 from tenantry.serving.installed import descriptor_of, service_named
 
@@ -28,7 +30,7 @@ MODES = {"Resource": "resource", "Reference": "ref"}
 
 def plural_of(watched: Watched) -> str:
     """The resource name of a kind: of ours as its CRD says, of others as Knative guesses."""
-    known = {kind.kind: kind.plural for kind in (PAAS, PAAS_NS, PAAS_CONFIG)}
+    known = {kind.kind: kind.plural for kind in (PAAS, PAAS_NS, PAAS_CONFIG, ACCESS_INDEX)}
     return known.get(watched.kind) or guessed_plural(watched.kind)
 
 
@@ -205,14 +207,17 @@ def test_container_sources_run_the_adapter(documents: list[Document]) -> None:
     assert len(images) == 1
 
 
-BUILT_IN = {"", "admissionregistration.k8s.io", "batch", "networking.k8s.io", "rbac.authorization.k8s.io"}
+BUILT_IN = {"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "batch", "networking.k8s.io", "rbac.authorization.k8s.io"}
 """Groups that every API server serves; a test of the API server asks for the kinds in them."""
 KNATIVES_OWN = ("sources.knative.dev/v1", "ApiServerSource")
 """Whoever serves a source of this kind serves the kind that it watches."""
 OLM = {("operators.coreos.com/v1alpha1", "ClusterServiceVersion"), ("operators.coreos.com/v1", "OperatorGroup")}
 OPENSHIFT = {("user.openshift.io/v1", "Group"), ("quota.openshift.io/v1", "ClusterResourceQuota")}
 ARGO = {("argoproj.io/v1alpha1", "ApplicationSet"), ("argoproj.io/v1beta1", "ArgoCD")}
-SWITCHED_ON = {"knative/olm": OLM, "knative/openshift": OPENSHIFT, "knative/argo": ARGO}
+PARTS = {"": (*SOURCE_KINDS, *APPLIED), "-images": (IMAGE_REPOSITORIES, *IMAGES), "-watcher": GENERATED, "-operator": OPERATED}
+FLUX = {f"knative/flux{part}": {kind.gvk for kind in kinds} for part, kinds in PARTS.items()}
+FLUX["knative/flux-tenants"] = {SOURCE_KINDS[0].gvk, ("kustomize.toolkit.fluxcd.io/v1", "Kustomization")}
+SWITCHED_ON = {"knative/olm": OLM, "knative/openshift": OPENSHIFT, "knative/argo": ARGO, **FLUX}
 """Folders that are applied where another system is, and the kinds of that system."""
 
 
@@ -326,15 +331,16 @@ def test_no_change_reaches_a_function_twice(documents: list[Document]) -> None:
 
 
 UNITS = {
-    "release-provisioning": "projects",
+    **dict.fromkeys(("release-provisioning", "rbac-aggregation"), "projects"),
+    **dict.fromkeys(("release-provisioning-paas", "rbac-aggregation-paas", "scope-binding-paas"), "paas"),
+    **dict.fromkeys(("release-provisioning-tenants", "rbac-aggregation-tenants"), "tenants"),
     "release-provisioning-helm-jobs": "jobs",
     "scope-binding": "scopes",
     "scope-binding-namespace-scopes": "namespace-scopes",
     "scope-binding-olm": "olm",
-    "rbac-aggregation": "projects",
-    "rbac-aggregation-paas": "paas",
-    "release-provisioning-paas": "paas",
-    "scope-binding-paas": "paas",
+    "scope-binding-sources": "sources",
+    "lock-enforcement": "releases",
+    "lock-enforcement-access": "access",
 }
 """Of each Service that runs apart from others of its function the unit."""
 

@@ -99,7 +99,7 @@ def output_of(run: Tenantry, code: str) -> str:
 
 def test_a_function_has_none_of_the_kit(bare: Tenantry) -> None:
     """The environment has neither this source tree, nor a package of an extra, nor what one machine and tests need."""
-    names = ("croniter", "pytest", "tenantry.kit", "tenantry.local", "tenantry.testing")
+    names = ("croniter", "cryptography", "pytest", "tenantry.kit", "tenantry.local", "tenantry.testing")
     output = output_of(bare, f"import tenantry, importlib.util as u; print(tenantry.__file__, [u.find_spec(n) for n in {names}])")
 
     assert str(ROOT) not in output
@@ -173,6 +173,13 @@ ALONE = [
     ("lock resume x", 1, "127.0.0.1"),
     ("authorize-namespace a --export", 0, "nss-managed-role-from-"),
     ("authorize-namespace a", 1, "127.0.0.1"),
+    ("create tenant dev-team --with-namespace=apps --export", 0, "dev-team-reconciler"),
+    ("create tenant dev-team --with-namespace=apps", 1, "127.0.0.1"),
+    ("create source git apps --url=https://h/x --branch=main --export", 0, "GitRepository"),
+    ("create kustomization apps --source=apps --export", 0, "Kustomization"),
+    ("create secret git apps --url=https://h/x --bearer-token=t --export", 0, "bearerToken"),
+    ("create secret git apps --url=ssh://git@h/x --export", 2, "pip install 'tenantry[ssh]'"),
+    ("check manifests kubeconfig --tenant dev-team", 1, "127.0.0.1"),
 ]
 WITH_THE_KIT = [
     ("up --help", 0, "--fresh"),

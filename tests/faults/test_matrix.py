@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.testing.arena import Arena
 from tenantry.testing.hunt import hunt
@@ -29,9 +30,15 @@ FURTHER = (
     "-switches",
     "-templates",
     "-paas-mappings",
+    "rbac-aggregation-tenants",
+    "release-provisioning-tenants",
 )
+OF_FLUX = ("-sources", "-access", "-tenants")
+"""These samples take two minutes."""
 SAMPLED = [
-    pytest.param(name, marks=pytest.mark.check("p-181") if "-paas" in name else ())
+    pytest.param(
+        name, marks=pytest.mark.check("p-181") if "-paas" in name else LEFT_TO_MAKE_WHOLE if name.endswith(OF_FLUX) else ()
+    )
     for name in NAMES
     if not name.endswith(FURTHER)
 ]
@@ -48,6 +55,8 @@ QUICK = [
     "begin",
     "hand-over",
     "delete",
+    "revoke",
+    "own-suspension",
 ]
 SEED = 1
 

@@ -60,7 +60,8 @@ def test_a_process_has_the_duty_that_its_environment_names(monkeypatch: pytest.M
         ("scope-binding", "helm-jobs", "there are: scopes, namespace-scopes, olm"),
         ("release-provisioning", "jobs", "there are: releases, helm-jobs"),
         ("rbac-aggregation", "scopes", "there are: projects, paas"),
-        ("lock-enforcement", "scopes", "leave the variable out"),
+        ("lock-enforcement", "scopes", "there are: releases, access"),
+        ("namespace-registration", "scopes", "leave the variable out"),
     ],
 )
 def test_an_unknown_duty_is_an_error_of_configuration(
@@ -76,14 +77,21 @@ def test_an_unknown_duty_is_an_error_of_configuration(
 def test_units_of_one_service_join_what_they_need() -> None:
     """What both watch and are woken by is there once, and units that belong together have one index in common."""
     locks = descriptor_of("lock-enforcement")
-    (service,) = locks.services
-    assert [unit for unit, _ in locks.units] == ["lock_enforcement.releases", "lock_enforcement.sources"]
+    service, access = locks.services
+    assert [unit for unit, of in locks.units if of.name == service.name] == [
+        "lock_enforcement.releases",
+        "lock_enforcement.sources",
+    ]
+    assert [unit for unit, of in locks.units if of.name == access.name] == [
+        "lock_enforcement.access",
+        "lock_enforcement.policies",
+    ]
     for part in (service.sources, service.triggers):
         assert len({each.name for each in part}) == len(part)
     assert {each.name.rpartition("-")[2] for each in service.triggers} == {"releases", "records", "sources", "locked"}
     function = Function(locks)
     settings = function.configure(Config())
-    (releases, sources), again = function._units(settings), function._units(settings)
+    (releases, sources, *_), again = function._units(settings), function._units(settings)
     assert vars(releases)["_index"] is vars(sources)["_index"]
     assert vars(again[0])["_index"] is not vars(releases)["_index"], "an engine has units of its own"
 

@@ -61,8 +61,10 @@ def test_system_namespaces_are_kept_whatever_is_configured() -> None:
     operator = {"systemNamespace": "charts", "systemNamespaces": ["ops"]}
     for function in FUNCTIONS:
         found = lists(function, helmProjectOperator=operator).get("systemNamespaces")
-        anywhere = function == "scope-binding" or function.endswith("-paas")
-        assert (found is None) == anywhere, "what templates bind, they bind anywhere; Paas has namespaces by their mark"
+        anywhere = function in ("scope-binding", "scope-binding-sources", "lock-enforcement-access") or function.endswith("-paas")
+        assert (found is None) == anywhere, (
+            "what templates bind, they bind anywhere, as sources and consumers may be; Paas has marked namespaces"
+        )
         assert found is None or found == {"charts", "ops", "kube-system", "tenantry-system"}, function
 
 

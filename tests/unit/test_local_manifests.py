@@ -247,7 +247,8 @@ def test_a_source_plays_only_what_somebody_hears() -> None:
     assert found["namespace-registration-owned"] == ["ServiceAccount", "NetworkPolicy"]
     assert "HelmChart" in found["release-provisioning-owned"]
     assert found["release-provisioning-paas"] == ["Paas", "PaasConfig"]
-    assert len(found) == 4
+    assert found["release-provisioning-tenants"] == ["Tenant", "TenancyProfile", "RoleBinding"]
+    assert len(found) == 5
 
 
 def test_a_container_source_is_the_source_that_it_stands_for(tmp_path: Path) -> None:

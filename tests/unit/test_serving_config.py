@@ -76,7 +76,7 @@ def test_the_names_of_the_documents() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("globl: {}", "globl: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding)"),
+        ("globl: {}", "globl: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding, flux)"),
         (
             "global: {cattle: {projectLabl: x}}",
             "global.cattle.projectLabl: unknown key; did you mean projectLabel? (allowed here: " + CATTLE,
@@ -86,7 +86,10 @@ def test_the_names_of_the_documents() -> None:
             "helmProjectOperator: {helmLocker: {enable: true}}",
             "helmProjectOperator.helmLocker.enable: unknown key; did you mean enabled? (allowed here: " + LOCKER,
         ),
-        ("global_: {}", "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding)"),
+        (
+            "global_: {}",
+            "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding, flux)",
+        ),
         ("global: {cattle: {url: x, 7: x}}", "global.cattle[7]: Keys should be strings (given: 7)"),
     ],
 )
@@ -227,8 +230,8 @@ def test_every_problem_is_told_at_once() -> None:
         ("global:\n  cattle:\n    url: a\n    url: b", "line 4: key 'url' is given twice"),
         ("? [a]\n: b", "line 1: a key must be plain text"),
         ("? {a: 1}\n: b", "line 1: a key must be plain text"),
-        ("- a", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding"),
-        ("text", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding"),
+        ("- a", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding, flux"),
+        ("text", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding, flux"),
     ],
 )
 def test_files_of_the_wrong_form(text: str, message: str) -> None:

@@ -11,6 +11,8 @@ from tenantry.model.names import LOCK_FINALIZER
 LOCKS = Service(
     NAME,
     NAME,
+    "releases",
+    ("releases",),
     triggers=(
         Trigger(f"{NAME}-releases", (EventsOf(HELM_RELEASE, "release-provisioning"),)),
         Trigger(f"{NAME}-records", mark=RECORDS),

@@ -15,6 +15,8 @@ LOCKED = ("locked", "true")
 SOURCES = Service(
     NAME,
     NAME,
+    "releases",
+    ("sources",),
     sources=(
         Source(f"{NAME}-records", (Watch(SECRET, "owner=helm"), Watch(CONFIG_MAP, "owner=helm")), mark=RECORDS, account=ACCOUNT),
         Source(f"{NAME}-sources", (Watch(API_SERVER_SOURCE),), account=ACCOUNT, own_namespace=True),

@@ -49,7 +49,9 @@ Keep = Callable[[Object], Object]
 
 _APPLY = "application/apply-patch+yaml"
 _JSON_PATCH = "application/json-patch+json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_GROUPS = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,16 @@ class Api(Wire):
             raise
         except NotFound:
             return None
+
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        """The resourceVersion of the live object, read without its contents; empty when there is none."""
+        try:
+            found, _ = await self._sized("GET", kind.path(namespace, name), accept=_METADATA)
+        except KindNotServed:
+            raise
+        except NotFound:
+            return ""
+        return str(found["metadata"]["resourceVersion"])
 
     async def list(
         self,
@@ -263,6 +275,18 @@ class Api(Wire):
         """
         return await self._discovery.find(api_version, kind, again=again)
 
+    async def groups(self) -> Object:
+        """All groups but the core group with their versions and resources, as ``APIGroupDiscoveryList``, read now."""
+        return (await self._sized("GET", "/apis", accept=_GROUPS))[0]
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """A kind, by its name or its plural, in the version of its group that the server prefers; None when it is not served."""
+        return await self._discovery.preferred(group, kind, again=again)
+
+    async def has_status(self, kind: Kind) -> bool:
+        """Whether the status of a kind is written by itself."""
+        return await self._discovery.has_status(kind)
+
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""
         return await self._discovery.is_foreign(kind)
@@ -294,10 +318,12 @@ class Api(Wire):
         query = {"fieldManager": manager or self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self.request("POST", path, query, body))
 
-    async def json_patch(self, kind: Kind, name: str, namespace: str, operations: Sequence[Object]) -> Object:
+    async def json_patch(
+        self, kind: Kind, name: str, namespace: str, operations: Sequence[Object], *, subresource: str = ""
+    ) -> Object:
         """A JSON patch (RFC 6902) of one object; a ``test`` that fails is a `ConflictError`."""
         query = {"fieldManager": self.field_manager}
-        path = kind.path(namespace, name)
+        path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
         try:
             return self._kept(kind, await self.request("PATCH", path, query, operations, content_type=_JSON_PATCH))
         except Invalid as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import NamedTuple
 
 from tenantry.api.errors import NotFound
@@ -27,10 +27,11 @@ Request = Callable[[str, str], Awaitable[Object]]
 
 
 class _Served(NamedTuple):
-    """A kind as it is served, and whether the CRD is ours."""
+    """A kind as it is served, whether the CRD is ours, and whether its status is written by itself."""
 
     kind: Kind
     ours: bool
+    status: bool
 
 
 class Discovery:
@@ -39,6 +40,7 @@ class Discovery:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._known: dict[str, tuple[float, dict[str, _Served]]] = {}
+        self._versions: dict[str, tuple[float, list[str]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
@@ -49,10 +51,42 @@ class Discovery:
         found = await self._find(api_version, kind, again=again)
         return found.kind if found is not None else None
 
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """A kind, by its name or its plural, in the first version of its group that has it; None: none does.
+
+        The order of versions is that which the server prefers.
+        """
+        async with self._locks.setdefault(group, asyncio.Lock()):
+            asked, versions = self._versions.get(group, (float("-inf"), []))
+            if again or time.monotonic() - asked > (SERVED_S if versions else MISSING_S):
+                versions = await self._ask_group(group)
+                self._versions[group] = time.monotonic(), versions
+        for version in versions:
+            if (found := await self.find(version, kind, again=again)) is not None:
+                return found
+        return None
+
+    async def _ask_group(self, group: str) -> list[str]:
+        """The versions of a group, the preferred one first; none where there is no such group."""
+        if not group:
+            return ["v1"]
+        try:
+            served = await self._request("GET", f"/apis/{group}")
+        except NotFound:
+            return []
+        first = (served.get("preferredVersion") or {}).get("groupVersion")
+        versions = [str(each["groupVersion"]) for each in served.get("versions") or ()]
+        return sorted(versions, key=lambda each: each != first)
+
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""
         found = await self._find(kind.api_version, kind.kind, ours=True)
         return found is not None and not found.ours
+
+    async def has_status(self, kind: Kind) -> bool:
+        """Whether the status of a kind is written by itself."""
+        found = await self._find(kind.api_version, kind.kind)
+        return found is not None and found.status
 
     async def _find(self, api_version: str, kind: str, *, again: bool = False, ours: bool = False) -> _Served | None:
         """As last read, or read now: what is not as wanted (served, ``ours``) is known for a short time only."""
@@ -72,9 +106,12 @@ class Discovery:
             served = (await self._request("GET", path)).get("resources") or []
         except NotFound:
             return {}
-        return {each["kind"]: _served(api_version, each) for each in served if "/" not in each["name"]}
+        names = {each["name"] for each in served}
+        kinds = [_served(api_version, each, names) for each in served if "/" not in each["name"]]
+        # A name begins with a capital letter and a plural does not, so none is taken for the other.
+        return {name: each for each in kinds for name in (each.kind.kind, each.kind.plural)}
 
 
-def _served(api_version: str, found: Object) -> _Served:
+def _served(api_version: str, found: Object, names: Collection[str]) -> _Served:
     kind = Kind(api_version, found["kind"], found["name"], bool(found["namespaced"]))
-    return _Served(kind, OURS in (found.get("categories") or ()))
+    return _Served(kind, OURS in (found.get("categories") or ()), f"{kind.plural}/status" in names)

@@ -18,6 +18,11 @@ COMMANDS = (
     Command("serve", "tenantry.cli.serve", "Serve one function over HTTP."),
     Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
+    Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
+    Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),
+    Command("audit", "tenantry.cli.audit", "What the profile of many tenants would refuse, before it is switched on."),
+    Command("sources", "tenantry.cli.sources", "Which sources of other namespaces a namespace may use."),
+    Command("create", "tenantry.cli.create", "Onboard teams that deliver with Flux: tenants, keys, sources, Kustomizations."),
 )
 KIT = "tenantry.kit"
 THE_KIT = f"the kit: pip install tenantry-kit=={__version__}"

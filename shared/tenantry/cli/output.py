@@ -28,6 +28,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.secho("  ".join(cells).rstrip(), bold=number == 0)
 
 
+def in_a_line(text: str) -> str:
+    """A text that others wrote, for a terminal: what is not printable is escaped."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def structured(value: Any, output: str) -> str:
     """A value as YAML or JSON."""
     if output == "json":

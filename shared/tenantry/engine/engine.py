@@ -81,7 +81,6 @@ class Engine:
         self._units = {unit.name: unit for unit in units}
         self._kinds = {unit.name: {kind.gvk: kind for kind in unit.kinds} for unit in self._units.values()}
         self._kinds_of = {unit.name: {(kind.group, kind.kind) for kind in unit.kinds} for unit in self._units.values()}
-        self._named_kinds = set[tuple[str, str]]().union(*self._kinds_of.values())
         self._emit = emit
         self._emitting = asyncio.Lock()
         self._writer = Writer(api, function, on_write)
@@ -142,11 +141,9 @@ class Engine:
         return worst(await asyncio.gather(*(self._look_of(unit, request) for unit in concerned)))
 
     def _concerns(self, key: Key, unit: Unit) -> bool:
-        """Whether the unit names the key's kind, or takes any kind that no unit names."""
+        """Whether the unit names the key's kind, or takes any."""
         wanted = (key.api_version.rpartition("/")[0], key.kind)
-        if wanted not in self._named_kinds:
-            return ANY_KIND in unit.kinds
-        return wanted in self._kinds_of[unit.name]
+        return wanted in self._kinds_of[unit.name] or ANY_KIND in unit.kinds
 
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         told = request.told.get(unit.name)
@@ -295,7 +292,8 @@ class Engine:
             waits = handler.waits(observed)
             stale = waits or any(each.by_our_policy for each in outcome.refusals)
             stale = stale and not patient and handler.refused_again_after_s > 0
-            if outcome.deleted or stale:  # something is to be made anew, or to be tried once more: look again
+            further = handler.step_by_step and outcome.writes > 0 and not outcome.refusals
+            if outcome.deleted or stale or further:  # something is to be made anew, tried once more, or comes next: look again
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
                 continue

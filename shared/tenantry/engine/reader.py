@@ -125,6 +125,10 @@ class Reader:
         found: Object | None = await self._shared.together.read(kind, name, lambda: self._api.get(kind, name), many)
         return found
 
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        """The resourceVersion that an object has now, without its contents; empty when there is none."""
+        return await self._api.version(kind, name, namespace)
+
     async def fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         """The whole live object or None, read now and not kept: for what is large and read once."""
         found = await self._api.get(kind, name, namespace, whole=True)
@@ -141,6 +145,21 @@ class Reader:
     async def served(self, api_version: str, kind: str) -> Kind | None:
         """How the API server serves a kind, or None when it does not."""
         return await self._api.served(api_version, kind)
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """How the API server serves a kind, by its name or its plural, in the version that it prefers.
+
+        ``again``: what was known before does not count.
+        """
+        return await self._api.preferred(group, kind, again=again)
+
+    async def groups(self) -> Object:
+        """What the API server serves, read now: `tenantry.api.Api.groups`."""
+        return await self._api.groups()
+
+    async def has_status(self, kind: Kind) -> bool:
+        """Whether the status of a kind is written by itself."""
+        return await self._api.has_status(kind)
 
     async def is_foreign(self, kind: Kind) -> bool:
         """Whether a kind that we have a CRD for is served by one of another system."""
@@ -343,6 +362,15 @@ class Reader:
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         answer = await self._api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
         return bool(answer["status"].get("allowed"))
+
+    def suffices(self, kind: Kind, versions: Iterable[str]) -> None:
+        """Lists of a kind that follow need be no newer than the newest of these resourceVersions, which costs them no wait.
+
+        What happened later must be an event of its own.  Versions are numbers, and one order for all kinds of a server.
+        """
+        numbers = [int(each) for each in versions if each.isdigit()]
+        if numbers:
+            self.known.versions.setdefault(kind, str(max(numbers)))
 
     def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:
         """Not all was looked at that an event of this object may ask for: it needs a run of its own.

@@ -224,13 +224,15 @@ class Writer:
         return await self._patch(write.kind, write.live, ("uid", "finalizers"), step)
 
     async def _edit(self, write: Edit) -> Object:
-        return await self._patch(write.kind, write.live, ("uid", "resourceVersion"), *map(dict, write.operations))
+        same = ("uid", "resourceVersion")
+        return await self._patch(write.kind, write.live, same, *map(dict, write.operations), subresource=write.subresource)
 
-    async def _patch(self, kind: Kind, live: Object, same: Iterable[str], *operations: Object) -> Object:
+    async def _patch(self, kind: Kind, live: Object, same: Iterable[str], *operations: Object, subresource: str = "") -> Object:
         """A JSON patch of an object whose metadata still have these values."""
         metadata = live["metadata"]
         tests: list[Object] = [{"op": "test", "path": f"/metadata/{part}", "value": metadata[part]} for part in same]
-        return await self._api.json_patch(kind, metadata["name"], metadata.get("namespace", ""), [*tests, *operations])
+        where = metadata["name"], metadata.get("namespace", "")
+        return await self._api.json_patch(kind, *where, [*tests, *operations], subresource=subresource)
 
     async def _own_by_apply(self, write: Apply, live: Object) -> Object:
         """Turn our plain updates of an object that we created into an apply, so that fields can be given up.

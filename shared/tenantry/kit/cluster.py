@@ -20,7 +20,7 @@ import yaml
 from tenantry.kit.ending import end_in_order
 from tenantry.local.control_plane import (
     ALL_MODULES,
-    EXTRA_MODULES,
+    EXTRAS,
     HELM,
     ControlPlane,
     ControlPlaneError,
@@ -142,7 +142,7 @@ def kubeconfig(data: Path | None) -> None:
 
 
 @cluster.command()
-@click.argument("extra", nargs=-1, type=click.Choice([module.name for module in EXTRA_MODULES]))
+@click.argument("extra", nargs=-1, type=click.Choice(list(EXTRAS)))
 @_told
 def build(extra: tuple[str, ...]) -> None:
     """Find the programs of the control plane, and Helm, or build them once (eight to ten minutes on two cores).
@@ -150,7 +150,7 @@ def build(extra: tuple[str, ...]) -> None:
     EXTRA names further programs, which only some tests use.
     """
     end_in_order()
-    further = tuple(module for module in EXTRA_MODULES if module.name in extra)
+    further = tuple(module for name in EXTRAS if name in extra for module in EXTRAS[name])
     for found in ensure_binaries(Lines(), (*ALL_MODULES, *further)).found:
         for name, path in found.paths.items():
             click.echo(f"{name} {found.version} ({found.place}): {path}")

@@ -108,6 +108,8 @@ _CONFIGURED: dict[str, dict[str, Callable[[Config], Iterable[str]]]] = {
         "homes": _system_namespace,
         "systemNamespaces": _system_but_home,
     },
+    "rbac-aggregation-tenants": {"systemNamespaces": _system},
+    "release-provisioning-tenants": {"systemNamespaces": _system},
     "scope-binding-namespace-scopes": {"systemNamespaces": _system},
     "scope-binding-olm": {"systemNamespaces": _system},
     "lock-enforcement": {"systemNamespaces": _system_but_home},

@@ -22,6 +22,7 @@ from tenantry.local.followed import STAND_IN
 from tenantry.local.policies import PART_OF, until_in_force
 from tenantry.model.config import Config, HelmProjectOperator
 from tenantry.model.difference import difference, entries_of
+from tenantry.model.flux.names import SOURCES_SHOWN
 from tenantry.model.kinds import (
     ADMISSION_POLICY,
     ADMISSION_POLICY_BINDING,
@@ -67,6 +68,8 @@ _KINDS = {
         _FLOW_SCHEMA,
     )
 }
+_FIXED_NAMES = ([ARGO_POLICY], [SOURCES_SHOWN])
+"""Of ConfigMaps that no configuration names."""
 _RETIRED = (
     (CLUSTER_ROLE_BINDING, "tenantry-source", ""),
     (CLUSTER_ROLE, "tenantry-source", ""),
@@ -184,7 +187,7 @@ def for_charts(document: Object, config: Config) -> Object:
         if runs_helm and rule.get("resources") == [CLUSTER_ROLE_BINDING.plural] and "create" in rule["verbs"]:
             return [rule] if config.cluster_admins else []  # nobody asked for rights in all namespaces
         found = names.get(rule["resources"][0]) if len(rule.get("resources") or ()) == 1 else None
-        if found is None or rule.get("resourceNames", [ARGO_POLICY]) == [ARGO_POLICY]:
+        if found is None or rule.get("resourceNames", [ARGO_POLICY]) in _FIXED_NAMES:
             return [rule]
         return [{**rule, "resourceNames": found}] if found else []  # no name at all would mean every name
 

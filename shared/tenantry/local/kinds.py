@@ -7,10 +7,15 @@ not watched there, so the twin on one machine guesses too, and says so when the 
 from __future__ import annotations
 
 from tenantry.model import kinds
+from tenantry.model.flux import names as flux
+from tenantry.model.flux import onboarding
+from tenantry.model.flux.consumers import CONSUMER_KINDS
 from tenantry.model.kinds import Kind
 from tenantry.model.paas import names as paas
 
-KNOWN = {(kind.api_version, kind.kind): kind for each in (kinds, paas) for kind in vars(each).values() if isinstance(kind, Kind)}
+_MODULES = (kinds, paas, flux, onboarding)
+KNOWN = {(kind.api_version, kind.kind): kind for each in _MODULES for kind in vars(each).values() if isinstance(kind, Kind)}
+KNOWN |= {(kind.api_version, kind.kind): kind for kind in (*flux.SHARED_KINDS, *CONSUMER_KINDS)}
 _BY_PLURAL = {(kind.api_version, kind.plural): kind for kind in KNOWN.values()}
 
 

@@ -19,16 +19,17 @@ from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.followed import STAND_IN
 from tenantry.local.install import Say
 from tenantry.local.kinds import kind_of
-from tenantry.local.policies import PART_OF
+from tenantry.local.policies import PART_OF, until_in_force
 from tenantry.local.presence import END, PRESENCE
 from tenantry.local.removal import Files
 from tenantry.local.taking import POLL_S, Taking, Uninstallation, is_part_of
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
+from tenantry.model.flux.policies import GENERATED
+from tenantry.model.flux.policies.parts import LABELS
 from tenantry.model.kinds import (
-    ADMISSION_POLICY,
-    ADMISSION_POLICY_BINDING,
     API_SERVER_SOURCE,
+    CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -75,6 +76,8 @@ from tenantry.serving.installed import descriptors, services_of
 MANAGERS = "tenantry-"
 ANSWER_S = 15.0
 """Who holds a Lease on one machine and lives answers within this time."""
+_ROLES = (CLUSTER_ROLE_BINDING, CLUSTER_ROLE)
+"""Of Flux tenancy those that are generated with its policies."""
 _GIVES_HELM = (ROLE_BINDING, CLUSTER_ROLE_BINDING)
 """The rights of Helm's accounts, in the namespaces of releases or in all."""
 
@@ -278,10 +281,12 @@ class Uninstaller(Taking):
             await self._delete(CONFIG_MAP, live)
 
     async def _remove_policies(self) -> None:
-        """Those that are in no file of today: an earlier version's, or what an interrupted installation left."""
-        for kind in (ADMISSION_POLICY_BINDING, ADMISSION_POLICY):
-            for live in await self._list(kind, selector=_selector(PART_OF)):
+        """Those that are in no file of today: generated ones, an earlier version's, or what an interrupted installation left."""
+        for kind in (*GENERATED, *_ROLES):
+            for live in await self._list(kind, selector=_selector(LABELS if kind in _ROLES else PART_OF)):
                 await self._delete(kind, live)
+        if self._crds and not self._dry_run:
+            await until_in_force(self._api)  # one of them keeps a CRD
 
     async def _remove_products(self, *kinds: Kind) -> None:
         """Delete what functions made of these kinds, or everything that they made."""

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from tenantry.model import limits
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.names import ADOPT, CLUSTER_ADMIN, HELM_JOB_ROLE, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
@@ -307,12 +308,20 @@ class ScopeBinding(Section):
     olm: Olm = Olm()
 
 
+class Flux(Section):
+    """``flux``: who may use which source of Flux."""
+
+    max_grants: Annotated[int, Field(strict=True, ge=1, le=limits.GRANTS)] = limits.GRANTS
+    """Sources with grants in the AccessIndex; from four fifths of it on the index says so."""
+
+
 class Config(Section):
     """The whole file."""
 
     global_: Global = Field(Global(), alias="global")
     helm_project_operator: HelmProjectOperator = HelmProjectOperator()
     scope_binding: ScopeBinding = ScopeBinding()
+    flux: Flux = Flux()
 
     @model_validator(mode="after")
     def _marks_are_ours(self) -> Self:

@@ -72,6 +72,10 @@ ADMISSION_POLICY = Kind(_ADMISSION, "ValidatingAdmissionPolicy", "validatingadmi
 ADMISSION_POLICY_BINDING = Kind(
     _ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
 )
+ADMISSION_MUTATION = Kind(_ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False)
+ADMISSION_MUTATION_BINDING = Kind(
+    _ADMISSION, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )

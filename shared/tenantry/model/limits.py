@@ -153,6 +153,27 @@ PROJECTED_RULES: Final = 512
 RULES_COMPARED: Final = 2_000_000
 """Entries of rules that are compared to work out what one consent leaves of all that a namespace wants: a second at most."""
 
+# -- sources of Flux -------------------------------------------------------------------------------------------
+
+GRANTS: Final = 10_000
+"""Sources with grants in the AccessIndex; `flux.maxGrants` can make it less."""
+INDEX_BYTES: Final = 896 * KIB
+"""Bytes of grants and tenants in the AccessIndex, as JSON: etcd's own limit for one object is 1.5 MiB."""
+INDEX_KEYS_BYTES: Final = 64 * KIB
+"""Bytes of the list of label keys in it, the first in order: it is for people."""
+INDEX_TENANT_KEYS_BYTES: Final = 32 * KIB
+"""Bytes of the list of keys that tenants may set or could set before; those that they may set come first."""
+ACCESS_FROM_BYTES: Final = 16 * KIB
+"""Bytes of what one carrier says about access to a source, as JSON, and of the text that all carriers of one source come to."""
+ACCESS_SELECTORS: Final = 64
+"""Selectors of one carrier."""
+ACCESS_PAIRS: Final = 32
+"""Labels in one selector."""
+GRANT_MATCHES: Final = 200_000
+"""Sources that are looked at for all SourceGrants of one namespace, counted for each; the oldest SourceGrants come first."""
+SOURCES_TOLD: Final = 200
+"""Sources of one namespace about whose mistakes there are Events, the oldest first."""
+
 # -- what a process remembers between runs ---------------------------------------------------------------------
 
 REMEMBERED: Final = 20_000

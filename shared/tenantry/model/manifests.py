@@ -25,6 +25,9 @@ _DEPTH = 5
 _LONGEST = {"apiVersion": 317, "kind": 63, "name": 253, "namespace": 63}
 """Characters that the API server allows in what an object is called."""
 
+NO_OBJECT = "not an object"
+NO_KIND = "no apiVersion and kind"
+
 _BRACKET = re.compile(r"[\[\]{}]")
 _STAIRS = re.compile(rf"(?:[-?] +){{{limits.DOCUMENT_LEVELS},}}")
 
@@ -216,11 +219,11 @@ def _documents(text: str) -> Iterator[str]:
 def _flat(loaded: Any, depth: int) -> Iterator[Object | str]:
     """The objects in a document, lists expanded; a text says what is wrong with one."""
     if not isinstance(loaded, dict):
-        yield "not an object"
+        yield NO_OBJECT
         return
     api_version, kind = loaded.get("apiVersion"), loaded.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or not api_version or not kind:
-        yield "no apiVersion and kind"
+        yield NO_KIND
         return
     if kind.endswith("List") and "items" in loaded:
         items = loaded["items"]

@@ -148,12 +148,14 @@ class Edit(_OfLive):
 
     operations: tuple[Mapping[str, Any], ...]
     event: KubernetesEvent | None = None
+    subresource: str = ""
 
     def change(self, manager: str) -> Change | None:
         """An update of the places that the operations name."""
         del manager
         paths = dict.fromkeys(str(step["path"]) for step in self.operations if step["op"] != "test")
-        return Change("update", self, Difference(changed=tuple(paths))) if paths else None
+        verb: Literal["status", "update"] = "status" if self.subresource else "update"
+        return Change(verb, self, Difference(changed=tuple(paths))) if paths else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,9 @@ class Drift(Perturbation):
         """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
         manager = self.workload.manager or f"tenantry-{self.workload.function}"
         there = sorted(scene.world.of(scene.run.tag).items())
-        found = [(key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] != self.workload.handover]
+        found = [
+            (key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] not in self.workload.handover
+        ]
         if not found:
             return
         scene.reached = True

@@ -23,8 +23,8 @@ State = dict[str, Flat]
 OUR_MANAGERS = "tenantry-"
 KUBERNETES_OWN = "kube-root-ca.crt"
 """The ConfigMap that is in every namespace: it differs from control plane to control plane, and is nobody's business."""
-HISTORY = "lastDrift"
-"""A status field that tells what was, not what is: two ways to one state leave it different."""
+HISTORY = ("lastDrift", "reconcile.fluxcd.io/requestedAt")
+"""A status field and an annotation that tell what was, not what is: two ways to one state leave them different."""
 
 
 def state_of(objects: Mapping[Key, Object], tag: str) -> State:
@@ -41,13 +41,17 @@ def _reduced(obj: Object, tag: str) -> Object:
         manager = str(entry.get("manager"))
         if manager.startswith(OUR_MANAGERS):
             paths = owned.setdefault(f"{manager}/{entry.get('subresource') or ''}", set())
-            paths.update(leaf for leaf in _leaves(entry.get("fieldsV1") or {}, "") if f"f:{HISTORY}" not in leaf)
+            paths.update(leaf for leaf in _leaves(entry.get("fieldsV1") or {}, "") if not _tells_what_was(leaf))
     made = {
         **_generations(obj, generation),
         "metadata": {**metadata, "owned": {name: _fields(paths) for name, paths in sorted(owned.items()) if paths}},
     }
     decoded: Object = json.loads(json.dumps(made).replace(tag, PLACE))
     return decoded
+
+
+def _tells_what_was(leaf: str) -> bool:
+    return any(f"/f:{name}" in leaf for name in HISTORY)
 
 
 def _fields(paths: set[str]) -> list[str]:
@@ -63,7 +67,7 @@ def _generations(value: Any, current: Any) -> Any:
     return {
         name: below == current if name == "observedGeneration" else _generations(below, current)
         for name, below in value.items()
-        if name != HISTORY
+        if name not in HISTORY
     }
 
 

@@ -376,6 +376,8 @@ def _destroys(exchange: Exchange, workload: Workload) -> bool:
     body = exchange.request
     if exchange.verb == "delete":
         return True
+    if isinstance(body, list):  # the steps of a JSON patch
+        return any(workload.destroys(step) for step in body)
     return isinstance(body, dict) and (workload.destroys(body) or workload.leftover(body))
 
 

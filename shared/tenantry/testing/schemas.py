@@ -1,22 +1,23 @@
 """Strategies from a CRD's schema: what an API server must accept, and what it must refuse.
 
 `valid` makes values that an ``openAPIV3Schema`` allows; `invalid` lists the mistakes that they can have, each with values that
-have this one alone.  The rules in CEL that our CRDs have are known here by their text; a rule that is not known is an error, so
-that nobody adds one without saying what it means.
+have this one alone.  The rules in CEL that our CRDs have are known by their text (`tenantry.testing.schema_rules`); a rule that
+is not known is an error, so that nobody adds one without saying what it means.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
+from tenantry.testing.schema_rules import RULES, Change, Rule, always, without
+
 Schema = Mapping[str, Any]
-Change = Callable[[Any], Any]
 _KEPT = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _LETTERS = "abzAZ09-_./ é"
@@ -27,102 +28,6 @@ _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | _WORDS, lambda below: st.lists(below, max_size=2), max_leaves=4
 )
 _INT32 = 2**31
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What a CEL rule means when an object is created: whether a value keeps it, how to mend one, and the ways to break one.
-
-    ``needs`` names a property that the rule wants, and not as null: it is always made.  No way to break it: no new object can.
-    """
-
-    holds: Callable[[Any], bool]
-    mend: Change
-    ways: tuple[Change, ...] = ()
-    needs: str = ""
-
-
-def _without(value: Any, name: str) -> Any:
-    return {key: below for key, below in value.items() if key != name}
-
-
-def _with(**more: Any) -> Change:
-    return lambda value: {**value, **more}
-
-
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-def _has(name: str) -> Rule:
-    """A property must be there; a null counts as absent, whether the schema takes nulls or the API server drops them."""
-    return Rule(
-        lambda value: value.get(name) is not None, _unchanged, (partial(_without, name=name), _with(**{name: None})), name
-    )
-
-
-def _needs_values(value: Any) -> bool:
-    return value.get("operator") not in ("In", "NotIn") or bool(value.get("values"))
-
-
-def _takes_no_values(value: Any) -> bool:
-    return value.get("operator") not in ("Exists", "DoesNotExist") or not value.get("values")
-
-
-def _of_one_sort(rule: Any) -> bool:
-    return bool(rule.get("nonResourceURLs")) != bool(rule.get("resources"))
-
-
-def _all_of_one_sort(rule: Any) -> Any:
-    return _without(rule, "resources") if rule.get("nonResourceURLs") else {**rule, "resources": ["pods"]}
-
-
-def _distinct(roles: Any) -> bool:
-    return len({role["generateName"] for role in roles}) == len(roles)
-
-
-def _numbered(roles: Any) -> Any:
-    return [{**role, "generateName": f"{role['generateName'][:50]}-{number}"} for number, role in enumerate(roles)]
-
-
-_TAKEN_NAMES = ("cluster-admin", "admin", "edit", "view")
-
-RULES: Mapping[str, Rule] = {
-    "has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))": _has("spec"),
-    "has(self.helmApiVersion)": _has("helmApiVersion"),
-    # Of changes alone.
-    "!oldSelf.hasValue() || self == oldSelf.value()": Rule(lambda _: True, _unchanged),
-    "!has(oldSelf.paas) || (has(self.paas) && self.paas == oldSelf.paas)": Rule(lambda _: True, _unchanged),
-    "''.matches(self) in [true, false]": Rule(lambda text: text != "(", lambda _: "a", (lambda _: "(",)),
-    "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)": Rule(
-        _needs_values,
-        _with(values=["a"]),
-        (_with(operator="In", values=[]), _with(operator="NotIn", values=None)),
-    ),
-    "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || self.values.size() == 0": Rule(
-        _takes_no_values,
-        partial(_without, name="values"),
-        (_with(operator="Exists", values=["a"]), _with(operator="DoesNotExist", values=["a"])),
-    ),
-    "(has(self.nonResourceURLs) && self.nonResourceURLs.size() > 0) != (has(self.resources) && self.resources.size() > 0)": Rule(
-        _of_one_sort,
-        _all_of_one_sort,
-        (_with(nonResourceURLs=["/a"], resources=["pods"]), _with(nonResourceURLs=[], resources=None)),
-    ),
-    "!(has(self.resources) && self.resources.size() > 0) || (has(self.apiGroups) && self.apiGroups.size() > 0)": Rule(
-        lambda rule: not rule.get("resources") or bool(rule.get("apiGroups")),
-        _with(apiGroups=[""]),
-        (_with(resources=["pods"], apiGroups=[]), _with(resources=["pods"], apiGroups=None)),
-    ),
-    "!(self.generateName in ['cluster-admin', 'admin', 'edit', 'view'])": Rule(
-        lambda role: role["generateName"] not in _TAKEN_NAMES,
-        lambda role: {**role, "generateName": f"{role['generateName']}-a"},
-        tuple(_with(generateName=name) for name in _TAKEN_NAMES),
-    ),
-    "self.all(each, self.exists_one(other, other.generateName == each.generateName))": Rule(
-        _distinct, _numbered, (lambda roles: [*roles, *roles[:1]],)
-    ),
-}
 
 
 class UnknownRule(LookupError):
@@ -143,7 +48,7 @@ def rules_of(schema: Schema) -> dict[str, Rule]:
     for each in schema.get("x-kubernetes-validations") or ():
         text = " ".join(str(each["rule"]).split())
         if text not in RULES:
-            raise UnknownRule(f"explain the CEL rule {text!r} in {__name__}.RULES")
+            raise UnknownRule(f"explain the CEL rule {text!r} in tenantry.testing.schema_rules.RULES")
         found[text] = RULES[text]
     return found
 
@@ -159,7 +64,7 @@ def kept(rules: Collection[Rule], value: Any) -> Any:
         if broken is None:
             return value
         value = broken.mend(value)
-    raise Contradiction(f"{value} cannot be mended; look at {__name__}.RULES")
+    raise Contradiction(f"{value} cannot be mended; look at tenantry.testing.schema_rules.RULES")
 
 
 def valid(schema: Schema) -> st.SearchStrategy[Any]:
@@ -189,7 +94,8 @@ def _typed(schema: Schema, path: Path) -> st.SearchStrategy[Any]:
             return _object(schema, path)
         case "array":
             least = max(schema.get("minItems", 0), len(path[:1]))
-            return st.lists(_in(schema["items"], path), min_size=least, max_size=max(least, min(3, schema.get("maxItems", 3))))
+            most = max(least, min(3, schema.get("maxItems", 3)))
+            return st.lists(_in(schema["items"], path), min_size=least, max_size=most, unique_by=_identity(schema))
         case "integer":
             return st.integers(schema.get("minimum", -_INT32), schema.get("maximum", _INT32 - 1))
         case "number":
@@ -204,6 +110,18 @@ def _typed(schema: Schema, path: Path) -> st.SearchStrategy[Any]:
 
 def _in(schema: Schema, path: Path) -> st.SearchStrategy[Any]:
     return _made(schema, path[1:]) if path else valid(schema)
+
+
+def _identity(schema: Schema) -> Callable[[Any], Hashable] | None:
+    """What no two items of a list have in common; None where they may be equal."""
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            return str
+        case "map":
+            keys = schema["x-kubernetes-list-map-keys"]
+            return lambda item: tuple(item[key] for key in keys)
+        case _:
+            return None
 
 
 def _text(schema: Schema) -> st.SearchStrategy[str]:
@@ -286,11 +204,11 @@ def _mistakes(schema: Schema, path: Path = ()) -> Iterator[Mistake]:
 
 def _wrong_types(schema: Schema) -> Iterator[tuple[str, Change]]:
     if schema.get(_INT_OR_STRING):
-        yield "is neither an integer nor a string", _always(True)
+        yield "is neither an integer nor a string", always(True)
     others = dict.fromkeys(("object", "array", "integer", "number", "boolean"), "text")
     wrong = {"string": 7, **others}.get(str(schema.get("type")))
     if wrong is not None:
-        yield f"is {wrong!r} and not of type {schema['type']}", _always(wrong)
+        yield f"is {wrong!r} and not of type {schema['type']}", always(wrong)
 
 
 def _broken_rules(schema: Schema) -> Iterator[tuple[str, Change]]:
@@ -302,19 +220,19 @@ def _broken_rules(schema: Schema) -> Iterator[tuple[str, Change]]:
 
 def _wrong_values(schema: Schema) -> Iterator[tuple[str, Change]]:
     if "enum" in schema:
-        yield "is not in the enum", _always("Sometimes")
+        yield "is not in the enum", always("Sometimes")
     if schema.get("format") == "int32":
-        yield "is too great for its format", _always(_INT32)
+        yield "is too great for its format", always(_INT32)
     if "minimum" in schema:
-        yield "is too small", _always(schema["minimum"] - 1)
+        yield "is too small", always(schema["minimum"] - 1)
     if "maximum" in schema:
-        yield "is too great", _always(schema["maximum"] + 1)
+        yield "is too great", always(schema["maximum"] + 1)
     if schema.get("minLength"):
         yield "is too short", lambda text: text[: schema["minLength"] - 1]
     if "maxLength" in schema:
-        yield "is too long", _always("a" * (schema["maxLength"] + 1))
+        yield "is too long", always("a" * (schema["maxLength"] + 1))
     if "pattern" in schema:
-        yield "does not match the pattern", _always("!")
+        yield "does not match the pattern", always("!")
 
 
 def _wrong_contents(schema: Schema) -> Iterator[tuple[str, Change]]:
@@ -328,7 +246,7 @@ def _wrong_contents(schema: Schema) -> Iterator[tuple[str, Change]]:
         yield "has too many entries", lambda entries: _many(entries, schema["maxProperties"] + 1)
     for name in schema.get("required") or ():
         if "default" not in schema["properties"][name]:
-            yield f"lacks {name}", partial(_without, name=name)
+            yield f"lacks {name}", partial(without, name=name)
 
 
 def _breaking(rule: Rule, others: Collection[Rule], way: Change, value: Any) -> Any:
@@ -339,7 +257,3 @@ def _breaking(rule: Rule, others: Collection[Rule], way: Change, value: Any) -> 
 
 def _many(entries: Mapping[str, Any], number: int) -> Any:
     return {f"a{each}": below for below in list(entries.values())[:1] for each in range(number)}
-
-
-def _always(wrong: Any) -> Change:
-    return lambda _: wrong

@@ -340,6 +340,50 @@ def delete_by_label() -> None:
     in_all("is_ours", lambda obj, name, uid: obj is not None and bool(uid) and labels_of(obj).get(MANAGED_BY_PAAS) == name)
 
 
+@bug("scope-binding-sources")
+def write_the_index_blindly() -> None:
+    """The AccessIndex is written whatever it has become since it was read: who was slower has the last word."""
+    from tenantry.engine.write import Writer
+
+    edit = Writer._edit
+
+    async def blind(self: Any, write: Any) -> Any:
+        if write.kind.kind != "AccessIndex":
+            return await edit(self, write)
+        return await self._api.json_patch(write.kind, write.live["metadata"]["name"], "", list(write.operations))
+
+    Writer._edit = blind  # type: ignore[method-assign]
+
+
+@bug("lock-enforcement-access")
+def take_every_suspension_for_ours() -> None:
+    """What was suspended when it was locked is marked as if the lock had done it, and goes on with it."""
+    import_all()
+    plan = importlib.import_module("lock_enforcement.access.plan")
+    locked = vars(plan)["_locked"]
+
+    def marked(seen: Any) -> Any:
+        steps = list(locked(seen))
+        mark = plan._annotate(plan.SUSPENDED_BY_LOCK, "true")
+        return [*steps, mark] if plan._annotate(plan.LOCKED, plan.ACCESS_DENIED) in steps else steps
+
+    vars(plan)["_locked"] = marked
+
+
+@bug("lock-enforcement-access")
+def allow_without_the_index() -> None:
+    """An AccessIndex that is missing forbids nothing."""
+    import_all()
+    access = importlib.import_module("tenantry.model.flux.access")
+    decide = access.decide_access
+
+    def allowing(*asked: Any) -> Any:
+        found = decide(*asked)
+        return "allow" if found == "unknown" else found
+
+    in_all("decide_access", allowing)
+
+
 def main() -> None:
     """Plant the bug that the first argument names, then run ``tenantry`` with what follows ``--``."""
     name, separator, *rest = sys.argv[1:]

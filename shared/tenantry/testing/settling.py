@@ -24,6 +24,9 @@ from tenantry.api.errors import AdmissionDenied, KindNotServed, NotFound
 from tenantry.local.knative import Knative
 from tenantry.local.specs import SourceSpec, Watched
 from tenantry.model.event import Event
+from tenantry.model.flux.consumers import CONSUMER_KINDS
+from tenantry.model.flux.names import SHARED_KINDS
+from tenantry.model.flux.onboarding import KUSTOMIZATION
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT, Key, Kind, Object, is_terminating, key_of, labels_of
 from tenantry.model.pointer import pointer
 
@@ -65,10 +68,33 @@ _BODIES: Mapping[str, Object] = {
     "Group": {"users": []},
     "ApplicationSet": {"spec": {}},
     "ArgoCD": {"spec": {}},
+    "SourceGrant": {"spec": {"sourceRef": {"kind": "Bucket", "name": "marker"}, "accessFrom": {"namespaceSelectors": []}}},
+    **{kind.kind: {} for kind in (*SHARED_KINDS, KUSTOMIZATION)},
 }
+_LOCAL = {"kind": "GitRepository", "name": "marker"}
+_OF_FLUX: Mapping[tuple[str, str], Object] = {
+    kind.gvk: {"spec": spec}
+    for kind, spec in zip(
+        CONSUMER_KINDS,
+        (
+            {"interval": "1h", "prune": False, "serviceAccountName": "marker", "sourceRef": _LOCAL},
+            {"interval": "1h", "serviceAccountName": "marker", "chart": {"spec": {"chart": "marker", "sourceRef": _LOCAL}}},
+            {"eventSources": []},
+            {"resources": []},
+            {"interval": "1h", "sourceRef": _LOCAL},
+            {"imageRepositoryRef": {"name": "marker"}},
+            {"sources": [], "artifacts": []},
+            {"serviceAccountName": "marker"},
+            {},
+        ),
+        strict=True,
+    )
+}
+"""Consumers that name nothing elsewhere: of another group than kinds that are called so."""
 NO_PARAM = "no params found for policy binding"
 """In the refusal of a policy whose param, a PaasConfig, there is none of."""
-_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig"})
+_POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
+_BORROWED = frozenset({"Paas", "PaasNS", "PaasConfig", "TenancyProfile", "AccessIndex", "Tenant", *_POLICIES})
 """Kinds of which no object is without effect: one that is there is touched, and where there is none nothing is waited for."""
 _OF_THE_SERVER = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 _OF_THE_WAY = frozenset({"conditions", "lastDrift"})
@@ -200,7 +226,8 @@ class Markers:
 
     def _body(self, name: str, watched: Watched) -> Object:
         kind = watched.served_as[0]
-        if kind.kind not in _BODIES:
+        body = _OF_FLUX.get(kind.gvk) or _BODIES.get(kind.kind)
+        if body is None:
             raise LookupError(f"no marker is known for {kind}: add one to {__name__}")
         where = {"namespace": self._namespace} if kind.namespaced else {}
         metadata = {
@@ -209,7 +236,7 @@ class Markers:
             "labels": {**_selected(watched), _MARKER: "true"},
             "annotations": {_TOUCHED: str(self._count)},
         }
-        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **_BODIES[kind.kind]}
+        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
 
 
 def _anywhere(spec: SourceSpec, watched: Watched) -> bool:

@@ -21,6 +21,8 @@ from typing import Any
 
 from tenantry.api import Api
 from tenantry.model import kinds
+from tenantry.model.flux import names as flux_kinds
+from tenantry.model.flux import onboarding
 from tenantry.model.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -48,8 +50,9 @@ Predicate = Callable[[Moment], str]
 Ending = Callable[[list[Object]], str]
 """What is wrong with the objects of a run when it has come to its end, in a few words; empty when nothing is."""
 
+_MODULES = (kinds, paas_kinds, flux_kinds, onboarding)
 KINDS: Mapping[str, Kind] = {
-    found.kind: found for module in (kinds, paas_kinds) for found in vars(module).values() if isinstance(found, Kind)
+    found.kind: found for module in _MODULES for found in vars(module).values() if isinstance(found, Kind)
 }
 
 
@@ -138,7 +141,8 @@ class Workload:
         config: the configuration that it runs with, as a mapping.
         tells: whether an object tells people that something is wrong with it.
         leftover: whether a namespace may outlive, with what is in it, what it was made for: not part of what is declared.
-        destroys: whether a body that is written takes something away, besides deletions; what makes a leftover does.
+        destroys: whether a body that is written, or a step of a JSON patch, takes something away, besides deletions; what makes
+            a leftover does.
         safe: predicates over every moment of the history.
         ends: predicates over the end state: what the promises say of it, whatever undisturbed runs came to.
         watched: the kinds that make up the state.
@@ -171,8 +175,8 @@ class Workload:
     """What the workload is called on the command line: that of its file, since a function may have several."""
     manager: str = ""
     """The field manager of what the function makes, where it is not that of its name."""
-    handover: str = ""
-    """The label or annotation that says whose an object is: who changes it gives the object away, which is no drift."""
+    handover: Sequence[str] = ()
+    """The labels or annotations that say whose an object is: who changes one gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
     """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
     read_by_others: str = ""
@@ -222,14 +226,17 @@ class Run:
             case _:
                 return value
 
-    async def apply(self, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
-        """Declare an object: its labels, annotations and other fields, completely (server-side apply)."""
+    async def apply(self, kind: str, name: str, namespace: str = "", manager: str = "", **fields: Any) -> Object:
+        """Declare an object: its labels, annotations and other fields, completely (server-side apply).
+
+        With ``manager`` as another function makes it: these hands do that one's work.
+        """
         served = KINDS[kind]
         metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         metadata |= {part: fields.pop(part) for part in ("labels", "annotations", "finalizers") if part in fields}
         body: Object = self.named({"apiVersion": served.api_version, "kind": kind, "metadata": metadata, **fields})
         self.declared[key_of(body)] = body
-        return self._note(served, await self._api.apply(served, body))
+        return self._note(served, await self._api.apply(served, body, manager=manager))
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """A live object."""
@@ -240,11 +247,12 @@ class Run:
         kind = KINDS[body["kind"]]
         return self._note(kind, await self._api.create(kind, body))
 
-    async def edit(self, kind: str, name: str, namespace: str, *operations: Mapping[str, Any]) -> Object:
+    async def edit(self, kind: str, name: str, namespace: str, *operations: Mapping[str, Any], subresource: str = "") -> Object:
         """Change a live object by hand (JSON patch); it is no declaration, so whoever owns the field puts it back."""
         served = KINDS[kind]
         patch = [dict(self.named(operation)) for operation in operations]
-        return self._note(served, await self._api.json_patch(served, self.named(name), self.named(namespace), patch))
+        stored = await self._api.json_patch(served, self.named(name), self.named(namespace), patch, subresource=subresource)
+        return self._note(served, stored)
 
     async def delete(self, kind: str, name: str, namespace: str = "", *, gone: bool = False) -> None:
         """Delete an object, and its declaration if there was one; with ``gone`` wait until it is away.

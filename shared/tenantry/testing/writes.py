@@ -155,8 +155,11 @@ LISTS: dict[tuple[str, str], Callable[[Request], Iterable[str]]] = {
     ("scope-binding-namespace-scopes", "restarts"): _of(*_WORKLOADS)(_restarts),
     ("scope-binding-olm", "labels"): _LABELS,
     ("scope-binding-paas", "labels"): _LABELS,
+    ("scope-binding-sources", "labels"): _LABELS,
     ("scope-binding-paas", "annotations"): _ANNOTATIONS,
     ("scope-binding-paas", "finalizers"): _finalizers,
+    ("lock-enforcement-access", "annotations"): _ANNOTATIONS,
+    ("lock-enforcement-access", "finalizers"): _finalizers,
     ("lock-enforcement", "annotations"): _of("helmreleases")(_ANNOTATIONS),
     ("lock-enforcement", "finalizers"): _of("helmreleases")(_finalizers),
 }

@@ -78,7 +78,7 @@ def operators() -> Workload:
     made.installed = [stand_in(CLUSTER_SERVICE_VERSION), stand_in(OPERATOR_GROUP)]
     made.sources = OLM_SOURCE
     made.watched = (*made.watched, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP)
-    made.handover = "scope-binding/generated"
+    made.handover = ["scope-binding/generated"]
     made.ends = [*made.ends, pairs_have_versions]
     told = made.tells
     made.tells = lambda obj: told(obj) or (obj["kind"] == EVENT.kind and obj.get("reason") == "ScopeRefused")

@@ -160,7 +160,7 @@ def of_paas(function: str, service: str, base: Spec, **options: Any) -> Workload
         services=[service],
         manager=f"tenantry-{function}-paas",
         tells=tells,
-        handover=PAAS_UID,
+        handover=[PAAS_UID],
         begins=[object_of(PAAS_CONFIG, {"name": CONFIG}, spec={"rolemappings": {}, "capabilities": {}, **base})],
         shared=[PAAS_CONFIG],
         rehearses=True,

@@ -154,7 +154,7 @@ def permissions_of_paas() -> Workload:
         can=[PROBE],
         watched=(NAMESPACE, PAAS, CLUSTER_ROLE_BINDING, EVENT),
     )
-    made.handover = SHARED
+    made.handover = [SHARED]
     return made
 
 

@@ -124,5 +124,5 @@ def hand_over() -> Workload:
         ],
         watched=(PAAS, APPLICATION_SET, EVENT),
     )
-    made.handover = ELEMENTS
+    made.handover = [ELEMENTS]
     return made

@@ -37,7 +37,7 @@ workload = Workload(
     config={"helmProjectOperator": {"helmLocker": {"failedGraceSeconds": 0}}},
     tells=lambda obj: obj.get("type") == "Warning" or (find_condition(obj, "Complete") or {}).get("status") == "False",
     common=["apiserversources"],
-    handover=RELEASE_MANAGED_BY,
+    handover=[RELEASE_MANAGED_BY],
     largest=1000,
     safe=[waits_for_helm],
     watched=(NAMESPACE, CONFIG_MAP, SECRET, HELM_RELEASE, EVENT),

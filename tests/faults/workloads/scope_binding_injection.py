@@ -36,7 +36,7 @@ workload = namespace_scopes()
 workload.installed = [stand_in(CLUSTER_SERVICE_VERSION), stand_in(OPERATOR_GROUP)]
 workload.sources = OLM_SOURCE
 workload.watched = (*workload.watched, CLUSTER_SERVICE_VERSION, VALIDATING_WEBHOOKS)
-workload.handover = ORIGINAL  # nothing else remembers what there was
+workload.handover = [ORIGINAL]  # nothing else remembers what there was
 workload.safe = [*workload.safe, leaves_the_rest_alone]
 hooks = apply(
     "ValidatingWebhookConfiguration",

@@ -6,7 +6,16 @@ what runs.
 """
 
 from tenantry.local.control_plane.binaries import Binaries, Found, ensure_binaries, ensure_helm, ensure_helm4, find_binaries
-from tenantry.local.control_plane.catalogue import ALL_MODULES, EXTRA_MODULES, HELM, HELM_CONTROLLER
+from tenantry.local.control_plane.catalogue import (
+    ALL_MODULES,
+    EXTRA_MODULES,
+    EXTRAS,
+    HELM,
+    HELM_CONTROLLER,
+    KUSTOMIZE_CONTROLLER,
+    SOURCE_CONTROLLER,
+    Module,
+)
 from tenantry.local.control_plane.errors import AlreadyRunning, BinariesError, ControlPlaneError, StartFailed
 from tenantry.local.control_plane.folder import wipe
 from tenantry.local.control_plane.places import cluster_folder, home
@@ -16,9 +25,12 @@ from tenantry.local.control_plane.state import Status, status, take_down
 
 __all__ = [
     "ALL_MODULES",
+    "EXTRAS",
     "EXTRA_MODULES",
     "HELM",
     "HELM_CONTROLLER",
+    "KUSTOMIZE_CONTROLLER",
+    "SOURCE_CONTROLLER",
     "AlreadyRunning",
     "Binaries",
     "BinariesError",
@@ -26,6 +38,7 @@ __all__ = [
     "ControlPlaneError",
     "Found",
     "Lines",
+    "Module",
     "Progress",
     "StartFailed",
     "Status",

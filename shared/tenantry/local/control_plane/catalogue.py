@@ -12,6 +12,7 @@ an old binary.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -122,9 +123,32 @@ HELM_CONTROLLER = Module(
     required=False,
 )
 
+#: What makes artifacts of GitRepositories in the tests of Flux tenancy that run its real controllers (`make flux`).
+SOURCE_CONTROLLER = Module(
+    name="source-controller",
+    version="1.9.1",
+    minimum=(1, 7),
+    programs=(Program("source-controller", "github.com/fluxcd/source-controller", 300),),
+    required=False,
+)
+
+#: What applies them.
+KUSTOMIZE_CONTROLLER = Module(
+    name="kustomize-controller",
+    version="1.9.4",
+    minimum=(1, 7),
+    programs=(Program("kustomize-controller", "github.com/fluxcd/kustomize-controller", 200),),
+    required=False,
+)
+
 #: What a control plane needs, in the order of building.
 MODULES: tuple[Module, ...] = (ETCD, KUBERNETES)
 #: What ``tenantry cluster build`` builds.
 ALL_MODULES: tuple[Module, ...] = (*MODULES, HELM)
 #: What is built only when it is asked for by name.
-EXTRA_MODULES: tuple[Module, ...] = (HELM_CONTROLLER, HELM_4)
+EXTRAS: Mapping[str, tuple[Module, ...]] = {
+    "helm-controller": (HELM_CONTROLLER,),
+    "helm4": (HELM_4,),
+    "flux": (SOURCE_CONTROLLER, KUSTOMIZE_CONTROLLER),
+}
+EXTRA_MODULES: tuple[Module, ...] = tuple(module for modules in EXTRAS.values() for module in modules)

@@ -1,0 +1,209 @@
+"""The wiring of access locks: a consumer's own events concern it alone, labels those in their namespace, all else everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lock_enforcement.access.observe import (
+    index_object,
+    keep_of,
+    kept_labels,
+    list_consumers,
+    observe_consumer,
+    observe_violations,
+    profile_object,
+    served_as,
+)
+from lock_enforcement.access.plan import plan_consumer, unlocked_in_doubt
+from lock_enforcement.access.report import plan_violations, report_consumer
+from lock_enforcement.access.seen import ConsumerSeen, ViolationsSeen
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch, Snapshot
+from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit, stage
+from tenantry.model import limits
+from tenantry.model.flux.consumers import CONSUMER_KINDS, CONSUMERS, Consumer
+from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
+from tenantry.model.flux.profile import Profile
+from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
+from tenantry.model.kinds import NAMESPACE, Key, Object, key_of, labels_of
+from tenantry.serving import Settings
+
+CONSUMER = "consumer"
+VIOLATIONS = Owner("violations", DEFAULT)
+PAUSE_S = 0.1
+"""The echoes of a lock's two writes share one run."""
+LISTED_PAUSE_S = 0.5
+"""Consumers that are denied at once are listed by few writes."""
+UNSERVED_S = 1.0
+"""The time between the two looks before locks go for want of a profile: a server that starts serves it by then."""
+
+Denied = frozenset[tuple[str, str, str]]
+"""Row, namespace and name of all consumers that are denied."""
+
+
+def owner_of(row: Consumer, namespace: str, name: str) -> Owner:
+    """The owner of a consumer: names of objects have no colon."""
+    return Owner(CONSUMER, f"{row.name}:{name}", namespace)
+
+
+def _hash(labels: Mapping[str, str]) -> int:
+    return hash(frozenset(labels.items()))
+
+
+def _accepts(owner: Owner) -> bool:
+    row, _, name = owner.name.partition(":")
+    return is_dns_subdomain(row) and is_dns_subdomain(name) and is_dns_label(owner.namespace)
+
+
+class AccessLocks(Unit):
+    """The unit ``access`` of lock-enforcement."""
+
+    name = "access"
+    kinds = frozenset({*CONSUMER_KINDS, TENANCY_PROFILE, ACCESS_INDEX, NAMESPACE, ANY_KIND})
+    ours = frozenset({TENANCY_PROFILE, ACCESS_INDEX})
+
+    def __init__(self) -> None:
+        self._swept: dict[str, int] = {}
+        """The generations of profile and index, by uid, that all consumers were looked at with: a hint."""
+        self._labels: dict[str, int] | None = None
+        """Of the labels of each Namespace that all consumers in it were looked at with, a hash: a hint."""
+        self._denied: set[str] | None = None
+        """The consumers that this process has listed as denied, as owners: a hint."""
+        self._listing: set[str] = set()
+        self._untold: set[Owner] = set()
+        """Consumers whose last run did not end well: a sweep looks at what they were told, too."""
+        self.handlers = {
+            CONSUMER: Handler[ConsumerSeen | None](
+                observe=self._observe_consumer,
+                plan=plan_consumer,
+                report=report_consumer,
+                accepts=_accepts,
+                pause_s=PAUSE_S,
+                doubtful=unlocked_in_doubt,
+                second_look_after_s=lambda _: UNSERVED_S,
+                step_by_step=True,
+                ended=self._consumer_ended,
+            ),
+            VIOLATIONS.type: Handler[ViolationsSeen](
+                observe=self._observe_violations,
+                plan=plan_violations,
+                accepts=VIOLATIONS.__eq__,
+                pause_s=LISTED_PAUSE_S,
+                ended=self._listed,
+            ),
+        }
+
+    async def _observe_consumer(self, owner: Owner, reader: Reader) -> ConsumerSeen | None:
+        row, _, name = owner.name.partition(":")
+        seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._untold)
+        labels = seen.context.labels.get(owner.namespace) if seen is not None and reader.live else None
+        if labels is not None and self._labels is not None and self._labels.get(owner.namespace) != _hash(labels):
+            self._labels.pop(owner.namespace, None)  # the others were not looked at with these
+        return seen
+
+    async def _observe_violations(self, _: Owner, reader: Reader) -> ViolationsSeen:
+        seen = await observe_violations(reader)
+        if reader.live:
+            self._listing = {f"{each.kind}/{each.namespace}/{each.name}" for each in seen.violations}
+        return seen
+
+    def _consumer_ended(self, owner: Owner, well: bool) -> None:
+        if well:
+            self._untold.discard(owner)
+        elif len(self._untold) < limits.REMEMBERED:
+            self._untold.add(owner)
+        self._ended(owner, well)
+
+    def _ended(self, _: Owner, well: bool) -> None:
+        if not well:
+            self._swept, self._labels = {}, None
+
+    def _listed(self, owner: Owner, well: bool) -> None:
+        self._denied = self._listing if well else None
+        self._ended(owner, well)
+
+    # -- the owners of an event ------------------------------------------------------------------------
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The consumer itself, those of the namespace, or all of them."""
+        del hint
+        match key.api_version, key.kind:
+            case (TENANCY_PROFILE.api_version, TENANCY_PROFILE.kind):
+                return [] if self._knows(await profile_object(reader)) else EVERY
+            case (ACCESS_INDEX.api_version, ACCESS_INDEX.kind):
+                return [] if self._knows(await index_object(reader)) else EVERY
+            case (NAMESPACE.api_version, NAMESPACE.kind):
+                return await self._in_namespace(key.name, reader)
+        profile = Profile.of(await profile_object(reader))
+        for row in profile.all_consumers:
+            if row.group == key.api_version.rpartition("/")[0]:
+                kind = await served_as(row, reader)
+                if kind is not None and kind.kind == key.kind:
+                    return await self._consumer(row, key, profile, reader)
+        return []
+
+    def _knows(self, live: Object | None) -> bool:
+        return live is not None and self._swept.get(live["metadata"]["uid"]) == live["metadata"]["generation"]
+
+    async def _consumer(self, row: Consumer, key: Key, profile: Profile, reader: Reader) -> Stages:
+        """The consumer, and the list of all that are denied where it has to change."""
+        seen = await observe_consumer(row.name, key.namespace, key.name, reader)
+        is_denied = seen is not None and seen.is_denied
+        is_listed = self._denied is None or f"{key.kind}/{key.namespace}/{key.name}" in self._denied
+        owners = [owner_of(row, key.namespace, key.name)] if seen is not None else []
+        stages = stage(owners)
+        if profile.is_multi_tenant and is_denied != is_listed:
+            stages.append([VIOLATIONS])
+        return stages
+
+    async def _in_namespace(self, namespace: str, reader: Reader) -> Stages:
+        """The consumers whose grants may rest on the namespace's labels."""
+        profile = Profile.of(await profile_object(reader))
+        if not profile.is_multi_tenant or not profile.enforces_source_acl or namespace in profile.exempt:
+            return []
+        live = await reader.get(NAMESPACE, namespace)
+        if live is None:
+            return []
+        if self._labels is None:  # a process that starts hears of all namespaces
+            return EVERY
+        if self._labels.get(namespace) == _hash(labels_of(live)):
+            return []
+        self._labels.pop(namespace, None)
+        found = [
+            owner_of(each.row, namespace, item["metadata"]["name"])
+            for each in await list_consumers(reader, profile, namespace)
+            for item in each.items
+        ]
+        return [found, [VIOLATIONS]] if found else []
+
+    # -- sweep -----------------------------------------------------------------------------------------
+
+    def prefetch(self) -> Sequence[Prefetch]:
+        """All consumers, as far as they are served in the version that is watched; labels, the profile, and the index."""
+        keeps = {row.resource: keep_of(row) for row in CONSUMERS}
+        return [
+            *(Prefetch(kind, optional=True, keep=keeps[kind.plural]) for kind in CONSUMER_KINDS),
+            Prefetch(NAMESPACE, keep=kept_labels),
+            Prefetch(TENANCY_PROFILE, optional=True),
+            Prefetch(ACCESS_INDEX, optional=True),
+        ]
+
+    async def sweep(self, reader: Reader) -> Sequence[Owner]:
+        """Each consumer about which there is something to decide, and the list of all that are denied."""
+        profile, index = await profile_object(reader), await index_object(reader)
+        owners = []
+        for row, _, items in await list_consumers(reader, Profile.of(profile)):
+            for item in items:
+                if isinstance(reader, Snapshot):
+                    reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
+                owners.append(owner_of(row, item["metadata"]["namespace"], item["metadata"]["name"]))
+        namespaces = await reader.list(NAMESPACE, keep=kept_labels)
+        self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
+        self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
+        return [*owners, VIOLATIONS] if profile is not None else owners
+
+
+def made(settings: Settings) -> AccessLocks:
+    """The unit of a process."""
+    del settings
+    return AccessLocks()

@@ -1,0 +1,1 @@
+"""Tenants: their namespaces and accounts."""

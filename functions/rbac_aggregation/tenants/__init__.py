@@ -1,0 +1,1 @@
+"""Tenants: the RoleBindings of their accounts."""

@@ -1,0 +1,1 @@
+"""Tenants: the source and the Kustomization of their repository."""

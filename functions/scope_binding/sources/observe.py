@@ -1,0 +1,185 @@
+"""Reads for the index and for what is told: sources in the versions that discovery names, SourceGrants, the profile.
+
+The index is read before what it is made from.  Whoever writes it on the state that was read knows nothing older than who wrote it
+before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+from scope_binding.sources.plan import index_seen, is_nearly_full
+from scope_binding.sources.report import tells, warnings_of
+from scope_binding.sources.seen import (
+    AccessSeen,
+    IndexLook,
+    Places,
+    kept_grant,
+    kept_source,
+    kind_in,
+    name_in,
+    namespace_in,
+)
+from tenantry.api.errors import KindNotServed
+from tenantry.engine.reader import Reader
+from tenantry.engine.reads import if_served
+from tenantry.engine.recorder import now_micro
+from tenantry.model.flux.access import AccessEntries
+from tenantry.model.flux.carriers import tenants_may_set
+from tenantry.model.flux.names import (
+    ACCESS_INDEX,
+    DEFAULT,
+    SHARED_KINDS,
+    SOURCE_GRANT,
+    TENANCY_PROFILE,
+    TENANT_LABEL,
+)
+from tenantry.model.flux.profile import Profile
+from tenantry.model.kinds import EVENT, NAMESPACE, Kind, Object, is_terminating, labels_of
+
+_IN_A_NAMESPACE = frozenset((each.group, each.kind) for each in (*SHARED_KINDS, SOURCE_GRANT))
+FEW_SOURCES = 16
+"""So many sources of a namespace, at most, are read by name."""
+FEW_NAMESPACES = 8
+"""Of so many, at most, sources are listed apart; of more all of them at once."""
+
+
+async def read_profile(reader: Reader) -> Profile:
+    """What is enforced; without a profile nothing is."""
+    return Profile.of(await if_served(TENANCY_PROFILE, reader, reader.get(TENANCY_PROFILE, DEFAULT)))
+
+
+async def observe_index(reader: Reader, most: int) -> IndexLook:
+    """Read the index and what it is made from: all, or the namespaces that woke the run where the rest stays as it is."""
+    index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT, again=True))
+    namespaces = _concerned(reader, index, most)
+    profile = await read_profile(reader)
+    if namespaces is None:
+        places, tenants = await asyncio.gather(read_places(reader), _tenants(reader, profile))
+        return IndexLook(index_seen(index, profile, places, most, None, tenants), places, None, profile)
+    looks = await asyncio.gather(*(_look(reader, index, each) for each in sorted(namespaces)))
+    served = looks[0][0].served.intersection(*(each.served for each, _ in looks))
+    sources = tuple(source for each, _ in looks for source in each.sources)
+    places = Places(served, sources, tuple(grant for each, _ in looks for grant in each.grants))
+    whole = frozenset(each for each, (_, is_whole) in zip(sorted(namespaces), looks, strict=True) if is_whole)
+    causes = frozenset((each.kind, each.namespace, each.name) for each in reader.causes)
+    return IndexLook(index_seen(index, profile, places, most, namespaces), places, whole, profile, causes)
+
+
+async def _look(reader: Reader, index: Object | None, namespace: str) -> tuple[Places, bool]:
+    """The sources of a namespace that have carriers, with its SourceGrants; else all of them.  The latter is True.
+
+    Few are read by name, which waits for nobody; lists of kinds at rest wait (`tenantry.api.Api.list`).
+    """
+    try:
+        found = await _shared_places(reader, index, namespace)
+    except KindNotServed:
+        found = None
+    return (found, False) if found is not None else (await read_places(reader, namespace), True)
+
+
+async def _shared_places(reader: Reader, index: Object | None, namespace: str) -> Places | None:
+    """Those that the index has, that SourceGrants name and that woke the run; None where these are not few.
+
+    SourceGrants are as new as those that woke the run, and as what the index was made from; of later ones there are events.
+    """
+    causes = [each for each in reader.causes if each.namespace == namespace]
+    woken = await asyncio.gather(
+        *(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)
+    )
+    if index is None or any(each is None for each in woken):
+        return None  # since when one is gone nobody tells
+    reader.suffices(SOURCE_GRANT, [each["metadata"]["resourceVersion"] for each in (index, *woken) if each is not None])
+    kinds, grants = await asyncio.gather(
+        asyncio.gather(*(reader.preferred(each.group, each.kind) for each in SHARED_KINDS)),
+        reader.list(SOURCE_GRANT, namespace, keep=kept_grant),
+    )
+    served = {each.kind: each for each in kinds if each is not None}
+    names = {(each.kind, each.name) for each in causes if each.kind != SOURCE_GRANT.kind}
+    names |= {(kind_in(each), name_in(each)) for each in AccessEntries.of(index).granted if namespace_in(each) == namespace}
+    for grant in grants:
+        if (named := grant["spec"].get("sourceRef")) is None:
+            return None
+        names.add((named["kind"], named["name"]))
+    if len(names) > FEW_SOURCES or not all(kind in served for kind, _ in names):
+        return None
+    # read now: what led to the owner may have been read before the index
+    found = await asyncio.gather(*(reader.get(served[kind], name, namespace, again=True) for kind, name in sorted(names)))
+    sources = tuple(kept_source(each) for each in found if each is not None)
+    return Places(frozenset(served), sources, tuple(grants))
+
+
+def _concerned(reader: Reader, index: Object | None, most: int) -> frozenset[str] | None:
+    """The namespaces whose carriers may have changed; None: any, or what changed elsewhere may find a place now."""
+    entries = AccessEntries.of(index or {})
+    causes = reader.causes
+    if not reader.live or not causes or not entries.complete or is_nearly_full(entries, most):
+        return None
+    if not all((each.api_version.rpartition("/")[0], each.kind) in _IN_A_NAMESPACE for each in causes):
+        return None
+    found = frozenset(each.namespace for each in causes)
+    return found if len(found) <= FEW_NAMESPACES else None
+
+
+async def read_places(reader: Reader, namespace: str = "") -> Places:
+    """The sources and SourceGrants of a namespace, or of all."""
+    grants, *sources = await asyncio.gather(
+        if_served(SOURCE_GRANT, reader, reader.list(SOURCE_GRANT, namespace, keep=kept_grant)),
+        *(_sources(kind, namespace, reader) for kind in SHARED_KINDS),
+    )
+    served = frozenset(kind.kind for kind, found in zip(SHARED_KINDS, sources, strict=True) if found is not None)
+    return Places(served, tuple(each for found in sources for each in found or ()), tuple(grants or ()))
+
+
+async def _sources(kind: Kind, namespace: str, reader: Reader) -> list[Object] | None:
+    """The sources of a kind; None where discovery says that it is not served.
+
+    That a kind is missing, or is served in a version, may be known from a moment ago: what woke the run may say otherwise.
+
+    Raises:
+        KindNotServed: discovery, asked now, names the kind, and the list is not found: no grant goes for that.
+    """
+    woken = reader.live and bool(reader.causes)
+    for again in (False, True):
+        found = await reader.preferred(kind.group, kind.kind, again=again)
+        if found is None and (again or not woken):
+            return None
+        if found is None:
+            continue
+        try:
+            return await reader.list(found, namespace, keep=kept_source)
+        except KindNotServed:
+            if again:
+                raise
+    return None
+
+
+async def _tenants(reader: Reader, profile: Profile) -> Mapping[str, str]:
+    """The tenant of each namespace whose tenant has two or more, where that counts and tenants cannot set it themselves."""
+    if not profile.allows_intra_tenant or tenants_may_set(TENANT_LABEL, profile.tenant_label_keys):
+        return {}
+    listed = await reader.list(NAMESPACE, labels={TENANT_LABEL: ""})
+    tenants = {each["metadata"]["name"]: tenant for each in listed if (tenant := labels_of(each)[TENANT_LABEL])}
+    number = Counter(tenants.values())
+    return {namespace: tenant for namespace, tenant in tenants.items() if number[tenant] > 1}
+
+
+async def observe_access(namespace: str, reader: Reader, most: int) -> AccessSeen:
+    """Read what is told of a namespace's carriers, and what was told already."""
+    index, profile, places = await asyncio.gather(
+        if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT)),
+        read_profile(reader),
+        read_places(reader, namespace),
+    )
+    seen = AccessSeen(profile, places, index, most)
+    if not tells(seen):
+        return seen
+    warnings = warnings_of(seen)
+    live, *events = await asyncio.gather(
+        reader.get(NAMESPACE, namespace), *(reader.get(EVENT, each.name, namespace) for each in warnings)
+    )
+    warned = frozenset(each["metadata"]["name"] for each in events if each is not None)
+    is_open = live is not None and not is_terminating(live)
+    return AccessSeen(profile, places, index, most, warned, now_micro(), is_open)

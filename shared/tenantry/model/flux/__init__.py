@@ -1,0 +1,1 @@
+"""Flux: sources, who may use them, and what refers to them."""

@@ -1,0 +1,176 @@
+"""What a run for the index reads: a look at what changed comes to the same as a look at everything."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from served import Served
+
+from scope_binding.sources.observe import FEW_SOURCES, observe_index
+from scope_binding.sources.seen import IndexLook
+from tenantry.api.errors import KindNotServed
+from tenantry.model import limits
+from tenantry.model.flux.names import (
+    ACCESS_FROM,
+    ACCESS_INDEX,
+    DEFAULT,
+    SHARED_KINDS,
+    SOURCE_GRANT,
+    TENANCY_PROFILE,
+    TENANT_LABEL,
+)
+from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, key_of
+from tenantry.testing.objects import obj
+
+GIT, BUCKET = SHARED_KINDS[0], SHARED_KINDS[2]
+NAMES, NAMESPACES = ["a", "b", "c"], ["n", "m"]
+
+
+class Flux(Served):
+    """Sources and SourceGrants; everything is served but what is ``missing``."""
+
+    def __init__(self, *objects: Object, missing: Iterable[str] = ()) -> None:
+        super().__init__(*objects)
+        self.missing = set(missing)
+        self.listed: list[str] = []
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        del again
+        return next(
+            (each for each in SHARED_KINDS if (each.group, each.kind) == (group, kind) and kind not in self.missing), None
+        )
+
+    async def list(self, kind: Kind, namespace: str = "", *parts: Any, **more: Any) -> Any:
+        self.listed.append(f"{kind.kind} {namespace}".rstrip())
+        return await super().list(kind, namespace, *parts, **more)
+
+    async def look(self, *causes: Key) -> IndexLook:
+        """One look, and the index becomes what it says."""
+        look = await observe_index(self.reader(causes), limits.GRANTS)
+        self.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "5"}, spec=look.seen.entries.spec()))
+        return look
+
+    def put(self, body: Object) -> Key:
+        """An object is as it is here; returns its key."""
+        self.objects[key_of(body)] = body
+        return key_of(body)
+
+
+def source(kind: Kind, namespace: str, name: str, said: list[dict[str, str]] | None, labels: dict[str, str]) -> Object:
+    shape = {"namespaceSelectors": [{"matchLabels": each} for each in said or ()]}
+    annotations = {ACCESS_FROM: json.dumps(shape)} if said is not None else {}
+    return obj(kind, name, namespace, labels=labels, annotations=annotations, metadata={"uid": f"{kind.kind}{namespace}{name}"})
+
+
+def grant(namespace: str, name: str, selected: Object, said: list[dict[str, str]]) -> Object:
+    shape = {"namespaceSelectors": [{"matchLabels": each} for each in said]}
+    metadata = {"uid": f"g{namespace}{name}", "generation": 1, "resourceVersion": "3"}
+    return obj(SOURCE_GRANT, name, namespace, metadata=metadata, spec={**selected, "accessFrom": shape, "access": ["Read"]})
+
+
+SAID = st.lists(st.dictionaries(st.sampled_from(["team", "env"]), st.sampled_from(["x", "y"]), max_size=2), max_size=2)
+KINDS = st.sampled_from([GIT, BUCKET])
+LABELS = st.dictionaries(st.just("shared"), st.sampled_from(["yes", "no"]), max_size=1)
+OF = st.sampled_from(NAMESPACES)
+SOURCES = st.builds(source, KINDS, OF, st.sampled_from(NAMES), st.none() | SAID, LABELS)
+NAMED = st.builds(lambda kind, name: {"sourceRef": {"kind": kind.kind, "name": name}}, KINDS, st.sampled_from(NAMES))
+SELECTED = st.builds(lambda kind, labels: {"sourceSelector": {"kind": kind.kind, "matchLabels": labels}}, KINDS, LABELS)
+GRANTS = st.builds(grant, OF, st.sampled_from(NAMES), NAMED | NAMED | SELECTED, SAID)
+CHANGES = st.lists(st.tuples(SOURCES | GRANTS, st.booleans()), min_size=1, max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(SOURCES | GRANTS, max_size=8), CHANGES)
+def test_looking_at_what_changed_is_enough(begin: list[Object], changes: list[tuple[Object, bool]]) -> None:
+    """After each change, and each deletion, the index is what a look at everything makes of it."""
+
+    async def act() -> None:
+        flux = Flux(*begin)
+        await flux.look()
+        for body, stays in changes:
+            key = flux.put(copy.deepcopy(body))
+            if not stays:
+                del flux.objects[key]
+            narrow = (await flux.look(key)).seen.entries
+            assert narrow == (await flux.look()).seen.entries
+
+    asyncio.run(act())
+
+
+def shared(number: int) -> list[Object]:
+    return [source(GIT, "n", f"s{each}", [{"team": "x"}], {}) for each in range(number)]
+
+
+async def test_few_sources_are_read_by_name() -> None:
+    """No list but that of SourceGrants, which is as new as what woke the run; many sources are listed."""
+    changed = grant("n", "g", {"sourceRef": {"kind": "GitRepository", "name": "s0"}}, [])
+    for number, lists in ((FEW_SOURCES, 1), (FEW_SOURCES + 1, 2 + len(SHARED_KINDS))):
+        flux = Flux(*shared(number), changed)
+        await flux.look()
+        flux.listed.clear()
+        await flux.look(key_of(changed))
+        assert len(flux.listed) == lists, flux.listed
+        assert all(each.endswith(" n") for each in flux.listed)
+
+
+@pytest.mark.parametrize("kind", [TENANCY_PROFILE, ACCESS_INDEX, NAMESPACE])
+async def test_what_is_of_the_cluster_is_a_look_at_everything(kind: Kind) -> None:
+    """Also beside an event of a source; and as long as the index is not complete."""
+    flux = Flux(*shared(2))
+    for causes in (
+        [],
+        [Key(kind.api_version, kind.kind, "", "x")],
+        [key_of(shared(1)[0]), Key(kind.api_version, kind.kind, "", "x")],
+    ):
+        look = await flux.look(*causes)
+        assert look.whole is None
+    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "5"}, spec={}))
+    assert (await flux.look(key_of(shared(1)[0]))).whole is None
+    assert (await flux.look(key_of(shared(1)[0]))).whole == frozenset()
+
+
+async def test_a_kind_that_is_not_served_has_no_sources() -> None:
+    """The others are read all the same, also when a SourceGrant names it."""
+    flux = Flux(*shared(1), grant("n", "g", {"sourceRef": {"kind": "Bucket", "name": "b"}}, []), missing=["Bucket"])
+    look = await flux.look()
+    assert look.seen.served == {each.kind for each in SHARED_KINDS} - {"Bucket"}
+    assert look.seen.entries.granted == {"GitRepository/n/s0"}
+    look = await flux.look(Key(SOURCE_GRANT.api_version, SOURCE_GRANT.kind, "n", "g"))
+    assert look.seen.entries.granted == {"GitRepository/n/s0"}
+
+
+async def test_a_list_that_is_not_found_takes_no_grant_away() -> None:
+    """While discovery names the kind the server contradicts itself, and the run is tried again."""
+
+    class Contradicting(Flux):
+        async def list(self, kind: Kind, namespace: str = "", *parts: Any, **more: Any) -> Any:
+            if kind == BUCKET:
+                raise KindNotServed("not found", status=404)
+            return await super().list(kind, namespace, *parts, **more)
+
+    with pytest.raises(KindNotServed):
+        await Contradicting(*shared(1)).look()
+    await Contradicting(*shared(1), missing=["Bucket"]).look()
+
+
+async def test_tenants_of_several_namespaces() -> None:
+    """Only with allowIntraTenant; a look at a namespace leaves them as they are."""
+    namespaces = [
+        obj(NAMESPACE, name, labels={TENANT_LABEL: tenant}) for name, tenant in (("a", "t"), ("b", "t"), ("c", "u"), ("d", ""))
+    ]
+    flux = Flux(*shared(1), *namespaces)
+    assert (await flux.look()).seen.entries.tenants == {}
+    flux.put(obj(TENANCY_PROFILE, DEFAULT, spec={"allowIntraTenant": True}))
+    assert (await flux.look()).seen.entries.tenants == {"a": "t", "b": "t"}
+    flux.put(obj(NAMESPACE, "c", labels={TENANT_LABEL: "t"}))
+    assert (await flux.look(key_of(shared(1)[0]))).seen.entries.tenants == {"a": "t", "b": "t"}
+    assert (await flux.look()).seen.entries.tenants == {"a": "t", "b": "t", "c": "t"}
+    flux.put(obj(TENANCY_PROFILE, DEFAULT, spec={"allowIntraTenant": True, "tenantLabelKeys": [TENANT_LABEL]}))
+    assert (await flux.look()).seen.entries.tenants == {}
