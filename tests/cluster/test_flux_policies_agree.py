@@ -15,12 +15,14 @@ from flux_model import SETTABLE, Model, ModelSource, labels_of_chance, source_of
 from flux_policing import FLUX, Policing, flux_object
 from fluxing import SOURCES, Fluxing
 from people import token
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.local.knative import Knative
 from tenantry.model.flux.names import ACCESS_FROM, TENANT_LABEL
 from tenantry.model.kinds import NAMESPACE, Object, labels_of
 from tenantry.testing import eventually
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 NUMBER = 200
 AT_ONCE = 20
