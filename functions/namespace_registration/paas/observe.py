@@ -177,11 +177,13 @@ def _of_others_too(seen: PaasSeen, reader: Reader) -> None:
 
 
 def _is_new(paas: Paas, reader: Reader) -> bool:
-    """Whether nothing was made for a Paas yet, as its finalizer, which comes first, says; a sweep looks all the same.
+    """Whether nothing was made for a Paas yet; a sweep looks all the same, and so does a run that lost a race.
 
     Each thing is then read by its name: a list of a kind at rest waits for up to 100 ms.
     """
-    return reader.live and bool(reader.causes) and not paas.deleted and PAAS_FINALIZER not in finalizers_of(paas.live)
+    first = reader.live and bool(reader.causes) and not reader.attempt
+    told = find_condition(paas.live, NAMESPACES_PART) is not None
+    return first and not told and not paas.deleted and PAAS_FINALIZER not in finalizers_of(paas.live)
 
 
 # -- quotas ------------------------------------------------------------------------------------------------

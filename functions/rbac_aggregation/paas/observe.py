@@ -22,6 +22,7 @@ from rbac_aggregation.paas.claims import (
     names_in,
     to_be_settled,
 )
+from rbac_aggregation.paas.kept import kept_group_subjects, kept_subjects
 from rbac_aggregation.paas.seen import Policy, Seen, bound_roles, is_for_accounts, is_left, ours_among, rights_of, version_of
 from tenantry.engine.reader import Fingerprint, Reader
 from tenantry.engine.reads import by_name, if_served, joined
@@ -45,9 +46,9 @@ from tenantry.model.paas.names import (
     ARGO_CD,
     ARGO_POLICY,
     ASKED_BY,
-    BINDING_PREFIX,
     GROUP,
     MANAGED_BY_PAAS,
+    NAMESPACES_PART,
     PAAS,
     PAAS_CONFIG,
     PAAS_NS,
@@ -56,47 +57,13 @@ from tenantry.model.paas.names import (
     RIGHTS_PART,
     WARNINGS,
 )
-from tenantry.model.paas.ours import is_ours, owner_reference_of, uid_of
+from tenantry.model.paas.ours import is_ours, uid_of
 from tenantry.model.paas.places import applying, held_by, spec_places
 
 FEW_BEHIND = 12
 """Of up to so many other Paas the bindings are read for each."""
 _MISSING = "ClusterRole "
 _CLAIMANTS = Claimants()
-
-
-def kept_binding(live: Object) -> Object:
-    """What a sweep keeps of a RoleBinding: all of one that may be a Paas', else its name."""
-    name, metadata = live["metadata"]["name"], live["metadata"]
-    if name.startswith(BINDING_PREFIX) or MANAGED_BY_PAAS in labels_of(live) or owner_reference_of(live) is not None:
-        return live
-    short = {part: metadata[part] for part in ("name", "namespace", "uid", "resourceVersion")}
-    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": short}
-
-
-def kept_group(live: Object) -> Object:
-    """What a sweep keeps of a Group: all of one that is a Paas', else no users."""
-    return live if uid_of(live) else {part: live[part] for part in ("apiVersion", "kind", "metadata")}
-
-
-def kept_name(live: Object) -> Object:
-    """A ClusterRole without its rules."""
-    short = {part: live["metadata"][part] for part in ("name", "uid", "resourceVersion")}
-    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": short}
-
-
-def kept_subjects(live: Object) -> Object:
-    """A ClusterRoleBinding with the groups that it names."""
-    groups = [{"kind": "Group", "name": name} for name in names_in(live)]
-    return {**kept_name(live), "subjects": groups}
-
-
-def kept_group_subjects(live: Object) -> Object:
-    """A RoleBinding with whose it is by its label, and the groups that it names."""
-    short = kept_subjects(live)
-    short["metadata"]["namespace"] = live["metadata"]["namespace"]
-    short["metadata"]["labels"] = labels_of(live)
-    return short
 
 
 async def read_paas(name: str, reader: Reader, *, verify: Fingerprint | None = None) -> Object | None:
@@ -160,8 +127,10 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
 
 
 def is_new(paas: Paas, reader: Reader) -> bool:
-    """Whether nothing was made for a Paas yet, as its finalizer, which comes first, says; a sweep looks all the same."""
-    return reader.live and bool(reader.causes) and not paas.deleted and RIGHTS_FINALIZER not in finalizers_of(paas.live)
+    """Whether nobody has made or told anything of a Paas yet; a sweep looks all the same, and so does who was refused a name."""
+    told = any(find_condition(paas.live, part) is not None for part in (NAMESPACES_PART, RIGHTS_PART))
+    first = reader.live and bool(reader.causes) and not reader.attempt
+    return first and not told and not paas.deleted and RIGHTS_FINALIZER not in finalizers_of(paas.live)
 
 
 # -- what is declared --------------------------------------------------------------------------------------

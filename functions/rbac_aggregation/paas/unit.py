@@ -14,7 +14,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from rbac_aggregation.paas.claims import other_of
-from rbac_aggregation.paas.observe import every_paas, kept_binding, kept_group, kept_name, observe_paas, read_paas
+from rbac_aggregation.paas.kept import kept_binding, kept_group, kept_name
+from rbac_aggregation.paas.observe import every_paas, observe_paas, read_paas
 from rbac_aggregation.paas.plan import lost_subjects, plan_paas
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import Seen, is_for_accounts, is_well, state_of
@@ -47,6 +48,7 @@ from tenantry.model.paas.names import (
     PAAS_NS,
     PAAS_UID,
 )
+from tenantry.model.paas.ours import uid_of
 from tenantry.serving import Settings
 
 WHOLE, PART = "paas", "paas-part"
@@ -145,17 +147,17 @@ class Rights(Unit):
                 return await self._group_owners(key, hint, reader)
             case NAMESPACE.kind:
                 live = await reader.get(NAMESPACE, key.name)
-                return stage(map(_whole, _named(hint, live)))
+                return stage(map(_whole, await _concerned(hint, live, reader)))
             case ROLE_BINDING.kind:
                 return await self._binding_owners(key, hint, reader)
             case _:
                 live = await reader.get(NAMESPACE, key.namespace)
-                return stage(map(_whole, _named({}, live)))
+                return stage(map(_whole, await _concerned({}, live, reader)))
 
     async def _group_owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The Paas whose the Group is; all that call a group so when it is gone, and its name is free."""
         live = await reader.get(GROUP, key.name)
-        owners = list(map(_whole, _named(hint, live)))
+        owners = list(map(_whole, await _concerned(hint, live, reader)))
         if live is None:
             for each in await every_paas(reader):
                 other = other_of(each)
@@ -170,7 +172,7 @@ class Rights(Unit):
             return [[_whole(name)]]
         namespace = await reader.get(NAMESPACE, key.namespace)
         owners: list[Owner] = []
-        for each in _named(hint, namespace):
+        for each in await _concerned(hint, namespace, reader):
             paas = await read_paas(each, reader)
             owners.append(Owner(PART, each, key.namespace) if paas is not None and is_well(paas) else _whole(each))
         return stage(owners)
@@ -217,6 +219,15 @@ def _named(hint: Mapping[str, str], live: Object | None) -> list[str]:
     """The Paas that the labels of an object name, and those that the event had."""
     found = (labels_of(live).get(MANAGED_BY_PAAS, "") if live is not None else "", hint.get(MANAGED_BY_PAAS, ""))
     return [name for name in dict.fromkeys(found) if is_dns_subdomain(name)]
+
+
+async def _concerned(hint: Mapping[str, str], live: Object | None, reader: Reader) -> list[str]:
+    """The same, and the Paas that an object is marked for, where its label was changed to another name."""
+    named, uid = _named(hint, live), uid_of(live) if live is not None else ""
+    found = [await read_paas(each, reader) for each in named] if uid else []
+    if not uid or any(each is not None and each["metadata"]["uid"] == uid for each in found):
+        return named
+    return [*named, *(each["metadata"]["name"] for each in await every_paas(reader) if each["metadata"]["uid"] == uid)]
 
 
 def made(_: Settings) -> Rights:
