@@ -90,3 +90,11 @@ def test_what_is_refused(filters: Any, path: str, reason: str) -> None:
 
     assert refused.value.path == path
     assert reason in str(refused.value)
+
+
+def test_a_filter_says_which_attributes_it_looks_at() -> None:
+    """So that events that are equal in these can be told to pass alike."""
+    inner = [{"exact": {"kind": "a", "name": "b"}}, {"not": {"prefix": {"type": "c"}}}, {"any": [{"suffix": {"subject": "d"}}]}]
+    assert parse_filters([*inner, {"all": [{"exact": {"watch": "e"}}]}]).names == {"kind", "name", "type", "subject", "watch"}
+    assert parse_legacy({"attributes": {"kind": "a", "source": ""}}).names == {"kind", "source"}
+    assert parse_legacy({}).names == frozenset()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rbac_aggregation.paas.argo import conflicting_fields, policy_text
-from rbac_aggregation.paas.claims import Claim, GroupClaimant, KnownNames, claims_of, is_behind, kept_of_paas, other_of
+from rbac_aggregation.paas.claims import Claim, Claimants, GroupClaimant, KnownNames, claims_of, is_behind, kept_of_paas, other_of
 from rbac_aggregation.paas.plan import lost_subjects, plan_paas, plan_rest
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import MANAGER, RBAC, Policy, Seen, rights_of
@@ -170,6 +170,18 @@ def test_another_paas_holds_a_name_until_its_rights_are_newer() -> None:
     assert not other_of(kept).queries
     kept["metadata"]["finalizers"] = []
     assert not is_behind(kept)
+
+
+def test_what_another_paas_declares_is_worked_out_once_for_each_version() -> None:
+    """And each time where it has bindings."""
+    claimants, live = Claimants(), kept_of_paas(stored(groups={"y": {}}))
+    known = claimants.of(live)
+    assert claimants.of(live) is known
+    assert claimants.of(live, [binding("view", "old")]).holds == {"old"}
+    assert claimants.of(live) is known
+    live["metadata"]["resourceVersion"] = "2"
+    live["spec"] = {"groups": {}}
+    assert claimants.of(live).generates == frozenset()
 
 
 # -- what is bound ---------------------------------------------------------------------------------------------------

@@ -32,11 +32,3 @@ def kept_subjects(live: Object) -> Object:
     """A ClusterRoleBinding with the groups that it names."""
     groups = [{"kind": "Group", "name": name} for name in names_in(live)]
     return {**kept_name(live), "subjects": groups}
-
-
-def kept_group_subjects(live: Object) -> Object:
-    """A RoleBinding with whose it is by its label, and the groups that it names."""
-    short = kept_subjects(live)
-    short["metadata"]["namespace"] = live["metadata"]["namespace"]
-    short["metadata"]["labels"] = labels_of(live)
-    return short

@@ -8,7 +8,7 @@ a sweep.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from rbac_aggregation.paas.argo import argo_namespace, has_argo, policy_name
@@ -22,7 +22,7 @@ from rbac_aggregation.paas.claims import (
     names_in,
     to_be_settled,
 )
-from rbac_aggregation.paas.kept import kept_group_subjects, kept_subjects
+from rbac_aggregation.paas.kept import kept_subjects
 from rbac_aggregation.paas.seen import Policy, Seen, bound_roles, is_for_accounts, is_left, ours_among, rights_of, version_of
 from tenantry.engine.reader import Fingerprint, Reader
 from tenantry.engine.reads import by_name, if_served, joined
@@ -60,8 +60,6 @@ from tenantry.model.paas.names import (
 from tenantry.model.paas.ours import is_ours, uid_of
 from tenantry.model.paas.places import applying, held_by, spec_places
 
-FEW_BEHIND = 12
-"""Of up to so many other Paas the bindings are read for each."""
 _MISSING = "ClusterRole "
 _CLAIMANTS = Claimants()
 
@@ -279,7 +277,8 @@ async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[G
     """The other Paas that one of these names concerns."""
     every = [each for each in await every_paas(reader) if each["metadata"]["name"] != paas.name]
     behind = [each["metadata"]["name"] for each in every if is_behind(each)]
-    bound = await _bound(behind, reader)
+    read = await asyncio.gather(*(reader.list(ROLE_BINDING, labels={MANAGED_BY_PAAS: name}) for name in behind))
+    bound = dict(zip(behind, read, strict=True))
     found = (_CLAIMANTS.of(each, bound.get(each["metadata"]["name"], ())) for each in every)
     wanted = frozenset(names)
     concerned = (
@@ -287,18 +286,6 @@ async def _others(paas: Paas, names: Collection[str], reader: Reader) -> tuple[G
         for each in found
     )
     return tuple(each for each in concerned if each.generates or each.queries or each.holds)
-
-
-async def _bound(names: Sequence[str], reader: Reader) -> Mapping[str, list[Object]]:
-    """The RoleBindings of several Paas, by name: of many in one list, which all runs share that want it now."""
-    if len(names) > FEW_BEHIND:
-        found: dict[str, list[Object]] = {name: [] for name in names}
-        for each in await reader.list_shared(ROLE_BINDING, labels={MANAGED_BY_PAAS: ""}, keep=kept_group_subjects):
-            if (of := labels_of(each).get(MANAGED_BY_PAAS, "")) in found:
-                found[of].append(each)
-        return found
-    read = await asyncio.gather(*(reader.list(ROLE_BINDING, labels={MANAGED_BY_PAAS: name}) for name in names))
-    return dict(zip(names, read, strict=True))
 
 
 async def _reserved(served: bool, names: Collection[str], reader: Reader) -> frozenset[str]:
