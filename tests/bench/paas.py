@@ -28,6 +28,7 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, GROUP, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG
+from tenantry.testing.memory import limit_mib, peak_mib
 from tenantry.testing.objects import obj
 
 FUNCTIONS = ("namespace-registration", "rbac-aggregation", "scope-binding", "release-provisioning")
@@ -56,6 +57,8 @@ class Figures:
     user_ms: list[float] = field(default_factory=list)
     back_ms: list[float] = field(default_factory=list)
     cpu: dict[str, float] = field(default_factory=dict)
+    peaks: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By Service MiB: the most that it had, and its limit."""
 
 
 Part = tuple[object, ...]
@@ -276,6 +279,7 @@ async def measure(plane: ControlPlane, folder: Path, count: int, ones: int) -> F
                 await _mapped(wire, seen, names, figures)
                 stack.say("one by one")
                 await _one_by_one(wire, seen, names, ones, figures)
+                figures.peaks = {name: (peak_mib(up.process_of(name).pid), limit_mib(name)) for name in up.served()}
         stack.say("the floor")
         figures.floor = await floor(wire, count)
         figures.mapped_floor = await _mapping_floor(wire, count)

@@ -167,6 +167,15 @@ class Report:
         self.latency(f"{name}: a user added", found.user_ms)
         self.latency(f"{name}: a spoiled binding back", found.back_ms)
         self._add(f"{name}: all deleted", found.deleted, "s", f"{found.paas + len(found.new_ms)} Paas are gone")
+        for who, (peak, limit) in sorted(found.peaks.items(), key=lambda each: each[1][0] / each[1][1], reverse=True)[:4]:
+            self._add(f"{name}: peak memory of {who}", peak, "MiB", f"its limit is {limit:g}")
+
+    def paas_growth(self, sizes: Sequence[Paas]) -> None:
+        """How the cost of a Paas grows from one size to the next."""
+        for before, after in pairwise(sizes):
+            for what in ("created", "mapped", "deleted"):
+                ratio = (getattr(after, what) / after.paas) / (getattr(before, what) / before.paas)
+                self._add(f"{after.paas} Paas against {before.paas}: {what}, for each", ratio, "", "1: linear")
 
     def flux(self, found: Flux) -> None:
         """The index, what policies add to a request, locks, revocations, and rest."""
