@@ -29,7 +29,7 @@ from projects_releases import (
     victims,
 )
 from releases import SYSTEM, Owners
-from times import POLICY_S
+from times import LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -48,6 +48,9 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.helm import unpacked
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 
 ACTORS = [
     pytest.param("owner", id="owner"),

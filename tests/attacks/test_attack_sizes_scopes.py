@@ -22,7 +22,7 @@ from operators import GET_LIST, OWN_ROLES, Operators
 from people import look, post, swept_whole, token
 from rights import account, cluster_role
 from scoping import Scoping, role
-from times import FULL, SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
+from times import FULL, LEFT_TO_MAKE_WHOLE, SCOPES_S, SERVED_MEANWHILE_S, SIDE_BY_SIDE
 from victims import SPARE, at_full_size
 
 from scope_binding.consent import consent_name
@@ -56,7 +56,7 @@ EDITOR = "tenantry-namespace-scope-editor"
 TOLD_S = 15.0 * SIDE_BY_SIDE
 """Until the attacker is told: his events wait behind one another, and his own runs may take long."""
 
-pytestmark = pytest.mark.timeout(600 if FULL else 240)
+pytestmark = [pytest.mark.timeout(600 if FULL else 240), LEFT_TO_MAKE_WHOLE]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

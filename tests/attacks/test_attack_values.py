@@ -15,7 +15,7 @@ from attackers import Attackers, cluster_admin
 from people import changed, registration, token
 from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners, cattle_of, values_of
 from rights import AGGREGATION
-from times import HELM_S
+from times import HELM_S, LEFT_TO_MAKE_WHOLE
 from victims import asked
 
 from tenantry.api import Api
@@ -36,6 +36,9 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 
 TEMPLATING = "templating.example.com/v1"
 TEMPLATES = """\

@@ -8,6 +8,7 @@ import json
 import pytest
 from locking import FUNCTION, SYSTEM, Helm, Locks, config_map, copy_of, locking, marked_for, token, true, written
 from people import Start
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -15,6 +16,9 @@ from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET, Object
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.settling import settle, snapshot
+
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 
 RELEASES, EACH = 100, 2
 

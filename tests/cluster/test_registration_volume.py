@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from people import C1, FUNCTION, LABEL, OPERATED, People
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -27,7 +28,7 @@ PROJECTS = 200
 KINDS = (NAMESPACE, CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
 WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 
-pytestmark = pytest.mark.timeout(300)  # every project of the test run is written anew
+pytestmark = [pytest.mark.timeout(300), LEFT_TO_MAKE_WHOLE]  # every project of the test run is written anew
 
 
 @dataclass

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from times import LEFT_TO_MAKE_WHOLE
 from upping import tenantry
 
 from tenantry.api import Api
@@ -52,7 +53,7 @@ PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"
 JOB_SINK = Kind("sinks.knative.dev/v1alpha1", "JobSink", "jobsinks")
 HOLD = "tests.tenantry.dev/hold"
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [pytest.mark.no_policies, LEFT_TO_MAKE_WHOLE]
 
 
 @pytest_asyncio.fixture(loop_scope="session")

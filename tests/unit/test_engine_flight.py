@@ -4,99 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import pytest
-import pytest_asyncio
+from flights import OBJECT, A, B, C, Recorder, recorder, settle, until
 
-from tenantry.engine.flight import HURRIED, Ask, JustRead, SingleFlight
+from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.verdict import Verdict
-from tenantry.model.kinds import Key, Object
+from tenantry.model.kinds import Key
 
-A, B, C = (Key("v1", "Namespace", "", name) for name in "abc")
-OBJECT: Object = {"metadata": {"name": "a"}}
-
-
-@dataclass
-class Run:
-    """One run that was begun: what it was given, and how it is to end."""
-
-    number: int
-    ask: Ask
-    known: JustRead
-    end: asyncio.Future[Verdict]
-
-    @property
-    def causes(self) -> frozenset[Key]:
-        """The keys that the run is for; none: everything."""
-        return self.ask.causes
-
-    def finish(self) -> None:
-        """Let the run end with its number as the count of writes."""
-        self.end.set_result(Verdict(204, f"run {self.number}", writes=self.number))
-
-
-@dataclass
-class Recorder:
-    """Work that waits to be told how to end."""
-
-    flight: SingleFlight = field(default_factory=SingleFlight)
-    runs: list[Run] = field(default_factory=list)
-    active: int = 0
-    most: int = 0
-
-    async def work(self, ask: Ask, known: JustRead) -> Verdict:
-        """Note what was given, and wait."""
-        run = Run(len(self.runs) + 1, ask, known, asyncio.get_running_loop().create_future())
-        self.runs.append(run)
-        self.active += 1
-        self.most = max(self.most, self.active)
-        try:
-            return await run.end
-        finally:
-            self.active -= 1
-
-    def arrive(
-        self, *causes: Key, owner: str = "o", known: JustRead | None = None, verify: bool = True, **options: Any
-    ) -> asyncio.Task[Verdict]:
-        """Ask for a run, as one event does; without a cause as a sweep, or somebody who names the owner."""
-        ask = Ask(frozenset(causes), verify)
-        return asyncio.create_task(self.flight.run(owner, ask, known or {}, self.work, **options))
-
-    async def begun(self, count: int) -> Run:
-        """Wait until so many runs have begun, and return the last."""
-        await until(lambda: len(self.runs) >= count)
-        assert len(self.runs) == count
-        return self.runs[-1]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let others run until the condition holds."""
-    for _ in range(2000):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("the condition did not come true")
-
-
-async def settle() -> None:
-    """Let everything that can go on without time passing go on."""
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
-@pytest_asyncio.fixture
-async def recorder() -> AsyncIterator[Recorder]:
-    """Work, and afterwards nothing of it left."""
-    made = Recorder()
-    yield made
-    await asyncio.wait_for(made.flight.drain(), 5)
-    assert made.flight._lanes == {}
-    assert made.flight._tasks == set()
+__all__ = ["recorder"]
 
 
 async def test_a_run_has_its_cause_and_what_was_read_for_it(recorder: Recorder) -> None:
@@ -287,103 +203,6 @@ async def test_what_arrives_in_the_pause_shares_the_next_run(recorder: Recorder)
     assert run.known == {}
     run.finish()
     assert {verdict.writes for verdict in await asyncio.gather(*waiting)} == {2}
-
-
-async def test_who_arrives_before_a_run_has_begun_shares_it(recorder: Recorder) -> None:
-    """While it waits for its place it has read nothing; what was read for the first one is too old for the second."""
-    places = asyncio.Semaphore(0)
-
-    @asynccontextmanager
-    async def place(_: Ask) -> AsyncIterator[bool]:
-        async with places:
-            yield True
-
-    first = recorder.arrive(A, known={A: OBJECT}, place=place)
-    await settle()
-    second = recorder.arrive(B, place=place)
-    await settle()
-    assert recorder.runs == []
-    places.release()
-    run = await recorder.begun(1)
-    assert (run.causes, run.known) == ({A, B}, {})
-    third = recorder.arrive(C, place=place)
-    run.finish()
-    assert [(await each).writes for each in (first, second)] == [1, 1]
-    (await recorder.begun(2)).finish()
-    assert (await third).writes == 2
-
-
-async def test_a_run_that_had_to_wait_reads_anew(recorder: Recorder) -> None:
-    """What was read for it may have changed since."""
-
-    @asynccontextmanager
-    async def place(_: Ask) -> AsyncIterator[bool]:
-        yield False
-
-    task = recorder.arrive(A, known={A: OBJECT}, place=place)
-    run = await recorder.begun(1)
-    assert run.known == {}
-    run.finish()
-    await task
-
-
-async def test_news_end_a_pause_and_echoes_do_not(recorder: Recorder) -> None:
-    """Whether they come in the pause, or before it: judged by what the run has written."""
-    for early in (True, False):
-        recorder.runs.clear()
-        news: list[Key] = []
-        arrive = partial(recorder.arrive, pause_s=0.3, is_news=lambda ask: bool(ask.causes & {*news}))  # noqa: B023
-        first = arrive(A)
-        run = await recorder.begun(1)
-        begun = time.monotonic()
-        waiting = [arrive(B)] if early else []
-        await settle()
-        run.finish()
-        await first
-        await settle()
-        assert len(recorder.runs) == 1
-        news.append(C)
-        waiting.append(arrive(C))
-        second = await recorder.begun(2)
-        assert second.causes == ({B, C} if early else {C})
-        assert time.monotonic() - begun < 0.25
-        second.finish()
-        await asyncio.gather(*waiting)
-        await until(lambda: recorder.flight._lanes == {})
-
-
-async def test_news_that_came_during_a_run_are_not_held_up(recorder: Recorder) -> None:
-    """The run after it begins at once."""
-    arrive = partial(recorder.arrive, pause_s=5.0, is_news=lambda ask: B in ask.causes)
-    first, run = arrive(A), await recorder.begun(1)
-    second = arrive(B)
-    await settle()
-    run.finish()
-    (await recorder.begun(2)).finish()
-    await asyncio.gather(first, second)
-
-
-async def test_a_fight_does_not_run_without_pauses(recorder: Recorder) -> None:
-    """So many pauses end early for news, and then there is a whole one."""
-    arrive = partial(recorder.arrive, pause_s=0.2, is_news=lambda _: True)
-    task = arrive(A)
-    for number in range(HURRIED + 1):
-        (await recorder.begun(number + 1)).finish()
-        await task
-        task = arrive(A)
-    begun = time.monotonic()
-    (await recorder.begun(HURRIED + 2)).finish()
-    assert time.monotonic() - begun > 0.15
-    await task
-
-
-def test_asks_that_are_joined_tell_what_both_told() -> None:
-    """Of an object that two events told of in two states, or one of them in none, nothing is told."""
-    one, other = Ask(frozenset({A, B}), told={A: "1", B: "1"}), Ask(frozenset({B, C}), told={B: "2", C: "1"})
-    assert (one | other).told == {A: "1", C: "1"}
-    assert (one | one).told == one.told
-    assert (one | Ask(frozenset({A}))).told == {B: "1"}
-    assert (one | Ask()).causes == frozenset()
 
 
 async def test_drain_waits_for_what_runs_and_what_waits(recorder: Recorder) -> None:

@@ -1,9 +1,8 @@
 """Live reads of one run: each object is read at most once, and optimistic inputs are looked at again.
 
-A `Reader` lives for one attempt.  What the run was woken by (`causes`) is known to it; objects that were
-read live a moment ago to find the owner are handed on instead of being read twice.  With ``verify`` a
-unit marks a read whose change would make its decision wrong; `Reader.unchanged` reads those again after
-the writes.
+A `Reader` lives for one attempt.  What the run was woken by (`causes`) is known to it; objects that were read live a moment ago
+to find the owner are handed on instead of being read twice.  With ``verify`` a unit marks a read whose change would make its
+decision wrong; `Reader.unchanged` reads those again after the writes.
 
 What does not depend on the owner (all ClusterRoleBindings) is read once for the runs that want it at the same
 time: `Shared` gives nobody a read that began before he asked.
@@ -21,6 +20,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from dataclasses import replace
 
 from tenantry.api import Api, Keep, Listing
+from tenantry.engine.known import Known
 from tenantry.engine.last_runs import ReadStates
 from tenantry.engine.shared import Shared
 from tenantry.model.comparison import Schema
@@ -50,16 +50,6 @@ def versions_in(objects: Iterable[Object]) -> frozenset[tuple[str, str]]:
     return frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in objects)
 
 
-class Known(dict[Key, Object | None]):
-    """What was read live a moment ago: objects, kinds of which every object is known, and versions of the kinds' lists."""
-
-    def __init__(self, known: Mapping[Key, Object | None] | None = None) -> None:
-        super().__init__(known or {})
-        before = known if isinstance(known, Known) else None
-        self.whole: dict[Kind, list[Object]] = dict(before.whole) if before is not None else {}
-        self.versions: dict[Kind, str] = dict(before.versions) if before is not None else {}
-
-
 class Reader:
     """Memoised live reads of one attempt of one run."""
 
@@ -83,7 +73,7 @@ class Reader:
         self.tells_nothing_new: Callable[[object], bool] = lambda _: False
         """Of the reader of an event: whether the last run for an owner knew the object as the event has it."""
         self.is_whole = False
-        """Of the reader of an event: whether that has the whole object, so that its labels are all there."""
+        """Of the reader of an event: whether that has the whole object, labels included."""
         self.noted = noted
         """The states of what was read, for a run whose next one may not be needed."""
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
@@ -375,7 +365,7 @@ class Reader:
     def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:
         """Not all was looked at that an event of this object may ask for: it needs a run of its own.
 
-        So it is, too, with an object that may concern others, where `tells_nothing_new` is asked about one owner alone.
+        Nor does it concern this owner alone, as `tells_nothing_new` says of what a run knows.
         """
         if self.noted is not None:
             self.noted.pop(key_in(kind, name, namespace), None)

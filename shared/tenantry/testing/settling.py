@@ -168,6 +168,7 @@ class Markers:
 
     async def _touch_another(self, name: str, kind: Kind) -> int:
         """Touch an object that is there, in place of a marker."""
+        value = f"{name}-{self._count}"  # not what another touch of the same object wrote: that would be no change
         for found in (await self._admin.list(kind)).items:
             if is_terminating(found):
                 continue
@@ -176,7 +177,7 @@ class Markers:
             edits: list[Object] = (
                 [] if metadata.get("annotations") else [{"op": "add", "path": "/metadata/annotations", "value": {}}]
             )
-            edits.append({"op": "add", "path": pointer("metadata", "annotations", _TOUCHED), "value": str(self._count)})
+            edits.append({"op": "add", "path": pointer("metadata", "annotations", _TOUCHED), "value": value})
             try:
                 touched = await self._admin.json_patch(kind, metadata["name"], metadata.get("namespace", ""), edits)
             except NotFound:
