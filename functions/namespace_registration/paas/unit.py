@@ -76,7 +76,7 @@ class PaasUnit(Unit):
     name = "paas"
     kinds = frozenset({PAAS, PAAS_NS, PAAS_CONFIG, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
     ours = OUR_KINDS
-    readable = frozenset({PAAS, PAAS_NS, NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA})
+    readable = frozenset({PAAS, PAAS_NS, NAMESPACE, CLUSTER_RESOURCE_QUOTA})
     states = MappingProxyType({PAAS: _paas_state, **dict.fromkeys((NAMESPACE, RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA), _state)})
 
     def __init__(self, config: Config) -> None:
