@@ -37,7 +37,7 @@ from tenantry.model.plan import Refusal
 
 async def live_config(reader: Reader) -> Object | None:
     """The PaasConfig that counts."""
-    return await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
+    return active_of(await if_served(PAAS_CONFIG, reader, reader.list_shared(PAAS_CONFIG)) or ())
 
 
 async def active_config(reader: Reader) -> PaasConfig | None:

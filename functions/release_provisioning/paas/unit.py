@@ -82,6 +82,7 @@ class HandOver(Unit):
                 accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
                 doubtful=doubtful,
                 pause_s=SET_PAUSE_S,
+                gathers=True,
                 rests_on_reads=True,
             ),
             OF_PAAS: Handler[HandOverSeen](

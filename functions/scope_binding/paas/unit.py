@@ -112,6 +112,7 @@ class PaasAccounts(Unit):
                 accepts=lambda owner: not owner.namespace and can_be_name(owner.name),
                 doubtful=doubtful,
                 pause_s=ROLE_PAUSE_S,
+                gathers=True,
                 refused_again_after_s=STALE_S,
                 told_next=True,
                 rests_on_reads=True,

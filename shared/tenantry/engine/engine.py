@@ -206,7 +206,7 @@ class Engine:
             return await self._reconcile(unit, owner, together, fresh)
 
         def is_news(of: Ask) -> bool:
-            busy = self._runs.is_full or self._api.turns.is_full
+            busy = unit.handlers[owner.type].gathers or self._runs.is_full or self._api.turns.is_full
             return not busy and any(not self._last.is_echo(name, key, of.told.get(key)) for key in of.causes)
 
         name, pause_s = _name(unit, owner), unit.handlers[owner.type].pause_s

@@ -94,6 +94,8 @@ class Handler(Generic[Observed]):
     """Whether this is a well-formed owner of the type; requests by event may name any."""
     pause_s: float = 0.0
     """Seconds, at least, between two runs for an owner: events that arrive meanwhile share the next one.  0: no pause."""
+    gathers: bool = False
+    """Whether the pause gathers changes of many into one write of a common object: then news do not end it."""
     doubtful: Callable[[Observed, Plan], frozenset[Hashable]] = taken_away
     """What of a plan is done only when a second observation, which reads everything anew, leads to it too."""
     second_look_after_s: Callable[[Observed], float] = lambda _: 0.0
