@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenantry.engine.last_runs import LastRuns, ReadStates, States
+from tenantry.engine.last_runs import ABSENT, LastRuns, ReadStates, States
 from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Object, key_in
 
@@ -159,8 +159,8 @@ def test_what_the_last_run_has_written_comes_back_as_an_echo() -> None:
     seen.add(KEY, namespace("1"))
     other, third = key_in(NAMESPACE, "other", ""), key_in(NAMESPACE, "third", "")
     runs.begins("o")
-    runs.wrote("o", {}, {KEY: namespace("2"), other: None})
-    runs.wrote("o", {}, {third: namespace("5")})
+    runs.wrote("o", {KEY: "2", other: ABSENT})
+    runs.wrote("o", {third: "5"})
     assert all(runs.is_echo("o", *each) for each in ((KEY, "2"), (KEY, None), (third, "5")))
     assert not runs.is_echo("o", KEY, "3")
     assert runs.is_echo("o", other, None)
@@ -175,6 +175,6 @@ def test_what_the_last_run_has_written_comes_back_as_an_echo() -> None:
 def test_what_was_written_is_forgotten_of_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "REMEMBERED", 1)
     runs = LastRuns()
-    runs.wrote("o", {}, {KEY: namespace("1")})
-    runs.wrote("other", {}, {KEY: namespace("1")})
+    runs.wrote("o", {KEY: "1"})
+    runs.wrote("other", {KEY: "1"})
     assert [runs.is_echo(owner, KEY, "1") for owner in ("o", "other")] == [False, True]

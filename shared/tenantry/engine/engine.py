@@ -274,16 +274,17 @@ class Engine:
         return self._last.knew(name, noted)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
-        name, writes, handler, patient = _name(unit, owner), 0, unit.handlers[owner.type], False
+        name, states, handler = _name(unit, owner), self.states[unit.name], unit.handlers[owner.type]
+        writes, patient = 0, False
         for attempt in range(ATTEMPTS):
             try:
                 plan, observed, reader = await decide(handler, owner, first.anew(attempt) if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
-            outcome = await self._writer.write(plan)
+            outcome = await self._writer.write(plan, states=states)
             writes += outcome.writes
-            self._last.wrote(name, self.states[unit.name], outcome.written)
+            self._last.wrote(name, outcome.written)
             if outcome.transient is not None:
                 return verdict_for(outcome.transient, writes)
             if outcome.conflict:
@@ -297,9 +298,9 @@ class Engine:
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
                 continue
-            reported = await self._writer.write(handler.report(observed, tuple(outcome.refusals)))
+            reported = await self._writer.write(handler.report(observed, tuple(outcome.refusals)), states=states)
             writes += reported.writes
-            self._last.wrote(name, self.states[unit.name], reported.written)
+            self._last.wrote(name, reported.written)
             if reported.transient is not None:
                 return verdict_for(reported.transient, writes)
             if reported.conflict:

@@ -69,14 +69,13 @@ class LastRuns:
         """A run begins."""
         self._written.pop(owner, None)
 
-    def wrote(self, owner: str, states: States, written: Mapping[Key, Object | None]) -> None:
-        """A run has written these objects, which are now so."""
+    def wrote(self, owner: str, written: Mapping[Key, Hashable]) -> None:
+        """A run has written these objects, which are in these states now."""
         if not written:
             return
         if len(self._written) >= limits.REMEMBERED:
             del self._written[next(iter(self._written))]
-        made = {hash(key): state_in(states, key, obj) for key, obj in written.items()}
-        self._written[owner] = {**self._written.get(owner, {}), **made}
+        self._written.setdefault(owner, {}).update({hash(key): state for key, state in written.items()})
 
     def is_echo(self, owner: str, key: Key, told: Hashable) -> bool:
         """Whether an event that told of an object in this state, or in none (None), tells what the last run wrote or knew."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from tenantry.api import Api, Listing
@@ -25,6 +26,7 @@ from tenantry.api.errors import (
     TransientError,
 )
 from tenantry.engine import recorder, telemetry
+from tenantry.engine.last_runs import States, state_in
 from tenantry.engine.reader import selector, versions_in
 from tenantry.engine.shared import Shared
 from tenantry.model import limits
@@ -60,8 +62,8 @@ class Outcome:
     """What became of a plan."""
 
     writes: int = 0
-    written: dict[Key, Object | None] = field(default_factory=dict)
-    """What was written, as it is stored then; None of what was deleted."""
+    written: dict[Key, Hashable] = field(default_factory=dict)
+    """The states in which what was written is stored; `ABSENT` of what was deleted."""
     refusals: list[Refusal] = field(default_factory=list)
     conflict: bool = False
     deleted: bool = False
@@ -93,8 +95,10 @@ class Writer:
             PutBack: self._put_back,
         }
 
-    async def write(self, plan: Plan, gate: asyncio.Semaphore | None = None) -> Outcome:
+    async def write(self, plan: Plan, gate: asyncio.Semaphore | None = None, states: States = MappingProxyType({})) -> Outcome:
         """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole.
+
+        ``states`` say in what state something is written, where that is not its version.
 
         At most `limits.WRITES_AT_ONCE` are under way: thousands of one plan would keep all others' requests waiting behind them.
         """
@@ -104,21 +108,21 @@ class Writer:
             writes = [item for item in stage if not isinstance(item, Plan)]
             changes = [change for item in writes if (change := item.change(self._api.field_manager)) is not None]
             if len(changes) == 1 and not within:
-                await self._attempt(changes[0], outcome, gate)
+                await self._attempt(changes[0], outcome, gate, states)
             elif changes or within:
                 await asyncio.gather(
-                    *(self._attempt(change, outcome, gate) for change in changes),
-                    *(self._within(inner, outcome, gate) for inner in within),
+                    *(self._attempt(change, outcome, gate, states) for change in changes),
+                    *(self._within(inner, outcome, gate, states) for inner in within),
                 )
             if outcome.conflict or outcome.transient or outcome.refusals:
                 break
         return outcome
 
-    async def _within(self, plan: Plan, outcome: Outcome, gate: asyncio.Semaphore) -> None:
+    async def _within(self, plan: Plan, outcome: Outcome, gate: asyncio.Semaphore, states: States) -> None:
         """Write a plan that stands in a stage of another."""
-        outcome.add(await self.write(plan, gate))
+        outcome.add(await self.write(plan, gate, states))
 
-    async def _attempt(self, change: Change, outcome: Outcome, gate: asyncio.Semaphore) -> None:
+    async def _attempt(self, change: Change, outcome: Outcome, gate: asyncio.Semaphore, states: States) -> None:
         precondition = change.write.precondition if isinstance(change.write, PutBack | Delete) else None
         try:
             async with gate:
@@ -138,7 +142,7 @@ class Writer:
             outcome.transient = error
         else:
             outcome.writes += 1
-            outcome.written[change.key] = None if change.verb == "delete" else stored
+            outcome.written[change.key] = state_in(states, change.key, None if change.verb == "delete" else stored)
             outcome.deleted = outcome.deleted or change.verb == "delete"
 
     async def _make(self, change: Change) -> Object:
