@@ -104,3 +104,10 @@ def test_parts_of_one_name_are_joined() -> None:
     joined = joined_service([one, other])
     assert joined.sources == watched
     assert joined.triggers == (Trigger("t", (EventsOf(NAMESPACE, "a"), EventsOf(ROLE, "a"))),)
+
+
+@pytest.mark.parametrize("whole", [(True, False), (False, True), (False, False)])
+def test_objects_of_a_joined_source_travel_whole_where_one_unit_wants_that(whole: tuple[bool, bool]) -> None:
+    """Whichever comes first."""
+    units = [Service("a", "a", sources=(Source("s", (Watch(NAMESPACE),), whole=each),)) for each in whole]
+    assert [each.whole for each in joined_service(units).sources] == [any(whole)]

@@ -236,7 +236,7 @@ def joined_service(services: Sequence[Service]) -> Service:
     return replace(
         services[0],
         units=every("units"),
-        sources=_by_name(every("sources"), "watches"),
+        sources=_sources(every("sources")),
         triggers=_by_name(every("triggers"), "events"),
         reads=every("reads"),
         writes=every("writes"),
@@ -244,6 +244,12 @@ def joined_service(services: Sequence[Service]) -> Service:
         routes=every("routes"),
         memory_mib=max(each.memory_mib for each in services),
     )
+
+
+def _sources(found: Sequence[Source]) -> tuple[Source, ...]:
+    """Those of one name are one, whose objects travel whole where one of them wants that, whichever comes first."""
+    whole = {each.name for each in found if each.whole}
+    return tuple(replace(each, whole=each.name in whole) for each in _by_name(found, "watches"))
 
 
 def _by_name(found: Iterable[Any], field: str) -> tuple[Any, ...]:
