@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -200,21 +200,21 @@ async def _flux(report: Report, *, quick: bool) -> None:
         report.flux(await flux.measure(plane, folder, flux_admission.QUICK if quick else flux_admission.Sizes()))
 
 
+async def _audited(report: Report, name: str, measure: Callable[..., Awaitable[list[requests.Phase]]], *sizes: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
+        log = AuditLog(Path(place), requests.POLICY)
+        with _plane(log.api_server_args) as (plane, folder):
+            report.requests(name, await measure(plane, folder, log, *sizes))
+
+
 async def _requests(report: Report, *, quick: bool) -> None:
     for projects in (10,) if quick else (40, 200):
-        with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
-            log = AuditLog(Path(place), requests.POLICY)
-            with _plane(log.api_server_args) as (plane, folder):
-                phases = await requests.measure(plane, folder, log, projects, 10)
-                report.requests(f"{projects} x {requests.MEMBERS}", phases)
+        await _audited(report, f"{projects} x {requests.MEMBERS}", requests.measure, projects, 10)
 
 
 async def _paas_requests(report: Report, *, quick: bool) -> None:
     for count in (20,) if quick else (40, 200):
-        with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
-            log = AuditLog(Path(place), requests.POLICY)
-            with _plane(log.api_server_args) as (plane, folder):
-                report.requests(f"{count} Paas", await requests.of_paas(plane, folder, log, count, 10))
+        await _audited(report, f"{count} Paas", requests.of_paas, count, 10)
 
 
 async def _growth(report: Report, *, quick: bool) -> None:
