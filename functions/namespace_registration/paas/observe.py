@@ -137,7 +137,7 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
     live = await if_served(PAAS, reader, reader.get(PAAS, name, verify=_declared))
     paas = paas_of(live) if live is not None else None
     if paas is not None and _is_new(paas, reader):
-        config, quotas = await asyncio.gather(_config(reader), _no_quotas(reader))
+        config, quotas = await asyncio.gather(_config(reader), _quotas(name, reader, lists=False))
         namespaces = _Namespaces(lists=False)
         reader.knows_only_part(PAAS, name)  # what its lists would have shown is looked at for the event of the finalizer
     else:
@@ -189,19 +189,15 @@ def _is_new(paas: Paas, reader: Reader) -> bool:
 # -- quotas ------------------------------------------------------------------------------------------------
 
 
-async def _quotas(name: str, reader: Reader) -> Mapping[str, Object] | None:
-    """The ClusterResourceQuotas with the label of a Paas, by name; None where the kind is not served."""
+async def _quotas(name: str, reader: Reader, *, lists: bool = True) -> Mapping[str, Object] | None:
+    """The ClusterResourceQuotas with the label of a Paas, by name; None where the kind is not served.  Without ``lists`` none."""
     kind = CLUSTER_RESOURCE_QUOTA
     if await reader.served(kind.api_version, kind.kind) is None:
         return None
+    if not lists:
+        return {}
     found = await if_served(kind, reader, reader.list(kind, labels={MANAGED_BY_PAAS: name}))
     return {each["metadata"]["name"]: each for each in found} if found is not None else None
-
-
-async def _no_quotas(reader: Reader) -> Mapping[str, Object] | None:
-    """No ClusterResourceQuotas; None where the kind is not served."""
-    kind = CLUSTER_RESOURCE_QUOTA
-    return {} if await reader.served(kind.api_version, kind.kind) is not None else None
 
 
 async def _shares(name: str, reader: Reader, *, served: bool, ends: bool) -> Mapping[str, Object]:

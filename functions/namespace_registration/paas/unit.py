@@ -44,6 +44,7 @@ from tenantry.model.paas.names import (
     QUOTA_NAME,
 )
 from tenantry.model.paas.ours import owner_reference_of, uid_of
+from tenantry.model.paas.status import as_told
 from tenantry.serving import Settings
 
 PAAS_OWNER, PAAS_NS_OWNER = "paas", "paasns"
@@ -60,14 +61,11 @@ def _state(live: Object) -> Hashable:
 
 def _paas_state(live: Object) -> Hashable:
     """What of a Paas decisions rest on: not the finalizers that others put on while it lives, nor when a condition changed."""
-    told = ((live.get("status") or {}).get("conditions")) or ()
-    conditions = tuple(
-        tuple(each.get(part) for part in ("type", "status", "reason", "message", "observedGeneration")) for each in told
-    )
+    status = live.get("status") or {}
+    types = tuple(each["type"] for each in status.get("conditions") or ())
     finalizers = finalizers_of(live)
     held = tuple(finalizers) if is_terminating(live) else PAAS_FINALIZER in finalizers
-    namespaces = tuple((live.get("status") or {}).get("namespaces") or ())
-    return declared(live), held, namespaces, conditions
+    return declared(live), held, tuple(status.get("namespaces") or ()), types, as_told(live, types)
 
 
 class PaasUnit(Unit):

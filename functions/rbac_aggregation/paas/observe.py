@@ -85,9 +85,8 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
     paas = paas_of(live)
     if is_new(paas, reader):
         config = await _config(reader)
-        held, bindings, (served, groups) = await asyncio.gather(
-            _named(paas, config, reader), _nothing(), _groups(paas, part, reader)
-        )
+        bindings: list[Object] = []
+        held, (served, groups) = await asyncio.gather(_named(paas, config, reader), _groups(paas, part, reader))
         reader.knows_only_part(PAAS, name)  # what its lists would have shown is looked at for the event of the finalizer
     else:
         config, held, bindings, (served, groups) = await asyncio.gather(
@@ -115,8 +114,9 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
     )
     seen = replace(seen, claims=claims_of(paas, config, await _names(seen, paas, reader)))
     seen = await _with_unlabelled(seen, paas, look_in, reader)
+    own = {key_of(each) for each in seen.bindings if each["metadata"]["namespace"] in held}
     for each in bindings:
-        if each not in seen.bindings or each["metadata"]["namespace"] not in held:
+        if key_of(each) not in own:
             reader.knows_only_part(ROLE_BINDING, each["metadata"]["name"], each["metadata"]["namespace"])
     missing, policy, orphans = await asyncio.gather(
         _missing(seen, paas, reader), _policy(seen, paas, reader), _strangers(seen, bindings, reader)
@@ -168,10 +168,6 @@ async def _named(paas: Paas, config: PaasConfig | None, reader: Reader) -> dict[
     """The namespaces of its spec that are its own, each by its name: a list of a kind at rest waits for up to 100 ms."""
     found = await by_name(NAMESPACE, spec_places(paas, config), reader, verify=lambda live: held_by(paas, live))
     return {name: each for name, each in found.items() if each is not None and held_by(paas, each)}
-
-
-async def _nothing() -> list[Object]:
-    return []
 
 
 async def _chain(paas: Paas, name: str, reader: Reader) -> dict[str, Object]:

@@ -25,6 +25,7 @@ from tenantry.model.paas.names import (
 )
 from tenantry.model.paas.ours import is_ours
 from tenantry.model.paas.places import PaasPlace
+from tenantry.model.paas.status import as_told
 
 MANAGER = f"{field_manager(NAME)}-paas"
 """The field manager: it is not that of rights in releases, which write RoleBindings too."""
@@ -182,6 +183,5 @@ def version_of(live: Object | None) -> Hashable:
 
 def state_of(live: Object) -> Hashable:
     """What of a Paas or a PaasNS the decisions rest on: what it declares, our finalizer, and what was told."""
-    told = (find_condition(live, each) for each in (NAMESPACES_PART, RIGHTS_PART, f"{RIGHTS_PART}{WARNINGS}"))
-    conditions = tuple((each or {}).get(part) for each in told for part in ("status", "reason", "message", "observedGeneration"))
-    return declared(live), RIGHTS_FINALIZER in finalizers_of(live), is_terminating(live), conditions
+    told = as_told(live, (NAMESPACES_PART, RIGHTS_PART, f"{RIGHTS_PART}{WARNINGS}"))
+    return declared(live), RIGHTS_FINALIZER in finalizers_of(live), is_terminating(live), told

@@ -33,16 +33,17 @@ from release_provisioning.paas.seen import (
     owner_of,
     told_sets,
 )
+from tenantry.engine.hints import Hints
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit
-from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
 from tenantry.model.kinds import Key, Object, annotations_of, declared, finalizers_of, is_terminating
 from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.declared import Paas
 from tenantry.model.paas.names import APPLICATION_SET, HAND_OVER_FINALIZER, HAND_OVER_PART, OUR_KINDS, PAAS, PAAS_CONFIG, WARNINGS
+from tenantry.model.paas.status import as_told
 from tenantry.serving import Settings
 
 SET, OF_PAAS = "appset", "paas"
@@ -52,9 +53,8 @@ SET_PAUSE_S = 0.25
 
 def _state(paas: Object) -> Hashable:
     """What of a Paas decides: its declaration, finalizers, and what we tell."""
-    told = ((find_condition(paas, part) or {}) for part in (HAND_OVER_PART, f"{HAND_OVER_PART}{WARNINGS}"))
-    conditions = tuple(tuple(each.get(field) for field in ("status", "reason", "message", "observedGeneration")) for each in told)
-    return declared(paas), HAND_OVER_FINALIZER in finalizers_of(paas), conditions
+    told = as_told(paas, (HAND_OVER_PART, f"{HAND_OVER_PART}{WARNINGS}"))
+    return declared(paas), HAND_OVER_FINALIZER in finalizers_of(paas), told
 
 
 def _set_state(found: Object) -> Hashable:
@@ -72,7 +72,7 @@ class HandOver(Unit):
     states = {PAAS: _state, APPLICATION_SET: _set_state}  # noqa: RUF012 - a constant of the class
 
     def __init__(self) -> None:
-        self._give_nothing: dict[str, None] = {}
+        self._give_nothing = Hints()
         """Paas that gave nothing when they were last looked at: a hint that spares looks for echoes."""
         self.handlers = {
             SET: Handler[SetSeen](
@@ -96,12 +96,9 @@ class HandOver(Unit):
     async def _observe_paas(self, owner: Owner, reader: Reader) -> HandOverSeen:
         seen = await observe_paas(owner.name, reader)
         if reader.live:
-            self._give_nothing.pop(owner.name, None)
             paas = seen.paas
-            if paas is not None and not given_by(paas, seen.config) and not is_prepared(paas):
-                if len(self._give_nothing) >= limits.REMEMBERED:
-                    self._give_nothing.clear()
-                self._give_nothing[owner.name] = None
+            nothing = paas is not None and not given_by(paas, seen.config) and not is_prepared(paas)
+            self._give_nothing.note(owner.name, holds=nothing)
         return seen
 
     # -- the owners of an event ------------------------------------------------------------------------

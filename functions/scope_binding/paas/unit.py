@@ -39,11 +39,11 @@ from scope_binding.paas.seen import (
     role_named,
     subjects_of,
 )
+from tenantry.engine.hints import Hints
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit
-from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
@@ -73,6 +73,7 @@ from tenantry.model.paas.names import (
     binding_name,
 )
 from tenantry.model.paas.places import held_by
+from tenantry.model.paas.status import as_told
 from tenantry.serving import Settings
 
 ROLE, OF_PAAS, HELD = "role", "paas", "namespace"
@@ -87,9 +88,7 @@ _PARTS = (ACCOUNTS_PART, f"{ACCOUNTS_PART}{WARNINGS}", NAMESPACES_PART)
 
 def _state(paas: Object) -> Hashable:
     """What of a Paas decides: its declaration, finalizers, what we tell and what is told of its namespaces."""
-    told = ((find_condition(paas, part) or {}) for part in _PARTS)
-    conditions = tuple(tuple(each.get(field) for field in ("status", "reason", "message", "observedGeneration")) for each in told)
-    return declared(paas), ACCOUNTS_FINALIZER in finalizers_of(paas), conditions
+    return declared(paas), ACCOUNTS_FINALIZER in finalizers_of(paas), as_told(paas, _PARTS)
 
 
 class PaasAccounts(Unit):
@@ -102,7 +101,7 @@ class PaasAccounts(Unit):
     states = {PAAS: _state}  # noqa: RUF012 - a constant of the class
 
     def __init__(self) -> None:
-        self._settled: dict[str, None] = {}
+        self._settled = Hints()
         """Paas whose last runs found no role to be due: a hint that spares looks for echoes."""
         self.handlers = {
             ROLE: Handler[RoleSeen](
@@ -134,12 +133,9 @@ class PaasAccounts(Unit):
     async def _observe_paas(self, owner: Owner, reader: Reader) -> GrantsSeen:
         seen = await observe_paas(owner.name, reader)
         if reader.live:
-            self._settled.pop(owner.name, None)
             paas = seen.paas
-            if paas is not None and not paas.deleted and not await _due(paas, seen.config, reader):
-                if len(self._settled) >= limits.REMEMBERED:
-                    self._settled.clear()
-                self._settled[owner.name] = None
+            settled = paas is not None and not paas.deleted and not await _due(paas, seen.config, reader)
+            self._settled.note(owner.name, holds=settled)
         return seen
 
     # -- the owners of an event ------------------------------------------------------------------------

@@ -6,7 +6,7 @@ manager, in one apply: what it leaves out goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tenantry.model import limits
@@ -40,6 +40,12 @@ class PaasProblem(NamedTuple):
 
     reason: str
     text: str
+
+
+def as_told(live: Object, types: Iterable[str]) -> Hashable:
+    """What conditions of these types say, without when that began: for states that decisions rest on."""
+    found = ((find_condition(live, type_) or {}) for type_ in types)
+    return tuple(tuple(each.get(part) for part in ("status", "reason", "message", "observedGeneration")) for each in found)
 
 
 def first_reason(problems: Iterable[PaasProblem], order: Sequence[str]) -> str:
