@@ -259,6 +259,25 @@ def test_a_paas_is_let_go_when_nothing_stands_for_it() -> None:
     assert [type(each) for each in plan_paas(GrantsSeen(gone)).writes()] == [RemoveFinalizers]
 
 
+def test_a_paas_that_gives_nothing_any_more_is_let_go_and_its_part_given_up() -> None:
+    """Not while somebody stands in a binding: the end does not depend on what it gave before."""
+    told = [{"type": names.ACCOUNTS_PART, "status": "True", "reason": "Reconciling", "message": "", "observedGeneration": 1}]
+    idle = paas(argocd={"enabled": False})
+    idle.live["status"] = {"conditions": told}
+    ours = {"manager": MANAGER, "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {}}}
+    idle.live["metadata"]["managedFields"] = [ours]
+    waits = GrantsSeen(idle, config(), named=frozenset({Subject("my-argocd", SA)}))
+    assert not list(plan_paas(waits).writes())
+    assert reasons(report_paas(waits, ())) == {names.ACCOUNTS_PART: "Reconciling"}
+    free = GrantsSeen(idle, config())
+    (write,) = plan_paas(free).writes()
+    assert isinstance(write, RemoveFinalizers)
+    (given_up,) = report_paas(free, ()).writes()
+    assert isinstance(given_up, Apply)
+    assert not given_up.wanted.get("status", {}).get("conditions")
+    assert not list(plan_paas(GrantsSeen(idle, None)).writes())
+
+
 @pytest.mark.parametrize(
     ("terminating", "wanted_", "named", "goes"),
     [(True, True, False, True), (True, False, True, False), (False, True, False, False), (False, False, False, True)],

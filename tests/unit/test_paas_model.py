@@ -203,13 +203,17 @@ def test_parts_are_due_by_what_is_configured_or_still_held() -> None:
     """1.4: Namespaces and Rights always; the others by the enabled capabilities, and while a finalizer is there."""
     always = (names.NAMESPACES_PART, names.RIGHTS_PART)
     accounts = {"default_permissions": {"a": ["r"]}}
-    known = {"sa": accounts, "app": {"applicationset": "x"}, "off": {}, "out": {**accounts, "external": True}}
+    more = {"extra_permissions": {"a": ["r"]}}
+    known = {"sa": accounts, "app": {"applicationset": "x"}, "off": {}, "out": {**accounts, "external": True}, "more": more}
     config, on = config_of(configured(capabilities=known)), {"enabled": True}
     assert status.due_parts(paas(capabilities={"off": on, "nope": on, "app": {"enabled": False}}), config) == always
     assert status.due_parts(paas(capabilities={"sa": on}), config) == (*always, names.ACCOUNTS_PART)
     assert status.due_parts(paas(capabilities={"app": on}), config) == (*always, names.HAND_OVER_PART)
     assert status.due_parts(paas(capabilities={"app": on}), None) == always
     assert status.due_parts(paas(capabilities={"out": on}), config) == always
+    assert status.due_parts(paas(capabilities={"more": on}), config) == always
+    asked = paas(capabilities={"more": {**on, "extra_permissions": True}})
+    assert status.due_parts(asked, config) == (*always, names.ACCOUNTS_PART)
     leaving = stored({}, finalizers=[names.ACCOUNTS_FINALIZER, names.HAND_OVER_FINALIZER])
     assert status.due_parts(leaving, None) == names.PARTS
 

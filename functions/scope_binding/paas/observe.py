@@ -50,7 +50,15 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.paas.config import PaasConfig, active_of, config_of
 from tenantry.model.paas.declared import Paas, paas_of
-from tenantry.model.paas.names import BINDING_PREFIX, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, SUBJECTS_FINALIZER, binding_name
+from tenantry.model.paas.names import (
+    ACCOUNTS_FINALIZER,
+    BINDING_PREFIX,
+    MANAGED_BY_PAAS,
+    PAAS,
+    PAAS_CONFIG,
+    SUBJECTS_FINALIZER,
+    binding_name,
+)
 from tenantry.model.paas.ours import is_ours, uid_of
 from tenantry.model.paas.places import held_by
 from tenantry.model.plan import Refusal
@@ -217,7 +225,8 @@ async def observe_paas(name: str, reader: Reader) -> GrantsSeen:
     config = await active_config(reader)
     grants = grants_of(paas, config)
     if config is None or not grants:
-        return GrantsSeen(paas, config)
+        held = config is not None and ACCOUNTS_FINALIZER in finalizers_of(paas.live)
+        return replace(await _left(paas, reader), config=config) if held else GrantsSeen(paas, config)
     namespaces, bindings = await asyncio.gather(
         by_name(NAMESPACE, {grant.subject.namespace for grant in grants}, reader), _bindings(grants, config, reader)
     )
@@ -266,7 +275,7 @@ async def _refused(
 
 
 async def _left(paas: Paas, reader: Reader) -> GrantsSeen:
-    """What still stands for a Paas that is being deleted: who is bound in its namespaces in the cluster, and its RoleBindings."""
+    """What still stands for a Paas that gives nothing any more: who is bound in the cluster, and its RoleBindings."""
     every, listed, local = await asyncio.gather(
         shared_bindings(reader, marked=False),
         reader.list(NAMESPACE, labels={MANAGED_BY_PAAS: paas.name}),
@@ -278,7 +287,7 @@ async def _left(paas: Paas, reader: Reader) -> GrantsSeen:
     read = await by_name(NAMESPACE, others, reader)
     own |= {name for name, found in read.items() if found is None or uid_of(found) in ("", paas.uid)}
     alone = tuple(binding for binding in local if uid_of(binding) == paas.uid and not is_terminating(binding))
-    return GrantsSeen(paas, named=frozenset(subject for subject in named if subject.namespace in own), left=alone)
+    return GrantsSeen(paas, named=frozenset(each for each in named if each.namespace in own), left=alone)
 
 
 # -- a namespace -------------------------------------------------------------------------------------------

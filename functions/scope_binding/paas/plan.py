@@ -18,6 +18,7 @@ from scope_binding.paas.seen import (
     NamespaceSeen,
     RoleSeen,
     Subject,
+    gives_nothing,
     granted,
     grants_of,
     in_cluster,
@@ -137,12 +138,12 @@ def plan_paas(seen: GrantsSeen) -> Plan:
     paas = seen.paas
     if paas is None:
         return NOTHING
-    if paas.deleted:
-        if seen.left or seen.named:
+    if gives_nothing(paas, seen.config):
+        if seen.left or seen.named or ACCOUNTS_FINALIZER not in finalizers_of(paas.live):
             return plan_of(*(Delete(ROLE_BINDING, each) for each in seen.left))
         return plan_of(RemoveFinalizers(PAAS, paas.live, (ACCOUNTS_FINALIZER,)))
     grants = grants_of(paas, seen.config)
-    if not grants:
+    if not grants:  # without a configuration nothing changes
         return NOTHING
     first = Apply(PAAS, object_of(PAAS, {"name": paas.name, "finalizers": [ACCOUNTS_FINALIZER]}), paas.live, manager=MANAGER)
     then = [_held(seen.namespaces[name]) for name in sorted({grant.subject.namespace for grant in grants}) if _takes(seen, name)]

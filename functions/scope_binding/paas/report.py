@@ -60,7 +60,8 @@ def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
         return plan_of(told) if problems else NOTHING
     warnings = list(_warnings(paas, seen))
     grants = grants_of(paas, seen.config)
-    if not grants and not warnings and not impossible_names(paas, seen.config) and not _has_finalizer(paas):
+    stands = bool(seen.named or seen.left) or (seen.config is None and ACCOUNTS_FINALIZER in finalizers_of(paas.live))
+    if not grants and not warnings and not impossible_names(paas, seen.config) and not refusals and not stands:
         given_up = part_given_up(paas.live, ACCOUNTS_PART, manager=MANAGER)
         return plan_of(given_up) if given_up is not None else NOTHING
     if seen.config is None:
@@ -71,10 +72,6 @@ def report_paas(seen: GrantsSeen, refusals: Sequence[Refusal]) -> Plan:
             return NOTHING
         problems = [*_problems(seen, paas, grants), *(_refused(paas, refusal) for refusal in refusals)]
     return plan_of(part_report(PAAS, paas.live, ACCOUNTS_PART, problems, warnings, manager=MANAGER, done=DONE))
-
-
-def _has_finalizer(paas: Paas) -> bool:
-    return ACCOUNTS_FINALIZER in finalizers_of(paas.live)
 
 
 def _binding(seen: GrantsSeen, grant: AccountGrant) -> Object | None:

@@ -90,7 +90,7 @@ class RoleSeen:
 class GrantsSeen:
     """One Paas: the namespaces of its grants, and the bindings to the roles of these, in the cluster or in each namespace.
 
-    Of one that is being deleted ``named`` has who still stands in the cluster's bindings, and ``left`` its RoleBindings.
+    Of one that gives nothing any more ``named`` has who still stands in the cluster's bindings, and ``left`` its RoleBindings.
     ``refused`` are bindings that cannot be written.
     """
 
@@ -126,6 +126,14 @@ def grants_of(paas: Paas, config: PaasConfig | None) -> list[AccountGrant]:
         for role in roles
         if is_dns_subdomain(account) and can_be_name(role)
     ]
+
+
+def gives_nothing(paas: Paas, config: PaasConfig | None) -> bool:
+    """Whether nothing of a Paas is to stand: it goes, or its capabilities give no service account anything.
+
+    Without a configuration nobody can tell.
+    """
+    return paas.deleted or (config is not None and not grants_of(paas, config))
 
 
 def impossible_names(paas: Paas, config: PaasConfig | None) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ from scope_binding.paas.seen import (
     Subject,
     capability_namespaces,
     enabled_namespaces,
+    gives_nothing,
     grants_of,
     impossible_names,
     in_cluster,
@@ -208,7 +209,7 @@ class PaasAccounts(Unit):
             own = {grant.subject for grant in grants_of(paas, config) if grant.role == role}
             condition = find_condition(paas.live, ACCOUNTS_PART) or {}
             current = condition.get("observedGeneration") == paas.generation
-            waits = paas.deleted and ACCOUNTS_FINALIZER in finalizers_of(paas.live)
+            waits = gives_nothing(paas, config) and ACCOUNTS_FINALIZER in finalizers_of(paas.live)
             if waits or (own and (condition.get("status") == "False" or foreign or (own <= there and not current))):
                 told.append(Owner(OF_PAAS, paas.name))
         return _stages(_roles([role]), told)

@@ -178,8 +178,8 @@ def due_parts(paas: Paas, config: PaasConfig | None) -> tuple[str, ...]:
     due = {NAMESPACES_PART, RIGHTS_PART}
     finalizers = finalizers_of(paas.live)
     known = [config.capabilities[name] for name in paas.enabled if name in config.capabilities] if config is not None else []
-    inside = [each for each in known if not each.external]  # of the others no account has rights
-    if ACCOUNTS_FINALIZER in finalizers or any(each.default_permissions or each.extra_permissions for each in inside):
+    given = [config.permissions(name, extra=each.extra_permissions) for name, each in paas.enabled.items()] if config else []
+    if ACCOUNTS_FINALIZER in finalizers or any(roles for each in given for roles in each.values()):
         due.add(ACCOUNTS_PART)
     if HAND_OVER_FINALIZER in finalizers or any(each.application_set for each in known):
         due.add(HAND_OVER_PART)
