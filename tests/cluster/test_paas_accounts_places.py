@@ -202,20 +202,16 @@ async def test_a_paas_whose_capabilities_give_nothing_has_no_finalizer_of_ours(s
     await paasing.leave(name)
 
 
-async def test_a_paas_whose_capabilities_give_nothing_any_more_is_as_if_they_never_had(paasing: Accounting) -> None:
+async def test_a_paas_whose_capabilities_give_nothing_any_more_is_as_if_they_never_had(mine: str, paasing: Accounting) -> None:
     """Its finalizer and its part go with the last subject."""
-    name = paas_name()
-    await paasing.paas(name, capabilities={"argocd": {"enabled": True}})
-    await paasing.until(PAAS, name, "", lambda found: ACCOUNTS_FINALIZER in finalizers_of(found))
-    await paasing.bound_to(MONITORING, name, f"{name}-argocd")
-    await paasing.edit(PAAS, name, "", ("replace", "/spec/capabilities/argocd/enabled", False))
-    await paasing.bound_to(MONITORING, name)
-    live = await paasing.until(PAAS, name, "", lambda found: ACCOUNTS_FINALIZER not in finalizers_of(found))
-    assert live is not None
-    await paasing.until(
-        PAAS, name, "", lambda found: not [each for each in found["status"]["conditions"] if each["type"].startswith(PART)]
-    )
-    await paasing.leave(name)
+    await paasing.until(PAAS, mine, "", lambda found: ACCOUNTS_FINALIZER in finalizers_of(found))
+    await paasing.edit(PAAS, mine, "", ("replace", "/spec/capabilities/argocd/enabled", False))
+    await paasing.bound_to(MONITORING, mine)
+
+    def told(live: Object) -> list[Object]:
+        return [each for each in live["status"]["conditions"] if each["type"].startswith(PART)]
+
+    await paasing.until(PAAS, mine, "", lambda found: ACCOUNTS_FINALIZER not in finalizers_of(found) and not told(found))
 
 
 @dataclass(eq=False)
