@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from served import Served
 
 from scope_binding.sources.observe import FEW_SOURCES, observe_index
 from scope_binding.sources.seen import IndexLook
+from scope_binding.sources.unit import SourceAccess
 from tenantry.api.errors import KindNotServed
 from tenantry.model import limits
 from tenantry.model.flux.names import (
@@ -56,6 +58,11 @@ class Flux(Served):
         look = await observe_index(self.reader(causes), limits.GRANTS)
         self.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "5"}, spec=look.seen.entries.spec()))
         return look
+
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        self.asked.append(Key("", "version", namespace, name))
+        found = self.found(Key(kind.api_version, kind.kind, namespace, name))
+        return str(found["metadata"]["resourceVersion"]) if found is not None else ""
 
     def put(self, body: Object) -> Key:
         """An object is as it is here; returns its key."""
@@ -174,3 +181,28 @@ async def test_tenants_of_several_namespaces() -> None:
     assert (await flux.look()).seen.entries.tenants == {"a": "t", "b": "t", "c": "t"}
     flux.put(obj(TENANCY_PROFILE, DEFAULT, spec={"allowIntraTenant": True, "tenantLabelKeys": [TENANT_LABEL]}))
     assert (await flux.look()).seen.entries.tenants == {}
+
+
+async def test_an_event_of_a_namespace_without_a_tenant_costs_a_version() -> None:
+    """While the index stands as this process made it; one that it has, or that another made, is looked at."""
+    flux = Flux(
+        *shared(1), obj(TENANCY_PROFILE, DEFAULT, spec={"allowIntraTenant": True}), obj(NAMESPACE, "n"), obj(NAMESPACE, "t")
+    )
+    unit = SourceAccess(most=limits.GRANTS)
+    look = await flux.look()
+    unit._memory.planned, unit._memory.version = replace(look.seen.entries, tenants={"t": "x"}), "5"
+
+    async def asked(name: str, labels: dict[str, str], *, whole: bool = True) -> list[str]:
+        flux.asked.clear()
+        reader = flux.reader()
+        reader.is_whole = whole
+        await unit.owners(key_of(obj(NAMESPACE, name)), labels, reader)
+        return [each.kind for each in flux.asked]
+
+    assert await asked("n", {}) == ["version"]
+    everything = {TENANCY_PROFILE.kind, ACCESS_INDEX.kind, NAMESPACE.kind}
+    assert {*await asked("n", {}, whole=False)} == everything
+    assert {*await asked("n", {TENANT_LABEL: "x"})} == everything
+    assert {*await asked("t", {})} == everything
+    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "6"}))
+    assert {*await asked("n", {})} == {"version", *everything}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from scope_binding.paas.descriptor import PAAS_ACCOUNTS, PERMISSIONS_LABEL
-from scope_binding.paas.plan import bound_in_cluster, local_bindings, struck
+from scope_binding.paas.plan import bound_in_cluster, is_let_go, local_bindings, struck
 from scope_binding.paas.report import is_missing
 from scope_binding.paas.seen import (
     MANAGER,
@@ -295,6 +295,12 @@ async def _left(paas: Paas, reader: Reader) -> GrantsSeen:
 
 async def observe_namespace(name: str, reader: Reader) -> NamespaceSeen:
     """Read a namespace, whether permissions are declared for it, and whether a binding of ours names it."""
+    seen = await _observe_held(name, reader)
+    goes = [seen.namespace] if seen.namespace is not None and reader.live and is_let_go(seen) else []
+    return replace(seen, leftovers=await observe_leftovers(goes, reader))
+
+
+async def _observe_held(name: str, reader: Reader) -> NamespaceSeen:
     namespace = await reader.get(NAMESPACE, name)
     if SUBJECTS_FINALIZER not in finalizers_of(namespace):
         return NamespaceSeen(namespace)

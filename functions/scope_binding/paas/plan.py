@@ -165,11 +165,16 @@ def _held(namespace: Object | None) -> Apply:
 # -- a namespace -------------------------------------------------------------------------------------------
 
 
-def plan_namespace(seen: NamespaceSeen) -> Plan:
-    """The finalizer goes off a namespace that no binding of ours names: one on its way out, or without permissions."""
+def is_let_go(seen: NamespaceSeen) -> bool:
+    """Whether the finalizer goes off a namespace: no binding of ours names it, and it goes, or has no permissions."""
     namespace = seen.namespace
     if namespace is None or seen.named or SUBJECTS_FINALIZER not in finalizers_of(namespace):
+        return False
+    return is_terminating(namespace) or not seen.wanted
+
+
+def plan_namespace(seen: NamespaceSeen) -> Plan:
+    """The finalizer goes off a namespace that is let go."""
+    if seen.namespace is None or not is_let_go(seen):
         return NOTHING
-    if seen.wanted and not is_terminating(namespace):
-        return NOTHING
-    return plan_of(RemoveFinalizers(NAMESPACE, namespace, (SUBJECTS_FINALIZER,)))
+    return plan_of(RemoveFinalizers(NAMESPACE, seen.namespace, (SUBJECTS_FINALIZER,)))

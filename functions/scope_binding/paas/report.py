@@ -10,6 +10,7 @@ from scope_binding.paas.seen import (
     PERMISSIONS,
     AccountGrant,
     GrantsSeen,
+    NamespaceSeen,
     RoleSeen,
     grants_of,
     impossible_names,
@@ -37,6 +38,11 @@ _BETWEEN = "; "
 def report_role(seen: RoleSeen, refusals: Sequence[Refusal]) -> Plan:
     """A Warning on a binding from which somebody could not be taken; what cannot be given is told on each Paas."""
     return report_leftovers(seen.leftovers, refusals, PAAS_ACCOUNTS, "paas")
+
+
+def report_namespace(seen: NamespaceSeen, refusals: Sequence[Refusal]) -> Plan:
+    """A Warning on a namespace that could not be let go: no Paas may be left that it could be told on."""
+    return report_leftovers(seen.leftovers, refusals, PAAS_ACCOUNTS, "paas", "its finalizer could not be taken off")
 
 
 def is_missing(seen: GrantsSeen, grant: AccountGrant) -> bool:

@@ -110,6 +110,7 @@ class NamespaceSeen:
     namespace: Object | None
     wanted: bool = False
     named: bool = False
+    leftovers: Leftovers = field(default_factory=Leftovers)
 
 
 # -- what declarations give --------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from scope_binding.paas.observe import (
     shared_bindings,
 )
 from scope_binding.paas.plan import doubtful, plan_namespace, plan_paas, plan_role
-from scope_binding.paas.report import report_paas, report_role
+from scope_binding.paas.report import report_namespace, report_paas, report_role
 from scope_binding.paas.seen import (
     GrantsSeen,
     NamespaceSeen,
@@ -126,6 +126,7 @@ class PaasAccounts(Unit):
             HELD: Handler[NamespaceSeen](
                 observe=lambda owner, reader: observe_namespace(owner.name, reader),
                 plan=plan_namespace,
+                report=report_namespace,
                 accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
                 second_look_after_s=lambda _: LET_GO_S,
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from scope_binding.sources.memory import IndexMemory, decisive
 from scope_binding.sources.observe import observe_access, observe_index, read_places, read_profile
@@ -36,12 +36,18 @@ WRITTEN_S = 1.0
 """The time between the two looks before it is told that the index was not written: a run for it may be under way."""
 
 
+def _tenant_of(namespace: Object) -> Hashable:
+    """What of a namespace decides."""
+    return labels_of(namespace).get(TENANT_LABEL, "")
+
+
 class SourceAccess(Unit):
     """The unit ``sources`` of scope-binding; ``most`` is how many grants the index may have."""
 
     name = "sources"
     kinds = frozenset({*SHARED_KINDS, SOURCE_GRANT, TENANCY_PROFILE, ACCESS_INDEX, NAMESPACE})
     ours = frozenset({SOURCE_GRANT, TENANCY_PROFILE, ACCESS_INDEX})
+    states = {NAMESPACE: _tenant_of}  # noqa: RUF012 - a constant of the class
 
     def __init__(self, *, most: int) -> None:
         self._most = most
@@ -97,7 +103,6 @@ class SourceAccess(Unit):
 
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """The index, then what is told of the namespace; nothing for what the last run has seen."""
-        del hint
         match key.kind:
             case ACCESS_INDEX.kind:
                 return await self._index_owners(reader)
@@ -105,19 +110,30 @@ class SourceAccess(Unit):
                 known = self._memory.version and decisive(await read_profile(reader)) == self._memory.profile
                 return [] if known else EVERY
             case NAMESPACE.kind:
-                return await self._tenant_owners(key.name, reader)
+                return await self._tenant_owners(key.name, hint, reader)
         if await self._is_known(key, reader):
             return []
         return [[INDEX], [Owner(TOLD, key.namespace)]]
 
-    @staticmethod
-    async def _tenant_owners(namespace: str, reader: Reader) -> Stages:
-        """The index, where it says of which tenant a namespace is, or has to."""
+    async def _tenant_owners(self, namespace: str, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The index, where it says of which tenant a namespace is, or has to.
+
+        Most are of none: where an event tells that, and the index stands as this process made it, nothing else is read.
+        """
+        if reader.is_whole and not hint.get(TENANT_LABEL) and await self._knows_no_tenant_of(namespace, reader):
+            return []
         if not (await read_profile(reader)).allows_intra_tenant:
             return []
         index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT))
         tenant = labels_of(await reader.get(NAMESPACE, namespace)).get(TENANT_LABEL, "")
         return [[INDEX]] if tenant or namespace in AccessEntries.of(index or {}).tenants else []
+
+    async def _knows_no_tenant_of(self, namespace: str, reader: Reader) -> bool:
+        """Whether the index that stands says nothing of a namespace."""
+        planned = self._memory.planned
+        if not self._memory.version or planned is None or namespace in planned.tenants:
+            return False
+        return await reader.version(ACCESS_INDEX, DEFAULT) == self._memory.version
 
     async def _is_known(self, key: Key, reader: Reader) -> bool:
         """Whether the index that stands was made from this state of a source or SourceGrant."""

@@ -116,8 +116,9 @@ class Reader:
         return found
 
     async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
-        """The resourceVersion that an object has now, without its contents; empty when there is none."""
-        return await self._api.version(kind, name, namespace)
+        """The resourceVersion that an object has now, read without contents, with all who want it; empty when there is none."""
+        asked = (kind, name, namespace)
+        return str(await self._shared.read(("version", *asked), lambda: self._api.version(*asked)))
 
     async def fetch(self, kind: Kind, name: str, namespace: str) -> Object | None:
         """The whole live object or None, read now and not kept: for what is large and read once."""
@@ -358,8 +359,7 @@ class Reader:
 
         What happened later must be an event of its own.  Versions are numbers, and one order for all kinds of a server.
         """
-        numbers = [int(each) for each in versions if each.isdigit()]
-        if numbers:
+        if numbers := [int(each) for each in versions if each.isdigit()]:
             self.known.versions.setdefault(kind, str(max(numbers)))
 
     def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:

@@ -27,15 +27,21 @@ class Leftovers:
     now: str = ""
 
 
-def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str) -> Plan:
-    """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it."""
+DELETED = "it could not be deleted"
+
+
+def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str, failed: str = DELETED) -> Plan:
+    """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it.
+
+    ``failed`` says what was refused where that was no deletion.
+    """
     writes: list[Apply] = []
     for refusal in refusals:
         about = left.objects.get(refusal.key)
         if about is not None and left.warnings.get(refusal.key) is None:
             fix = fixes(service)[refusal.cause] if refusal.cause in ("admission", "rights") else ""
-            note = f"nobody declares this any more and it could not be deleted: {refusal.message[:REFUSAL_CHARACTERS]}"
-            note += f". To fix it, {fix}, or delete it by hand" if fix else ""
+            note = f"nobody declares this any more and {failed}: {refusal.message[:REFUSAL_CHARACTERS]}"
+            note += f". To fix it, {fix}, or {'delete it' if failed is DELETED else 'do it'} by hand" if fix else ""
             by = (service.function, unit, "CleanUp")
             writes.append(warning(about, warning_of(about), REASON, note, None, left.now, by=by))
     return plan_of(*writes)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tenantry.api.errors import ConflictError
 from tenantry.model.conditions import find_condition
@@ -22,6 +23,8 @@ from tenantry.testing.world import Moment
 P, X, CONFIG = "p-@", "p-@-x", "config"
 """Two Paas: the name of one begins the other's."""
 Spec = Mapping[str, Any]
+_ONE_AT_A_TIME: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+"""Whose turn it is to change the PaasConfig."""
 
 
 # -- steps -------------------------------------------------------------------------------------------------
@@ -41,10 +44,12 @@ def configure(**parts: Any) -> Step:
             for key, value in keys.items():
                 path = f"/spec/{part}/{key}"
                 steps.append({"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value})
+        turn = _ONE_AT_A_TIME.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         for _ in range(100):
             try:
-                await run.edit("PaasConfig", CONFIG, "", *steps)
-            except ConflictError:  # other runs set theirs
+                async with turn:  # forty at once conflict inside the API server until some time out
+                    await run.edit("PaasConfig", CONFIG, "", *steps)
+            except ConflictError:  # a function sets its status
                 await asyncio.sleep(0.02)
             else:
                 return
