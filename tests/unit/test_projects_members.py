@@ -98,7 +98,7 @@ def test_a_refused_label_is_told_by_the_member_alone() -> None:
     ((name, reason, message),) = told(report_member(A1, [no], CONFIG))
     assert (name, reason) == ("a1", "AdmissionDenied")
     live = unwell(A1, reason, message)
-    assert changes(report_project(project(members=(live,)), [])) == []
-    assert changes(report_project(project(registration=namespace(NAME), ours=False, members=(live,)), [])) == []
+    assert changes(report_project(project(members=(live,)), [], CONFIG)) == []
+    assert changes(report_project(project(registration=namespace(NAME), ours=False, members=(live,)), [], CONFIG)) == []
     again = Refusal(no.key, no.cause, "no labels here (request 2)")
     assert changes(report_member(live, [again], CONFIG)) == []

@@ -38,7 +38,7 @@ from tenantry.model.plan import NOTHING, Apply, Cause
 @pytest.mark.check("hpo-21")
 def test_refusals_are_told_with_their_fix(cause: Cause, reason: str) -> None:
     """A refusal inside the registration namespace stands on that namespace: what, why in the server's words, and the fix."""
-    report = report_project(project(members=(A1,)), [refusal(cause)])
+    report = report_project(project(members=(A1,)), [refusal(cause)], CONFIG)
     ((name, found, message),) = told(report)
     assert (name, found) == (NAME, reason)
     assert message == f"ConfigMap {NAME}/c was refused: to fix it, {FIXES[cause]} (the API server says: no room)"
@@ -48,24 +48,24 @@ def test_refusals_are_told_with_their_fix(cause: Cause, reason: str) -> None:
 def test_one_refusal_is_told_whatever_the_order() -> None:
     """Of many refusals the same one is told each time; one of the namespace itself comes first."""
     many = [refusal("quota", name="b"), refusal("admission", name="a"), refusal("quota", name="a")]
-    texts = {told(report_project(project(), order))[0] for order in (many, many[::-1], many[1:] + many[:1])}
+    texts = {told(report_project(project(), order, CONFIG))[0] for order in (many, many[::-1], many[1:] + many[:1])}
     assert len(texts) == 1
     assert f"ConfigMap {NAME}/a" in texts.pop()[2]
-    itself = told(report_project(project(), [*many, refusal("admission", NAMESPACE)]))
+    itself = told(report_project(project(), [*many, refusal("admission", NAMESPACE)], CONFIG))
     assert itself[0][:2] == (NAME, "AdmissionDenied")
     assert "Namespace cattle-project-p-a was refused" in itself[0][2]
 
 
 def test_long_refusals_fit() -> None:
     """However long the server's words are, the fix is still told within the limits of a condition and an Event."""
-    ((_, _, message),) = told(report_project(project(), [refusal("quota", message="x" * 5000)]))
+    ((_, _, message),) = told(report_project(project(), [refusal("quota", message="x" * 5000)], CONFIG))
     assert len(message) <= 1024
     assert FIXES["quota"] in message
 
 
 def test_a_refusal_in_the_run_that_registered() -> None:
     """A registration namespace that was made in the same run carries the condition though it was not observed."""
-    report = report_project(project(registration=None, ours=False), [refusal("quota")])
+    report = report_project(project(registration=None, ours=False), [refusal("quota")], CONFIG)
     (write,) = report.writes()
     assert isinstance(write, Apply)
     assert (write.live, write.create_only, write.subresource) == (None, False, "status")
@@ -76,7 +76,7 @@ def test_a_refusal_in_the_run_that_registered() -> None:
 def test_a_namespace_that_cannot_be_made_is_told_on_the_members() -> None:
     """Where there is no registration namespace to carry it, each member that was looked at does."""
     b1 = namespace("b1", {LABEL: "p-a"})
-    report = report_project(project(registration=None, ours=False, members=(A1, b1)), [refusal("admission", NAMESPACE)])
+    report = report_project(project(registration=None, ours=False, members=(A1, b1)), [refusal("admission", NAMESPACE)], CONFIG)
     assert [entry[:2] for entry in told(report)] == [("a1", "AdmissionDenied"), ("b1", "AdmissionDenied")]
 
 
@@ -84,7 +84,7 @@ def test_a_namespace_that_cannot_be_made_is_told_on_the_members() -> None:
 def test_a_name_that_is_taken_is_told_on_the_members() -> None:
     """A foreign namespace with the name is not written to; the members say what can be done."""
     seen = project(registration=namespace(NAME), ours=False, members=(A1,))
-    ((name, reason, message),) = told(report_project(seen, []))
+    ((name, reason, message),) = told(report_project(seen, [], CONFIG))
     assert (name, reason) == ("a1", "NamespaceConflict")
     assert f"namespace {NAME} exists" in message
     assert f"{ADOPT}=true" in message
@@ -94,20 +94,20 @@ def test_a_name_that_is_taken_is_told_on_the_members() -> None:
 
 def test_a_told_problem_is_not_told_again() -> None:
     """The same problem over the condition that says so is no change, though its time is not part of what is wanted."""
-    first = report_project(project(), [refusal("quota")])
+    first = report_project(project(), [refusal("quota")], CONFIG)
     (write,) = first.writes()
     assert isinstance(write, Apply)
     live = unwell(registration())
     live["status"]["conditions"][0] |= write.wanted["status"]["conditions"][0]
-    assert changes(report_project(project(registration=live), [refusal("quota")])) == []
-    assert changes(report_project(project(registration=live), [refusal("quota", message="request 2: no room")])) == []
-    assert changes(report_project(project(registration=live), [refusal("quota", name="d")])) != []
-    assert changes(report_project(project(registration=live), [refusal("rights")])) != []
+    assert changes(report_project(project(registration=live), [refusal("quota")], CONFIG)) == []
+    assert changes(report_project(project(registration=live), [refusal("quota", message="request 2: no room")], CONFIG)) == []
+    assert changes(report_project(project(registration=live), [refusal("quota", name="d")], CONFIG)) != []
+    assert changes(report_project(project(registration=live), [refusal("rights")], CONFIG)) != []
 
 
 def test_healing() -> None:
     """When all is well our conditions are given up with an Event, on the registration namespace and on members."""
-    report = report_project(project(registration=unwell(registration()), members=(unwell(A1), namespace("b1"))), [])
+    report = report_project(project(registration=unwell(registration()), members=(unwell(A1), namespace("b1"))), [], CONFIG)
     assert changes(report) == [f"status Namespace {NAME}: - status", "status Namespace a1: - status"]
     assert reasons(report) == ["Healed", "Healed"]
 
@@ -125,4 +125,4 @@ def test_healing() -> None:
 )
 def test_nothing_to_tell(seen: Project) -> None:
     """Without a problem and without a condition of ours nothing is written; a terminating namespace is left in peace."""
-    assert report_project(seen, []) == NOTHING
+    assert report_project(seen, [], CONFIG) == NOTHING

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from namespace_registration.projects.plan import Project, SystemNamespace
+from namespace_registration.projects.plan import Member, Project, SystemNamespace, remembered_project
 from tenantry.engine.projects import read_hardening
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name
@@ -24,6 +24,13 @@ async def observe_system(name: str, charts: tuple[ChartFiles, ...], reader: Read
     """Read the system namespace and its ConfigMaps."""
     namespace = await reader.get(NAMESPACE, name)
     return SystemNamespace(namespace, {} if namespace is None else await _config_maps(name, charts, reader))
+
+
+async def observe_member(name: str, config: Config, reader: Reader) -> Member:
+    """Read a namespace, and where it remembers a project without being in one that project's registration namespace."""
+    namespace = await reader.get(NAMESPACE, name)
+    remembered = remembered_project(namespace, config)
+    return Member(namespace, await reader.get(NAMESPACE, registration_name(remembered)) if remembered else None)
 
 
 async def observe_project(project: str, charts: tuple[ChartFiles, ...], witness: str, config: Config, reader: Reader) -> Project:

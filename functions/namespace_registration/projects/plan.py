@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from namespace_registration.projects.descriptor import PROJECTS
 from tenantry.model.config import Config
@@ -19,6 +20,9 @@ from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, R
 from tenantry.model.projects import (
     REGISTRATION_MANAGER,
     ChartFiles,
+    Place,
+    earlier_label,
+    label_changed,
     place_of,
     project_annotation,
     project_id_problem,
@@ -53,7 +57,15 @@ class SystemNamespace:
     config_maps: dict[str, Object | None] = field(default_factory=dict)
 
 
+class Member(NamedTuple):
+    """An ordinary namespace, and the registration namespace of the project that it remembers, where that was asked for."""
+
+    namespace: Object | None
+    registration: Object | None = None
+
+
 INVALID_PROJECT_ID = "InvalidProjectID"
+LABEL_CHANGED = "ProjectLabelChanged"
 FIXES = fixes(PROJECTS, admission=OF_NAMESPACES)
 
 
@@ -68,8 +80,15 @@ def plan_project(seen: Project, charts: tuple[ChartFiles, ...], config: Config) 
             return NOTHING  # an orphan that somebody deleted stays deleted (hpo-16)
     elif not seen.ours or is_terminating(registration):
         return NOTHING
+    if label_it_waits_for(seen, config):
+        return plan_of(*_contents(seen, charts, config))
     namespace = _registration_namespace(seen, config)
     return Plan(((namespace,), tuple(_foreign_orphan_label(seen)), tuple(_contents(seen, charts, config))))
+
+
+def label_it_waits_for(seen: Project, config: Config) -> str:
+    """The label key by which a project was registered, while it has no namespace by the one that is configured now."""
+    return earlier_label(seen.registration, config) if seen.ours and not seen.alive else ""
 
 
 def _registration_namespace(seen: Project, config: Config) -> Apply:
@@ -135,14 +154,16 @@ def _config_map(chart: ChartFiles, namespace: str, labels: dict[str, str], live:
     yield Apply(CONFIG_MAP, wanted, live, event=restored(live))
 
 
-def report_project(observed: Project, refusals: Sequence[Refusal]) -> Plan:
+def report_project(observed: Project, refusals: Sequence[Refusal], config: Config) -> Plan:
     """Conditions for what could not be done: on the registration namespace, or else on the members."""
     name = registration_name(observed.id)
     writes: list[Write] = []
     inside = first_of([refusal for refusal in refusals if refusal.key.namespace == name])
     itself = first_of([refusal for refusal in refusals if refusal.key.kind == NAMESPACE.kind])
     if observed.ours and observed.registration is not None and not is_terminating(observed.registration):
-        writes += _condition(observed.registration, itself or inside)
+        earlier = label_it_waits_for(observed, config)
+        waits = (LABEL_CHANGED, label_changed(observed.id, earlier, config)) if earlier else None
+        writes += _condition(observed.registration, itself or inside or waits)
     elif inside is not None:
         writes += _condition(object_of(NAMESPACE, {"name": name}), inside)
     problem: tuple[str, str] | Refusal | None = None
@@ -173,8 +194,11 @@ def _condition(namespace: Object, problem: tuple[str, str] | Refusal | None) -> 
 # -- one namespace -----------------------------------------------------------------------------------------
 
 
-def plan_member(namespace: Object | None, config: Config) -> Plan:
-    """The memory of its project on an ordinary namespace: set while it is in one, else taken off."""
+def plan_member(namespace: Object | None, config: Config, registration: Object | None = None) -> Plan:
+    """The memory of its project on an ordinary namespace: set while it is in one, else taken off.
+
+    ``registration`` is that of the project that it remembers: by the label key of before it may be in it still.
+    """
     if namespace is None or is_terminating(namespace):
         return NOTHING
     name, place = namespace["metadata"]["name"], place_of(namespace, config)
@@ -183,9 +207,18 @@ def plan_member(namespace: Object | None, config: Config) -> Plan:
     if place.is_a == "ordinary" and place.project and not project_id_problem(place.project):
         wanted = object_of(NAMESPACE, {"name": name, "labels": {PROJECT_ID: place.project}})
         return plan_of(Apply(NAMESPACE, wanted, namespace))
-    if PROJECT_ID in labels_of(namespace):
-        return plan_of(RemoveLabel(NAMESPACE, namespace, PROJECT_ID))
-    return NOTHING
+    labels = labels_of(namespace)
+    if PROJECT_ID not in labels or labels.get(earlier_label(registration, config)) == labels[PROJECT_ID]:
+        return NOTHING
+    return plan_of(RemoveLabel(NAMESPACE, namespace, PROJECT_ID))
+
+
+def remembered_project(namespace: Object | None, config: Config) -> str:
+    """The project that an ordinary namespace remembers while it has no label of one; else empty."""
+    if namespace is None or is_terminating(namespace):
+        return ""
+    is_out = place_of(namespace, config) == Place("ordinary")
+    return labels_of(namespace).get(PROJECT_ID, "") if is_out else ""
 
 
 def report_member(namespace: Object | None, refusals: Sequence[Refusal], config: Config) -> Plan:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from namespace_registration.projects import observe, plan
-from namespace_registration.projects.plan import Project, SystemNamespace
+from namespace_registration.projects.plan import Member, Project, SystemNamespace
 from tenantry.engine.projects import hardening_lists
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -56,16 +56,16 @@ class Projects(Unit):
             PROJECT: Handler[Project](
                 observe=self._observe_project,
                 plan=lambda project: plan.plan_project(project, charts, config),
-                report=plan.report_project,
+                report=lambda project, refusals: plan.report_project(project, refusals, config),
                 accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
                 rests_on_reads=True,
                 pause_s=0.25,  # its own writes come back as half a dozen events
                 ended=self._ended,
             ),
-            MEMBER: Handler[Object | None](
-                observe=lambda owner, reader: reader.get(NAMESPACE, owner.name),
-                plan=lambda member: plan.plan_member(member, config),
-                report=lambda member, refusals: plan.report_member(member, refusals, config),
+            MEMBER: Handler[Member](
+                observe=lambda owner, reader: observe.observe_member(owner.name, config, reader),
+                plan=lambda member: plan.plan_member(member.namespace, config, member.registration),
+                report=lambda member, refusals: plan.report_member(member.namespace, refusals, config),
                 accepts=lambda owner: not single and not owner.namespace and is_dns_label(owner.name),
                 rests_on_reads=True,
             ),

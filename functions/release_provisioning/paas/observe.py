@@ -20,6 +20,7 @@ from release_provisioning.paas.seen import (
     declared,
     elements_of,
     given_by,
+    gives_nothing,
     is_configured,
     is_marked,
     is_prepared,
@@ -106,8 +107,8 @@ async def observe_paas(name: str, reader: Reader) -> HandOverSeen:
     if paas is None:
         return HandOverSeen(None)
     config = await active_config(reader)
-    if paas.deleted:
-        left = any(has_element(each, paas.name) for each in await with_elements(config, reader))
+    if gives_nothing(paas, config):
+        left = is_prepared(paas) and any(has_element(each, paas.name) for each in await with_elements(config, reader))
         return HandOverSeen(paas, config, left=left)
     every = given_by(paas, config)
     if config is None or not every:

@@ -15,6 +15,7 @@ from release_provisioning.paas.seen import (
     elements_of,
     generators_of,
     given_by,
+    gives_nothing,
     is_configured,
     is_marked,
     is_prepared,
@@ -108,12 +109,13 @@ def doubtful(seen: SetSeen, plan: Plan) -> frozenset[Hashable]:
 
 
 def plan_paas(seen: HandOverSeen) -> Plan:
-    """Our finalizer on a Paas that hands something over, and off one that is being deleted when no element is left."""
+    """Our finalizer on a Paas that hands something over, and off one that does not any more when no element is left."""
     paas = seen.paas
     if paas is None:
         return NOTHING
-    if paas.deleted:
-        return NOTHING if seen.left else plan_of(RemoveFinalizers(PAAS, paas.live, (HAND_OVER_FINALIZER,)))
+    if gives_nothing(paas, seen.config):
+        stays = seen.left or not is_prepared(paas)
+        return NOTHING if stays else plan_of(RemoveFinalizers(PAAS, paas.live, (HAND_OVER_FINALIZER,)))
     if seen.sets is None or not any(given.element is not None for given in given_by(paas, seen.config)):
         return NOTHING
     wanted = object_of(PAAS, {"name": paas.name, "finalizers": [HAND_OVER_FINALIZER]})

@@ -73,7 +73,7 @@ def report_paas(seen: HandOverSeen, refusals: Sequence[Refusal]) -> Plan:
         text = "no PaasConfig is active, so elements of ApplicationSets stay as they are: have an administrator make one"
         problem = PaasProblem("NoPaasConfig", text)
         return plan_of(part_report(PAAS, paas.live, HAND_OVER_PART, [problem], [], manager=MANAGER, done=DONE))
-    if not every and not is_prepared(paas):
+    if not every and not seen.left and not refusals:
         given_up = part_given_up(paas.live, HAND_OVER_PART, manager=MANAGER)
         return plan_of(given_up) if given_up is not None else NOTHING
     if not refusals and any(is_missing(seen, each) and each.application_set not in seen.refused for each in every):

@@ -189,6 +189,11 @@ def declared(seen: SetSeen) -> frozenset[tuple[str, str, str]]:
     return frozenset((given.paas.uid, given.capability, digest(given.element, given.missing)) for given in wanted_in(seen))
 
 
+def gives_nothing(paas: Paas, config: PaasConfig | None) -> bool:
+    """Whether no element of a Paas is to stand: it goes, or hands nothing over.  Without a configuration nobody can tell."""
+    return paas.deleted or (config is not None and not given_by(paas, config))
+
+
 def is_prepared(paas: Paas) -> bool:
     """Whether the finalizer is there that a new element needs before it is written (3.2)."""
     return HAND_OVER_FINALIZER in finalizers_of(paas.live)

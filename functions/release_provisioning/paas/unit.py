@@ -27,6 +27,7 @@ from release_provisioning.paas.seen import (
     SetSeen,
     elements_of,
     given_by,
+    gives_nothing,
     is_configured,
     is_marked,
     is_prepared,
@@ -134,7 +135,7 @@ class HandOver(Unit):
         told: list[Owner] = []
         for paas in await every_paas(reader):
             concerned = configured and any(given.application_set == name for given in given_by(paas, config))
-            if (paas.deleted and is_prepared(paas)) or (concerned and (live is None or not _is_settled(paas))):
+            if (is_prepared(paas) and gives_nothing(paas, config)) or (concerned and (live is None or not _is_settled(paas))):
                 told.append(Owner(OF_PAAS, paas.name))
         return [each for each in ([Owner(SET, name, namespace)], told) if each]
 

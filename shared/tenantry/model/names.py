@@ -45,6 +45,9 @@ HELM_API_VERSION = "tenantry.dev/helm-api-version"
 CLEANED_UP_BY = "tenantry.dev/cleaned-up-by"
 """Annotation on a ProjectHelmChart with the cleanup label: the installation that saw the label first."""
 
+PROJECT_LABEL_ACCEPTED = "tenantry.dev/project-label"
+"""Annotation by which an administrator accepts on a registration namespace that projects go by another label key: that key."""
+
 CHART_LABEL = "helmcharts.helm.cattle.io/chart"
 """Label on what runs Helm for a HelmChart, Job and pods included: the name of the HelmChart."""
 

@@ -21,7 +21,17 @@ from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import Object, annotations_of, is_terminating, labels_of
-from tenantry.model.names import ADOPT, NAMESPACE_NAME, OPERATED, PROJECT_ID, PROJECT_ID_LIMIT, REGISTRATION_PREFIX, field_manager
+from tenantry.model.names import (
+    ADOPT,
+    NAMESPACE_NAME,
+    OPERATED,
+    ORPHANED,
+    PROJECT_ID,
+    PROJECT_ID_LIMIT,
+    PROJECT_LABEL_ACCEPTED,
+    REGISTRATION_PREFIX,
+    field_manager,
+)
 
 # Who wrote a field says what it means to others: several functions, and an uninstallation, ask for these two.
 REGISTRATION_MANAGER = field_manager("namespace-registration")
@@ -77,6 +87,34 @@ def is_registration(namespace: Object, config: Config) -> bool:
         (OPERATED in labels and labels.get(PROJECT_ID, project) == project)
         or annotations_of(namespace).get(ADOPT) == "true"
         or owns(namespace, REGISTRATION_MANAGER, "metadata", "labels", NAMESPACE_NAME)
+    )
+
+
+def earlier_label(registration: Object | None, config: Config) -> str:
+    """The label key by which a project was registered, where the configuration names another one now.
+
+    A wrong key makes every project look empty, so what a project has stays while it has no namespace by the new key.  Empty
+    where the key is the same, the namespace was not made by us, or an administrator has accepted the new one.
+    """
+    if registration is None or annotations_of(registration).get(PROJECT_LABEL_ACCEPTED) == config.project_label:
+        return ""
+    project = project_of_registration_name(registration["metadata"]["name"])
+    others = {PROJECT_ID, OPERATED, ORPHANED, NAMESPACE_NAME, *config.helm_project_operator.namespace_labels}
+    keys = sorted(
+        key
+        for key, value in labels_of(registration).items()
+        if value == project and key not in others and owns(registration, REGISTRATION_MANAGER, "metadata", "labels", key)
+    )
+    return "" if not config.project_label or config.project_label in keys else next(iter(keys), "")
+
+
+def label_changed(project: str, earlier: str, config: Config) -> str:
+    """What is told of a project that is left as it is for that, with the fix."""
+    accept = f"annotate namespace {registration_name(project)} with {PROJECT_LABEL_ACCEPTED}={config.project_label}"
+    return (
+        f"project {project} was registered by the label {earlier}, the configuration names {config.project_label} now, and no "
+        f"namespace has that for this project, so it is left as it is: correct global.cattle.projectLabel, label its namespaces, "
+        f"or, to give it up, {accept}"
     )
 
 

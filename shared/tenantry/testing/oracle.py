@@ -32,6 +32,8 @@ from tenantry.testing.workload import KINDS, Workload
 from tenantry.testing.world import Change, World, is_held, version_of
 
 RECOVERY_S = 10.0
+FEW = 4
+"""So many sorts of writes are named."""
 PARTS = ("equal", "path-free", "quiet", "frugal", "safe", "accounted", "told", "bounded")
 _ANSWERS = frozenset((0, 409, 429, 503))
 """What a function may answer besides 2xx; 0: it was killed."""
@@ -199,9 +201,11 @@ def judge(run: Evidence, reference: Reference, mask: Mask, workload: Workload, w
         found.append(Failure("told", "nothing told people what could not heal"))
     if run.recovery_s > RECOVERY_S:
         found.append(Failure("bounded", f"recovered after {run.recovery_s:.1f} s"))
-    writes = len(effective(run.exchanges))
-    if writes > reference.writes + run.more_writes:
-        found.append(Failure("bounded", f"{writes} writes; undisturbed {reference.writes}"))
+    writes = effective(run.exchanges)
+    if len(writes) > reference.writes + run.more_writes:
+        more = Counter(map(_said, writes)) - Counter(map(_said, effective(reference.evidence[0].exchanges)))
+        which = ", ".join(f"{count} x {what}" for what, count in more.most_common(FEW))
+        found.append(Failure("bounded", f"{len(writes)} writes; undisturbed {reference.writes}; most of them more: {which}"))
     return found
 
 
