@@ -52,7 +52,7 @@ async def test_a_wrong_project_label_takes_nothing_away(running: Running, owners
     async with running(wrong, functions=FUNCTIONS) as knative:
         await settle(knative, admin)
         for name in (home, f"a2-{project}", release):
-            await owners.edit(NAMESPACE, name, "", ("add", "/metadata/annotations/touched", "1"))
+            await owners.label(name, {"touched": "1"}, "annotations")
         await settle(knative, admin)
         assert await declared(admin, project) == before
         await owners.until(NAMESPACE, home, "", waits)
@@ -63,9 +63,7 @@ async def test_a_wrong_project_label_takes_nothing_away(running: Running, owners
         await owners.until(NAMESPACE, home, "", lambda found: not waits(found))
         await owners.told(f"demo-{project}", project, "WaitingForDashboardValues")
     async with running(wrong, functions=FUNCTIONS) as knative:
-        await owners.edit(
-            NAMESPACE, home, "", ("add", f"/metadata/annotations/{PROJECT_LABEL_ACCEPTED.replace('/', '~1')}", WRONG)
-        )
+        await owners.label(home, {PROJECT_LABEL_ACCEPTED: WRONG}, "annotations")
         await owners.until(NAMESPACE, home, "", lambda found: ORPHANED in labels_of(found))
         await owners.taken_away(release)
         await settle(knative, admin)
