@@ -208,6 +208,8 @@ class Vanish(Perturbation):
             kind = next((kind.kind for kind in KINDS.values() if kind.plural == each.resource), "")
             if (kind, role_of(each.name or "")) in theirs:
                 continue
+            if self.again and self.workload.by_ownership and each.verb == "delete":
+                continue  # what is there then is somebody else's
             if each.namespace and each.verb in ("apply", "patch", "delete") and each.status != 201:
                 yield target
 

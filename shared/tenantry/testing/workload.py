@@ -179,6 +179,8 @@ class Workload:
     """The labels or annotations that say whose an object is: who changes one gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
     """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
+    by_ownership: bool = False
+    """Whether an object is the function's by field ownership alone: what hands make anew in its place is theirs, and stays."""
     read_by_others: str = ""
     """How the targets begin that runs of others request too: a plan that disturbs one is performed without any other."""
     largest: int = 3000

@@ -137,6 +137,7 @@ def of_tenants(function: str, service: str, **options: Any) -> Workload:
         manager=f"tenantry-{function}-tenants",
         tells=tells,
         handover=(MADE_FOR_TENANT,),
+        by_ownership=True,
         installed=[stand_in(GIT_REPOSITORY), stand_in(KUSTOMIZATION)],
         **options,
     )
