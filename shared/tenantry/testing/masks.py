@@ -23,8 +23,9 @@ State = dict[str, Flat]
 OUR_MANAGERS = "tenantry-"
 KUBERNETES_OWN = "kube-root-ca.crt"
 """The ConfigMap that is in every namespace: it differs from control plane to control plane, and is nobody's business."""
-HISTORY = ("lastDrift", "reconcile.fluxcd.io/requestedAt")
-"""A status field and an annotation that tell what was, not what is: two ways to one state leave them different."""
+HISTORY = ("lastDrift", "reconcile.fluxcd.io/requestedAt", "generators")
+"""A status field, an annotation and who has changed the list of others' ApplicationSets: they tell what was, not what is, so two
+ways to one state leave them different."""
 
 
 def state_of(objects: Mapping[Key, Object], tag: str) -> State:
