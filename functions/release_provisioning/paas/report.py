@@ -17,7 +17,7 @@ from release_provisioning.paas.seen import (
     told_type,
 )
 from tenantry.model import limits
-from tenantry.model.conditions import condition
+from tenantry.model.conditions import condition, find_condition
 from tenantry.model.difference import entries_of
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import name_metadata, object_of
@@ -48,7 +48,11 @@ def report_set(seen: SetSeen, refusals: Sequence[Refusal]) -> Plan:
         return NOTHING
     text = f"ApplicationSet {seen.namespace}/{seen.name} has elements of {limits.few(names)}, and there is no such Paas"
     problem = (UNKNOWN_ELEMENT, f"{text}: take them out, or make that Paas")
-    told = [condition(type_, "True", *problem, on["metadata"].get("generation", 0))] if names else []
+    standing = find_condition(on, type_) or {}
+    same = (standing.get("reason"), standing.get("message")) == problem
+    # What is told does not follow from the PaasConfig: a change of that is no reason to write as many statuses as there are sets.
+    generation = standing.get("observedGeneration", 0) if same else on["metadata"].get("generation", 0)
+    told = [condition(type_, "True", *problem, generation)] if names else []
     body = object_of(PAAS_CONFIG, name_metadata(on), **({"status": {"conditions": told}} if told else {}))
     return plan_of(Apply(PAAS_CONFIG, body, on, subresource="status", manager=manager))
 
