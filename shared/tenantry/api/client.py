@@ -279,6 +279,10 @@ class Api(Wire):
         """All groups but the core group with their versions and resources, as ``APIGroupDiscoveryList``, read now."""
         return (await self._sized("GET", "/apis", accept=_GROUPS))[0]
 
+    async def core(self) -> Object:
+        """The core group alone, in the same form, read now."""
+        return (await self._sized("GET", "/api", accept=_GROUPS))[0]
+
     async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
         """A kind, by its name or its plural, in the version of its group that the server prefers; None when it is not served."""
         return await self._discovery.preferred(group, kind, again=again)

@@ -22,6 +22,7 @@ COMMANDS = (
     Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),
     Command("audit", "tenantry.cli.audit", "What the profile of many tenants would refuse, before it is switched on."),
     Command("sources", "tenantry.cli.sources", "Which sources of other namespaces a namespace may use."),
+    Command("explain", "tenantry.cli.explain", "Why a right exists, whose an object is, what is missing for a right."),
     Command("create", "tenantry.cli.create", "Onboard teams that deliver with Flux: tenants, keys, sources, Kustomizations."),
 )
 KIT = "tenantry.kit"

@@ -1,0 +1,291 @@
+"""``tenantry explain``: why a right exists, whose an object is, and what is missing for a right that somebody expects."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from tenantry.api import Api
+from tenantry.api.connect import current_namespace
+from tenantry.api.errors import Forbidden, KindNotServed
+from tenantry.cli.explain.can import Judged, can_told, is_unknown, judged
+from tenantry.cli.explain.configured import configured
+from tenantry.cli.explain.missing import missing_told
+from tenantry.cli.explain.objects import object_told
+from tenantry.cli.explain.printed import can_lines, heading, lacking_lines, object_lines, say
+from tenantry.cli.explain.reading import Reading, named
+from tenantry.cli.explain.resources import find, place_of, resource_named, served_resources
+from tenantry.cli.explain.subjects import asked_about
+from tenantry.cli.explain.told import Told
+from tenantry.cli.explain.units import MAKES
+from tenantry.cli.one_line import OneLine, OneLineGroup, WrongUse, answer_of
+from tenantry.cli.options import kubeconfig_option
+from tenantry.cli.output import output_option, structured
+from tenantry.cli.progress import ReadProgress
+from tenantry.model.rbac import Question
+
+PERSON = "tenantry-cli"
+_OBJECT = "object"
+NO = 1
+"""Exit code of an answer that is no: the right is not there, or the object is not ours."""
+UNKNOWN = 2
+"""Exit code where nothing can be said: wrong use, no cluster, or no right to read what decides."""
+
+
+class _Explain(OneLineGroup):
+    """What is no command is an object."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        known = args and (args[0] in self.commands or args[0].startswith("-"))
+        return super().resolve_command(ctx, args if known else [_OBJECT, *args])
+
+
+@click.group(cls=_Explain, subcommand_metavar="KIND/NAME | can | why-not ...")
+def explain() -> None:
+    """Why a right exists, whose an object is, and what is missing for a right.
+
+    \b
+    Examples:
+      tenantry explain can jane get secrets -n team-a      each path from a binding to its declaration
+      tenantry explain why-not jane get secrets -n team-a  what would give it
+      tenantry explain rolebinding/paas-admin -n team-a    whose it is, and what would take it away
+    """
+
+
+_VERBS = (
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "bind",
+    "escalate",
+    "impersonate",
+    "*",
+)
+
+
+def _verbs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The verbs that shells complete."""
+    del ctx, parameter
+    return [each for each in _VERBS if each.startswith(incomplete)]
+
+
+class _Where(NamedTuple):
+    """The options that say where and how to look."""
+
+    namespace: str
+    everywhere: bool
+    kubeconfig: Path | None
+    config: Path | None
+
+
+def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The arguments of a question, and its options."""
+    for option in (
+        click.argument("subject", metavar="SUBJECT"),
+        click.argument("verb", metavar="VERB", shell_complete=_verbs),
+        click.argument("resource", metavar="RESOURCE"),
+        click.option("-n", "--namespace", default="", metavar="NS", help="Where; else the namespace of the current context."),
+        click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces: by bindings of the cluster."),
+        click.option("--group", "groups", multiple=True, metavar="NAME", help="A group that the user is in; several times."),
+        click.option("--subresource", default="", metavar="NAME", help="Such as log of pods; the same as pods/log."),
+        click.option("--name", default="", metavar="NAME", help="Of one object; the same as pods/NAME."),
+        _config_option,
+        kubeconfig_option,
+        output_option,
+    )[::-1]:
+        command = option(command)
+    return command
+
+
+_config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="The configuration file; else TENANTRY_CONFIG, or the ConfigMap in tenantry-system.",
+)
+
+
+@explain.command(cls=OneLine)
+@_asking
+def can(
+    subject: str,
+    verb: str,
+    resource: str,
+    namespace: str,
+    everywhere: bool,
+    groups: tuple[str, ...],
+    subresource: str,
+    name: str,
+    config: Path | None,
+    kubeconfig: Path | None,
+    output: str,
+) -> None:
+    """Whether SUBJECT may VERB a RESOURCE, and each path that gives it: binding, rule, declaration, and what would end it.
+
+    SUBJECT is a user, group:NAME, system:serviceaccount:NS:NAME or sa:NS/NAME.  RESOURCE is as kubectl takes it: plural,
+    short name, RESOURCE.GROUP, RESOURCE/NAME, RESOURCE/SUBRESOURCE, or a path such as /metrics.  The API server is asked, too,
+    where you may make a SubjectAccessReview.  Exit code 0: yes; 1: no; 2: that cannot be said.
+
+    \b
+    Examples:
+      tenantry explain can jane delete deploy -n team-a
+      tenantry explain can group:devs get pods/log -n team-a
+      tenantry explain can sa:ops/op list secrets --all-namespaces
+      tenantry explain can jane get /metrics
+    """
+    where = _Where(namespace, everywhere, kubeconfig, config)
+    told = answer_of(_can(subject, verb, resource, groups, subresource, name, where, can_told))
+    _told(told, output, lambda: _say_can(told))
+
+
+@explain.command("why-not", cls=OneLine)
+@_asking
+def why_not(
+    subject: str,
+    verb: str,
+    resource: str,
+    namespace: str,
+    everywhere: bool,
+    groups: tuple[str, ...],
+    subresource: str,
+    name: str,
+    config: Path | None,
+    kubeconfig: Path | None,
+    output: str,
+) -> None:
+    """What is missing for SUBJECT to VERB a RESOURCE: the nearest rule, bindings elsewhere, and declarations that would give it.
+
+    Arguments as of `tenantry explain can`.  Exit code 0: nothing is missing; 1: it is not allowed; 2: that cannot be said.
+
+    \b
+    Examples:
+      tenantry explain why-not jane delete secrets -n team-a
+      tenantry explain why-not sa:ops/op watch pods -n tenant-1
+    """
+    where = _Where(namespace, everywhere, kubeconfig, config)
+    told = answer_of(_can(subject, verb, resource, groups, subresource, name, where, missing_told))
+    _told(told, output, lambda: _say_missing(told))
+
+
+@explain.command(_OBJECT, cls=OneLine, hidden=True)
+@click.argument("kind", metavar="KIND/NAME")
+@click.argument("name", metavar="[NAME]", default="")
+@click.option("-n", "--namespace", default="", metavar="NS", help="Where; else the namespace of the current context.")
+@_config_option
+@kubeconfig_option
+@output_option
+def object_(kind: str, name: str, namespace: str, config: Path | None, kubeconfig: Path | None, output: str) -> None:
+    """Whose object KIND/NAME is: which function, unit and owner, by what proof; which fields are ours; what would take it away.
+
+    Exit code 0: it is ours, or fields of it are; 1: nothing of it is ours; 2: it is not there, or may not be read.
+
+    \b
+    Examples:
+      tenantry explain rolebinding/paas-admin -n my-paas-test
+      tenantry explain namespace cattle-project-p-1 -o yaml
+    """
+    told = answer_of(_object(kind, name, _Where(namespace, False, kubeconfig, config)))
+    _told(told, output, lambda: _say_object(told))
+
+
+def _told(told: Told, output: str, say_it: Callable[[], None]) -> NoReturn:
+    """Print an answer, and end with its exit code."""
+    if output == "text":
+        say_it()
+    else:
+        click.echo(structured(told, output))
+    sys.exit(UNKNOWN if told.get("unknown") else 0 if told.get("allowed", told.get("ours")) else NO)
+
+
+def _say_can(told: Told) -> None:
+    if told.get("unknown"):
+        heading("not known", f"{told['asked']}? No path is to be seen, and not all could be read", good=False)
+    else:
+        heading("yes" if told["allowed"] else "no", told["asked"], good=told["allowed"])
+    say(can_lines(told))
+
+
+def _say_missing(told: Told) -> None:
+    if told["allowed"]:
+        heading("nothing is missing", f"{told['asked']}; see `tenantry explain can`", good=True)
+        return
+    heading("missing", told["asked"], good=False)
+    say(lacking_lines(told))
+
+
+def _say_object(told: Told) -> None:
+    if any(each["does"] == MAKES for each in told["madeBy"]):
+        heading("ours", told["object"], good=True)
+    elif told["ours"]:
+        heading("ours in part", f"{told['object']}: somebody else made it", good=True)
+    else:
+        heading("not ours", f"{told['object']}: no function made it", good=False)
+    say(object_lines(told))
+
+
+Telling = Callable[[Judged, str, Reading], Any]
+
+
+async def _can(
+    subject: str, verb: str, resource: str, groups: Sequence[str], subresource: str, name: str, where: _Where, tell: Telling
+) -> Told:
+    who = asked_about(subject, groups)
+    if not verb:
+        raise WrongUse("the verb is empty: write one such as get, list, create, delete, or '*'")
+    async with (
+        await Api.connect(field_manager=PERSON, kubeconfig=where.kubeconfig) as api,
+        ReadProgress("reading bindings") as progress,
+    ):
+        notes: tuple[str, ...] = ()
+        if resource.startswith("/"):
+            if subresource or name:
+                raise WrongUse("a path has neither --name nor --subresource")
+            question = Question(who.user, who.groups, verb, url=resource)
+        else:
+            asked = resource_named(resource, verb, await served_resources(api), subresource=subresource, name=name)
+            place, notes = place_of(asked, _namespace(where), chosen=bool(where.namespace))
+            parts = {"group": asked.group, "resource": asked.resource, "subresource": asked.subresource, "name": asked.name}
+            question, notes = Question(who.user, who.groups, verb, namespace=place, **parts), (*asked.notes, *notes)
+        reading = Reading(api, await configured(api, where.config), progress)
+        found = await judged(question, reading, notes)
+        told: Told = await tell(found, who.text, reading)
+        return {**told, "unknown": True} if is_unknown(found) else told
+
+
+def _namespace(where: _Where) -> str:
+    if where.everywhere and where.namespace:
+        raise WrongUse("-n and --all-namespaces exclude each other: leave one out")
+    return "" if where.everywhere else where.namespace or current_namespace(where.kubeconfig)
+
+
+async def _object(kind: str, name: str, where: _Where) -> Told:
+    head, _, rest = kind.partition("/")
+    if bool(rest) == bool(name):
+        raise WrongUse("name one object, as KIND/NAME or KIND NAME; or ask `tenantry explain can` or `why-not`")
+    async with (
+        await Api.connect(field_manager=PERSON, kubeconfig=where.kubeconfig) as api,
+        ReadProgress("reading its causes") as progress,
+    ):
+        found = find(head, await served_resources(api))
+        if found is None:
+            resource_named(head, "get", await served_resources(api))  # says what is near
+            raise WrongUse(f"the server serves no {head}")
+        place = _namespace(where) if found.kind.namespaced else ""
+        text = named(found.kind, rest or name, place)
+        try:
+            live = await api.get(found.kind, rest or name, place)
+        except KindNotServed:
+            live = None
+        except Forbidden as error:
+            raise WrongUse(f"you may not read {text}: {error.message}") from error
+        if live is None:
+            raise WrongUse(f"there is no {text}: is it spelled like this, and in another namespace (-n)?")
+        return await object_told(live, Reading(api, await configured(api, where.config), progress))

@@ -1,0 +1,79 @@
+"""The configuration in force: of a file, of the ConfigMap of the installation where that may be read, or the defaults."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tenantry.api import Api
+from tenantry.api.errors import Forbidden
+from tenantry.model.config import Config
+from tenantry.model.kinds import CONFIG_MAP
+from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.config import CONFIG_VARIABLE, load_config, parse_config
+
+CONFIG_MAP_NAME = "tenantry-config"
+FILE = "tenantry.yaml"
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """The configuration, where it comes from, its text, and what could not be known of it."""
+
+    config: Config = field(default_factory=Config)
+    source: str = "the defaults"
+    text: str = ""
+    note: str = ""
+
+    def place(self, path: str) -> str:
+        """Where a setting stands: file and line, or that it is a default."""
+        line = line_of(self.text, path)
+        return f"{self.source}:{line}" if line else "default"
+
+
+async def configured(api: Api, file: Path | None) -> Configured:
+    """Read the configuration.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    named = file or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    if named is not None:
+        return Configured(load_config(named), str(named), named.read_text(encoding="utf-8"))
+    try:
+        found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
+    except Forbidden:
+        return Configured(
+            note=f"the configuration in namespace {SYSTEM_NAMESPACE} may not be read, so defaults count: use --config"
+        )
+    maps = [each for each in found if each["metadata"]["name"].startswith(CONFIG_MAP_NAME) and FILE in (each.get("data") or {})]
+    if not maps:
+        note = (
+            f"no ConfigMap {CONFIG_MAP_NAME} is in namespace {SYSTEM_NAMESPACE}, so defaults count: name the file with --config"
+        )
+        return Configured(note=note)
+    newest = max(maps, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
+    source, text = f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']} {FILE}", newest["data"][FILE]
+    return Configured(parse_config(text, source), source, text)
+
+
+def line_of(text: str, path: str) -> int:
+    """The line of a setting in a YAML text, from 1; 0 where it is not written there."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader) if text else None
+    line = 0
+    for key, number in _STEP.findall(path):
+        if isinstance(node, yaml.SequenceNode) and number and int(number) < len(node.value):
+            node = node.value[int(number)]
+            line = node.start_mark.line + 1
+            continue
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        found = next(((each, below) for each, below in pairs if each.value == key), None)
+        if found is None:
+            return 0
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
