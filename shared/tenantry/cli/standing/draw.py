@@ -85,10 +85,10 @@ def status_lines(map_: Map, system: System, now: datetime, glyphs: Glyphs, width
 
 def summary(map_: Map) -> str:
     """How much there is, in a line."""
-    counts = [f"{group.note} {group.name}" for group in map_.groups if group.name in ("projects", "paas", "tenants")]
-    return ", ".join(
-        [*(counts or ["no project, no Paas, no tenant"]), f"{map_.namespaces} namespaces, {map_.people} people in bindings"]
-    )
+    owners = {"projects": ("project", "projects"), "paas": ("Paas", "Paas"), "tenants": ("tenant", "tenants")}
+    found = [counted(len(group.children), *owners[group.name]) for group in map_.groups if group.name in owners]
+    places, people = counted(map_.namespaces, "namespace", "namespaces"), counted(map_.people, "person", "people")
+    return ", ".join([*(found or ["no project, no Paas, no tenant"]), places, f"{people} named by bindings"])
 
 
 def _service_lines(system: System, now: datetime, glyphs: Glyphs) -> Iterator[Line]:
@@ -135,7 +135,8 @@ def problem_lines(map_: Map, now: datetime, glyphs: Glyphs, width: int, most: in
         )
         return
     warnings = len(map_.problems) - len(map_.errors)
-    yield Line(f"problems: {len(map_.errors)} errors, {warnings} warnings; first those that concern most people", bold=True)
+    counts = f"{counted(len(map_.errors), 'error', 'errors')}, {counted(warnings, 'warning', 'warnings')}"
+    yield Line(f"problems: {counts}; first those that concern most people", bold=True)
     for each in map_.problems[:most]:
         yield Line("")
         yield from _problem(each, now, glyphs, width)
@@ -148,12 +149,23 @@ def _problem(problem: Problem, now: datetime, glyphs: Glyphs, width: int) -> Ite
     mark, colour = (glyphs.warning, "yellow") if problem.warns else (glyphs.error, "red")
     owner = f" of {problem.owner}" if problem.owner and problem.owner != f"{problem.kind.lower()}/{problem.name}" else ""
     yield Line(f"{mark} {problem.reason}: {problem.about}{owner}", colour, bold=True)
-    since = ""
-    if problem.since:
-        since = f", for {time_text((now - datetime.fromisoformat(problem.since)).total_seconds())}"
-    yield Line(f"{_INDENT}concerns {problem.people} people, {problem.namespaces} namespaces{since}")
-    yield from _wrapped(printable(problem.message, glyphs), "", width)
+    yield Line(f"{_INDENT}{concerns(problem, now)}")
+    yield from _wrapped(printable(problem.told, glyphs), "", width)
     yield from _wrapped(printable(problem.fix, glyphs), "fix: ", width)
+
+
+def concerns(problem: Problem, now: datetime) -> str:
+    """Whom a problem concerns, and for how long."""
+    since = ""
+    if problem.since and now.timestamp():
+        since = f", for {time_text((now - datetime.fromisoformat(problem.since)).total_seconds())}"
+    whom = f"{counted(problem.people, 'person', 'people')}, {counted(problem.namespaces, 'namespace', 'namespaces')}"
+    return f"concerns {whom}{since}"
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """``1 person``, ``2 people``."""
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _wrapped(text: str, before: str, width: int) -> Iterator[Line]:

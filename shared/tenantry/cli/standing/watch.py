@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 TOGETHER_S = 0.5
 """Changes within it are one redraw."""
+_AGES = re.compile(r"\b[\d,]+ (?:s|min|h|d)\b|\s+")
+"""What a line may differ in without a change: ages, and the width of columns."""
 AGAIN_S = 5.0
 """How often what runs the functions is asked anew: it tells nobody of a change."""
 FOOT = "Ctrl-C ends"
@@ -82,6 +83,7 @@ class _Documents:
         if text != self._last:
             self._last = text
             click.echo(text)
+            sys.stdout.flush()
 
 
 class _Changes:
@@ -89,19 +91,17 @@ class _Changes:
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
-        self._last: Counter[str] | None = None
+        self._last: dict[str, str] | None = None
 
     def tell(self, found: Look) -> None:
         glyphs = glyphs_for()
-        texts = [line.text for line in self._lines(replace(found, at=datetime.fromtimestamp(0, found.at.tzinfo)), glyphs, 0)]
-        now = Counter(text for text in texts if text)
-        if self._last is None:
-            shown = texts
-        else:
+        texts = [line.text for line in self._lines(found, glyphs, 0)]
+        now = {_AGES.sub(" ", text): text for text in texts if text}
+        shown = texts
+        if self._last is not None:
             stamp = f"{found.at:%H:%M:%S}"
-            gone, came = self._last - now, now - self._last
-            shown = [f"{stamp} - {each.strip()}" for each in gone.elements()]
-            shown += [f"{stamp} + {each.strip()}" for each in texts if each in came]
+            shown = [f"{stamp} - {text.strip()}" for key, text in self._last.items() if key not in now]
+            shown += [f"{stamp} + {text.strip()}" for key, text in now.items() if key not in self._last]
         self._last = now
         for text in shown:
             click.echo(text)

@@ -44,7 +44,8 @@ def _helm_release(spec: Object, status: Object) -> str:
 
 
 def _namespace_scope(spec: Object, status: Object) -> str:
-    asked, served = spec.get("namespaceMembers") or [], status.get("validatedMembers") or []
+    asked = spec.get("namespaceMembers") or []
+    served = [each for each in asked if each in (status.get("validatedMembers") or [])]
     return f"{len(served)} of {_count(asked, 'member', 'members')}: {few(sorted(asked))}" if asked else "no members"
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_INDEX
+from tenantry.model.flux.tenant import PLATFORM_PREFIX
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -25,7 +26,7 @@ from tenantry.model.map.items import note_of, subject_text
 from tenantry.model.map.nodes import Node
 from tenantry.model.map.problems import Problem, problems_in
 from tenantry.model.map.seen import READ_ALWAYS, MapSeen, named_namespaces
-from tenantry.model.names import PROJECT_ID
+from tenantry.model.names import PROJECT_ID, SYSTEM_NAMESPACE
 from tenantry.model.projects import Place, place_of
 
 OWNERS = ("project", "paas", "tenant")
@@ -128,24 +129,30 @@ class _Maker:
                 self._of_owner[owner].append(name)
         self._bindings: defaultdict[str, list[Object]] = defaultdict(list)
         for each in seen.of(ROLE_BINDING):
-            self._bindings[each["metadata"]["namespace"]].append(each)
+            if not _is_kubernetes_own(each):
+                self._bindings[each["metadata"]["namespace"]].append(each)
         self._subjects = {
             name: frozenset(subject_text(subject, name) for each in found for subject in each.get("subjects") or ())
             for name, found in self._bindings.items()
+            if not self._is_system(name)
         }
         self._bound_by = self._namespaces_by_uid()
         self._of_chart: defaultdict[str, list[tuple[Kind, Object]]] = defaultdict(list)
         self._inside: defaultdict[str, list[tuple[Kind, Object]]] = defaultdict(list)
         self._sort_objects()
         self._sources = self._shared_sources()
+        self._declared = {type_: self._declared_by(type_) for type_ in OWNERS}
         self._problems: dict[tuple[str, str, str, str], tuple[Problem, ...]] = {}
 
     # -- whose is what ---------------------------------------------------------------------------------
 
     def _marks(self, obj: Object) -> Iterator[OwnerName]:
         """By its labels, whose an object is."""
+        labels, annotations = labels_of(obj), annotations_of(obj)
+        if not labels and not annotations:
+            return
         for mark in self._seen.marks:
-            value = (annotations_of if mark.annotation else labels_of)(obj).get(mark.key)
+            value = (annotations if mark.annotation else labels).get(mark.key)
             if value and mark.uid_of:
                 value = self._names_by_uid.get(value)
             if value:
@@ -157,6 +164,11 @@ class _Maker:
         if project and place.is_a != "system":
             yield "project", project
         yield from dict.fromkeys(each for each in self._marks(namespace) if each[0] in OWNERS[1:])
+
+    def _is_system(self, name: str) -> bool:
+        """Whether a namespace is the cluster's or the functions' own: who is bound there is nobody whom a problem concerns."""
+        is_a = self._places[name].is_a if name in self._places else ""
+        return is_a == "system" or name.startswith(PLATFORM_PREFIX) or name in ("default", SYSTEM_NAMESPACE)
 
     def _chart_of(self, obj: Object) -> str:
         return next((name for owner, name in self._marks(obj) if owner == "chart"), "")
@@ -249,13 +261,13 @@ class _Maker:
         """The whole map."""
         owned: list[Node] = []
         for type_, title in _GROUPS:
-            names = sorted({name for owner, name in self._of_owner if owner == type_} | self._declared(type_).keys())
+            names = sorted({name for owner, name in self._of_owner if owner == type_} | self._declared[type_].keys())
             if names:
                 nodes = tuple(self._owner(type_, name) for name in names)
                 owned.append(Node("group", title, note=str(len(names)), children=nodes))
         free = [name for name in sorted(self._namespaces) if not self._owners[name]]
-        lone = [name for name in free if self._places[name].is_a != "system"]
-        system = [name for name in free if self._places[name].is_a == "system"]
+        lone = [name for name in free if not self._is_system(name)]
+        system = [name for name in free if self._is_system(name)]
         for title, names in (("namespaces without owner", lone), ("namespaces of the system", system)):
             if names:
                 children = tuple(self._namespace(name) for name in names)
@@ -267,7 +279,7 @@ class _Maker:
         seen = self._seen
         return Map(tuple(owned), tuple(problems), seen.unread, seen.missing, len(people), len(self._namespaces))
 
-    def _declared(self, type_: str) -> dict[str, tuple[Kind, Object]]:
+    def _declared_by(self, type_: str) -> dict[str, tuple[Kind, Object]]:
         """The objects that owners of a type are declared by: Paas and Tenants."""
         return {
             each["metadata"]["name"]: (kind, each)
@@ -279,9 +291,10 @@ class _Maker:
     def _owner(self, type_: str, name: str) -> Node:
         places = self._of_owner[type_, name]
         people = frozenset().union(*(self._subjects.get(place, frozenset()) for place in places))
-        notes = [f"{len(places)} {'namespace' if len(places) == 1 else 'namespaces'}, {len(people)} people"]
+        counts = f"{len(places)} {'namespace' if len(places) == 1 else 'namespaces'}"
+        notes = [f"{counts}, {len(people)} {'person' if len(people) == 1 else 'people'}"]
         problems: tuple[Problem, ...] = ()
-        declared = self._declared(type_)
+        declared = self._declared[type_]
         if name in declared:
             kind, obj = declared[name]
             notes.append(note_of(obj))
@@ -338,8 +351,18 @@ class _Maker:
                 continue
             yield from (self._item(kind, each) for each in sorted(found, key=lambda each: str(each["metadata"]["name"])))
         for each in sorted(self._seen.of(CLUSTER_ROLE_BINDING), key=lambda each: str(each["metadata"]["name"])):
-            if not each["metadata"]["name"].startswith(_SYSTEM):
+            if not _is_kubernetes_own(each) and not _is_of_functions(each):
                 yield self._binding(CLUSTER_ROLE_BINDING, each)
+
+
+def _is_kubernetes_own(binding: Object) -> bool:
+    return str(binding["metadata"]["name"]).startswith(_SYSTEM)
+
+
+def _is_of_functions(binding: Object) -> bool:
+    """Whether a binding is for the accounts of the functions alone: rights of an installation, not of a tenant."""
+    subjects = binding.get("subjects") or ()
+    return bool(subjects) and all(each.get("namespace") == SYSTEM_NAMESPACE for each in subjects)
 
 
 def _by_kind(node: Node) -> tuple[str, str]:

@@ -50,6 +50,14 @@ class Problem:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     @property
+    def told(self) -> str:
+        """The message without the fix, where that is a part of it."""
+        before, found, after = self.message.partition(self.fix)
+        if not found:
+            return self.message
+        return f"{before.removesuffix('to fix it, ').rstrip(' :')}{after}"
+
+    @property
     def urgency(self) -> tuple[bool, int, int, str, str, str]:
         """Errors before warnings, then what concerns most people, then most namespaces; the rest is for a steady order."""
         return self.warns, -self.people, -self.namespaces, self.kind, self.namespace, self.name
