@@ -51,4 +51,4 @@ def large(projects: int, members: int, wrong: int = 20) -> MapSeen:
     return MapSeen(lists, Config(), tells=tells(), marks=marks())
 
 
-_MESSAGE = "ConfigMap x/y was refused: to fix it, raise the ResourceQuota or delete what is not needed (the API server says: exceeded quota)"
+_MESSAGE = "ConfigMap x/y was refused: to fix it, raise the ResourceQuota (the API server says: exceeded quota)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,11 @@ def tenants(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[
 
     del parameter
     return _offered(typed, lambda found: _read(ctx, TENANT, _name, found))
+
+
+def kinds(known: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Kinds that a command knows, however they are written."""
+    return lambda ctx, parameter, typed: [each for each in known if each.lower().startswith(typed.lower())]
 
 
 def _offered(typed: str, read: Callable[[Found], Awaitable[None]]) -> list[str]:
