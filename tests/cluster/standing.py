@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from people import People, registration, token
+from people import People, registration
 from scoping import Scoping, role
 from times import START_S
 
@@ -33,12 +33,11 @@ def user(name: str) -> Object:
 class World:
     """The owners, by a token of their own: ``good`` is a project that is served, ``bad`` one whose namespace is taken."""
 
-    def __init__(self, admin: Api, running: Knative) -> None:
+    def __init__(self, admin: Api, running: Knative, mark: str) -> None:
         self.admin = admin
         self.running = running
         self.people = People(admin)
         self.scoping = Scoping(admin)
-        mark = token()
         self.good, self.bad, self.paas, self.tenant = f"p-{mark}", f"q-{mark}", f"paas-{mark}", f"crew-{mark}"
         self.member, self.second = f"team-{mark}", f"tools-{mark}"
         self.blocked, self.misnamed, self.free = f"stuck-{mark}", f"odd-{mark}", f"free-{mark}"

@@ -10,24 +10,20 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from fcntl import ioctl
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
-import pytest_asyncio
 import yaml
-from commanding import Command, account_kubeconfig, commanding
-from people import C1, registration, token
+from commanding import Command, account_kubeconfig
+from people import registration, token
 from standing import World
 from times import LOCAL_S, SERVED_S, START_S
 
-from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
-from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION, ROLE_BINDING, SERVICE_ACCOUNT
 from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Store
@@ -36,32 +32,19 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 
-@pytest.fixture(scope="module")
-def command(control_plane: ControlPlane) -> Command:
-    return commanding(control_plane)
-
-
-async def test_a_cluster_without_tenantry_is_told_apart(command: Command) -> None:
+async def test_a_cluster_without_tenantry_is_told_apart(as_admin: Command) -> None:
     """Where nothing of Tenantry is served each command says so, with the way out, and exit code 1."""
 
     async def asked() -> tuple[int, str, str]:
-        return await command("status")
+        return await as_admin("status")
 
     await eventually(asked, lambda found: found[0] == 1, within=SERVED_S, what="the CRDs of an earlier module are gone")
     for arguments in (("status",), ("tree",), ("map", "-o", "json"), ("tree", "--watch")):
-        code, output, errors = await command(*arguments)
+        code, output, errors = await as_admin(*arguments)
         assert (code, output) == (1, "")
         assert errors.startswith(
             "tenantry: this cluster has no Tenantry: it serves none of its kinds. Install it with `kubectl apply"
         )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(command: Command, knative: Callable[..., Awaitable[Knative]], admin: Api) -> World:
-    del command
-    made = World(admin, await knative(C1))
-    await made.make()
-    return made
 
 
 async def shown(command: Command, *arguments: str) -> Any:
@@ -70,9 +53,9 @@ async def shown(command: Command, *arguments: str) -> Any:
     return json.loads(output)
 
 
-async def test_status_has_everything_on_one_screen(world: World, command: Command) -> None:
+async def test_status_has_everything_on_one_screen(world: World, as_admin: Command) -> None:
     """Each Service is there with the age of its sweep, then backlog and dead letters, then problems by how many they concern."""
-    code, text, errors = await command("status")
+    code, text, errors = await as_admin("status")
     assert (code, errors) == (3, "")
 
     rows = {line.split()[0]: line for line in text.splitlines() if line.strip()}
@@ -89,10 +72,10 @@ async def test_status_has_everything_on_one_screen(world: World, command: Comman
     assert "\x1b" not in text, "colours are for terminals"
 
 
-async def test_status_for_programs_has_the_same(world: World, command: Command) -> None:
+async def test_status_for_programs_has_the_same(world: World, as_admin: Command) -> None:
     """As JSON and YAML: times of sweeps, and each problem with its condition, reason, fix and numbers."""
-    found = await shown(command, "status")
-    code, text, _ = await command("status", "-o", "yaml")
+    found = await shown(as_admin, "status")
+    code, text, _ = await as_admin("status", "-o", "yaml")
     assert code == 3
     assert {each["name"] for each in yaml.safe_load(text)["services"]} == {each["name"] for each in found["services"]}
 
@@ -114,9 +97,9 @@ async def test_status_for_programs_has_the_same(world: World, command: Command) 
     assert [each["severity"] for each in found["problems"]] == sorted(each["severity"] for each in found["problems"])
 
 
-async def test_tree_shows_what_belongs_to_what(world: World, command: Command) -> None:
+async def test_tree_shows_what_belongs_to_what(world: World, as_admin: Command) -> None:
     """A project with its namespaces, release, bindings and whom they are made for; marks where something is wrong."""
-    code, text, _ = await command("tree", f"project/{world.good}")
+    code, text, _ = await as_admin("tree", f"project/{world.good}")
     lines = text.splitlines()
     assert lines[0].startswith(f"project/{world.good} (4 namespaces, ")
     assert f"├── {registration(world.good)} (registration)" in lines
@@ -127,7 +110,7 @@ async def test_tree_shows_what_belongs_to_what(world: World, command: Command) -
     assert any(line.endswith("✗ ReleaseNotFound") for line in lines)
     assert code == 3
 
-    code, text, _ = await command("tree", f"project/{world.bad}")
+    code, text, _ = await as_admin("tree", f"project/{world.bad}")
     assert code == 3
     assert f"{world.blocked}  ✗ NamespaceConflict" in text
     for target, has in (
@@ -136,51 +119,51 @@ async def test_tree_shows_what_belongs_to_what(world: World, command: Command) -
         (f"namespace/{world.free}", "SourceGrant shared (GitRepository/shared: Read for stage=dev)"),
         ("", "namespaces without owner"),
     ):
-        assert has in (await command("tree", *([target] if target else [])))[1], target
+        assert has in (await as_admin("tree", *([target] if target else [])))[1], target
 
 
-async def test_tree_says_when_there_is_none_of_that_name(world: World, command: Command) -> None:
+async def test_tree_says_when_there_is_none_of_that_name(world: World, as_admin: Command) -> None:
     """A name that is not there is an error with those that are like it; a type that nobody knows is a wrong use."""
-    code, output, errors = await command("tree", f"project/{world.good[:-1]}")
+    code, output, errors = await as_admin("tree", f"project/{world.good[:-1]}")
     assert (code, output) == (1, "")
     assert f"did you mean project/{world.good}" in errors
-    code, _, errors = await command("tree", "pod/x")
+    code, _, errors = await as_admin("tree", "pod/x")
     assert code == 2
     assert "write project/NAME, paas/NAME, tenant/NAME, namespace/NAME" in errors
 
 
-async def test_a_namespace_that_nothing_is_wrong_with_is_well(world: World, command: Command) -> None:
+async def test_a_namespace_that_nothing_is_wrong_with_is_well(world: World, as_admin: Command) -> None:
     """Exit code 0 where no condition tells of a problem."""
-    assert (await command("tree", f"namespace/{world.second}"))[0] == 0
+    assert (await as_admin("tree", f"namespace/{world.second}"))[0] == 0
 
 
-async def test_map_is_one_file(world: World, command: Command, tmp_path: Path) -> None:
+async def test_map_is_one_file(world: World, as_admin: Command, tmp_path: Path) -> None:
     """HTML, SVG and JSON, printed or written; the JSON says who reaches what."""
-    found = json.loads((await command("map", "-o", "json"))[1])
+    found = json.loads((await as_admin("map", "-o", "json"))[1])
     assert {"namespace": world.blocked, "role": "ClusterRole/edit"} in found["reach"]["User ann"]
-    code, output, errors = await command("map", "-o", str(tmp_path / "map.html"))
+    code, output, errors = await as_admin("map", "-o", str(tmp_path / "map.html"))
     assert (code, output) == (0, "")
     assert errors.startswith(f"{tmp_path}/map.html: written, ")
     page = (tmp_path / "map.html").read_text()
     assert "default-src 'none'" in page
     assert page.count("</script>") == 2
-    _, picture, _ = await command("map", "-o", "svg")
+    _, picture, _ = await as_admin("map", "-o", "svg")
     texts = [each.text or "" for each in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
     assert any(world.blocked in each for each in texts)
-    code, _, errors = await command("map", "-o", "map.pdf")
+    code, _, errors = await as_admin("map", "-o", "map.pdf")
     assert code == 2
     assert "neither html, svg, json nor a file whose name ends so" in errors
 
 
-async def test_what_ended_and_what_was_given_up_are_told(world: World, command: Command) -> None:
+async def test_what_ended_and_what_was_given_up_are_told(world: World, as_admin: Command) -> None:
     """A function that is not running and a dead letter are problems, until they are put right."""
     name = "rbac-aggregation-tenants"
     letter = Letter("scope-binding", f"Namespace/{world.free}", 503, "the API server is away", 3, last="2026-11-22T10:15:30Z")
     await Store(world.admin).change(lambda book: book.add(letter))
     await world.running.functions[name].stop()
     try:
-        _, text, _ = await command("status")
-        found = await shown(command, "status")
+        _, text, _ = await as_admin("status")
+        found = await shown(as_admin, "status")
         assert "has ended, see `tenantry up`" in next(line for line in text.splitlines() if line.startswith(f"{name} "))
         assert f"scope-binding: Namespace/{world.free}: 503 the API server is away (3 times, last 2026-11-22T10:15:30Z)" in text
         assert [each["up"] for each in found["services"] if each["name"] == name] == [False]
@@ -205,7 +188,7 @@ async def somebody(world: World, control_plane: ControlPlane, folder: Path, role
 
 
 async def test_what_may_not_be_read_is_said_first(
-    world: World, command: Command, control_plane: ControlPlane, tmp_path: Path
+    world: World, as_admin: Command, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Somebody who may read everything but bindings is told so at the top, and exits with 1; nothing reads as the whole."""
     rules = [
@@ -216,27 +199,27 @@ async def test_what_may_not_be_read_is_said_first(
     kubeconfig = await somebody(world, control_plane, tmp_path, "nearly-all", everywhere=True)
 
     async def asked() -> tuple[int, str, str]:
-        return await command("status", kubeconfig=kubeconfig)
+        return await as_admin("status", kubeconfig=kubeconfig)
 
     code, text, _ = await eventually(asked, lambda found: "\n  namespaces:" not in found[1], what="the rights are in force")
     assert code == 1
     assert text.startswith("NOT ALL OF THE CLUSTER: what follows lacks what could not be read\n")
     assert "  rolebindings.rbac.authorization.k8s.io: rolebindings.rbac.authorization.k8s.io is forbidden" in text
     assert f"Namespace {world.blocked}" in text, "what is certain is told all the same"
-    code, output, errors = await command("map", "-o", "json", kubeconfig=kubeconfig)
+    code, output, errors = await as_admin("map", "-o", "json", kubeconfig=kubeconfig)
     assert code == 1
     assert next(iter(json.loads(output))) == "unread"
     assert "tenantry: not in it: rolebindings.rbac.authorization.k8s.io" in errors
 
 
 async def test_who_has_one_namespace_sees_that_one(
-    world: World, command: Command, control_plane: ControlPlane, tmp_path: Path
+    world: World, as_admin: Command, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """With rights in one namespace its tree is shown, and that the rest was not read is said."""
     kubeconfig = await somebody(world, control_plane, tmp_path, "admin", everywhere=False)
 
     async def asked() -> tuple[int, str, str]:
-        return await command("tree", f"namespace/{world.free}", kubeconfig=kubeconfig)
+        return await as_admin("tree", f"namespace/{world.free}", kubeconfig=kubeconfig)
 
     code, text, _ = await eventually(asked, lambda found: "RoleBinding who-" in found[1], what="the rights are in force")
     assert code == 1
@@ -353,12 +336,12 @@ async def test_names_are_completed_from_the_cluster(world: World, control_plane:
 # -- at the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_older_installation_is_told_apart(world: World, command: Command) -> None:
+async def test_an_older_installation_is_told_apart(world: World, as_admin: Command) -> None:
     """A kind of ours that the cluster does not serve is named at the top, with the way out; the rest is shown."""
     await world.admin.delete(CUSTOM_RESOURCE_DEFINITION, "sourcegrants.tenantry.dev")
 
     async def asked() -> str:
-        return (await command("status"))[1]
+        return (await as_admin("status"))[1]
 
     text = await eventually(asked, lambda found: "OLDER INSTALLATION" in found, within=SERVED_S, what="the kind is not served")
     assert text.startswith(

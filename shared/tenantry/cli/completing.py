@@ -49,7 +49,12 @@ def tenants(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[
 
 def kinds(known: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Kinds that a command knows, however they are written."""
-    return lambda ctx, parameter, typed: [each for each in known if each.lower().startswith(typed.lower())]
+
+    def offered(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+        del ctx, parameter
+        return [each for each in known if each.lower().startswith(typed.lower())]
+
+    return offered
 
 
 def _offered(typed: str, read: Callable[[Found], Awaitable[None]]) -> list[str]:

@@ -136,13 +136,13 @@ class _Maker:
             for name, found in self._bindings.items()
             if not self._is_system(name)
         }
+        self._problems: dict[tuple[str, str, str, str], tuple[Problem, ...]] = {}
         self._bound_by = self._namespaces_by_uid()
         self._of_chart: defaultdict[str, list[tuple[Kind, Object]]] = defaultdict(list)
         self._inside: defaultdict[str, list[tuple[Kind, Object]]] = defaultdict(list)
         self._sort_objects()
         self._sources = self._shared_sources()
         self._declared = {type_: self._declared_by(type_) for type_ in OWNERS}
-        self._problems: dict[tuple[str, str, str, str], tuple[Problem, ...]] = {}
 
     # -- whose is what ---------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class _Maker:
             if names:
                 nodes = tuple(self._owner(type_, name) for name in names)
                 owned.append(Node("group", title, note=str(len(names)), children=nodes))
-        free = [name for name in sorted(self._namespaces) if not self._owners[name]]
+        free = [name for name in sorted(self._namespaces) if not self._owners[name] and not self._is_in_chart(name)]
         lone = [name for name in free if not self._is_system(name)]
         system = [name for name in free if self._is_system(name)]
         for title, names in (("namespaces without owner", lone), ("namespaces of the system", system)):
