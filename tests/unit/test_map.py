@@ -262,6 +262,15 @@ def test_every_described_condition_is_one_that_a_function_writes() -> None:
             assert f'"{each.type}"' in text, (function.name, each)
 
 
+def test_what_is_wrong_in_a_namespace_that_may_not_be_read_is_told() -> None:
+    """Without the right to list namespaces what was read is shown all the same, apart from the rest."""
+    found = map_of(
+        seen({PROJECT_HELM_CHART: [obj(PROJECT_HELM_CHART, "demo", "home", status=said("Stalled", "True", "HelmFailed"))]})
+    )
+    assert [(each.reason, each.people, each.namespaces) for each in found.problems] == [("HelmFailed", 0, 1)]
+    assert [group.name for group in found.groups] == ["namespaces that could not be read"]
+
+
 # -- what is kept --------------------------------------------------------------------------------------------------------
 
 

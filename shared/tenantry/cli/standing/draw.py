@@ -63,9 +63,9 @@ def _node_line(node: Node, prefix: str, glyphs: Glyphs) -> Line:
     errors = [each.reason for each in node.problems if not each.warns]
     warnings = [each.reason for each in node.problems if each.warns]
     marks = [f"{glyphs.error} {reason}" for reason in errors] + [f"{glyphs.warning} {reason}" for reason in warnings]
-    text = printable(node_text(node), glyphs)
+    text = printable("  ".join([node_text(node), *marks]), glyphs)
     colour = "red" if errors else "yellow" if warnings else ""
-    return Line("  ".join([prefix + text, *marks]), colour, bold=node.kind == "group")
+    return Line(prefix + text, colour, bold=node.kind == "group")
 
 
 def status_lines(map_: Map, system: System, now: datetime, glyphs: Glyphs, width: int) -> Iterator[Line]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tenantry.api import Api
+from tenantry.api.errors import TransientError
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.standing.glyphs import Glyphs, Line, glyphs_for
 from tenantry.cli.standing.look import Look, look, looked
@@ -123,7 +124,13 @@ async def _watch(kubeconfig: Path | None, tell: Callable[[Look], None], system: 
                 break
             await asyncio.sleep(TOGETHER_S)
             followed.changed.clear()
-            found = await looked(api, await followed.now(), system=system)
+            try:
+                found = await looked(api, await followed.now(), system=system)
+            except TransientError as error:
+                click.echo(f"tenantry: what follows may be old: {error.message}", err=True)
+                await asyncio.sleep(AGAIN_S)
+                followed.changed.set()
+                continue
             tell(found)
     return found.code
 

@@ -272,8 +272,15 @@ class _Maker:
             if names:
                 children = tuple(self._namespace(name) for name in names)
                 owned.append(Node("group", title, note=str(len(names)), children=children))
+        unread = sorted(self._inside.keys() - self._namespaces.keys())
+        if unread:
+            children = tuple(self._contents(name) for name in unread)
+            owned.append(Node("group", "namespaces that could not be read", note=str(len(unread)), children=children))
         if cluster := tuple(self._cluster()):
             owned.append(Node("group", "cluster", note=str(len(cluster)), children=cluster))
+        for kind, found in self._seen.objects.items():
+            for each in found:
+                self._of(kind, each)  # also of what is in no tree
         people = frozenset().union(*self._subjects.values())
         problems = sorted((each for found in self._problems.values() for each in found), key=lambda each: each.urgency)
         seen = self._seen
@@ -314,10 +321,12 @@ class _Maker:
         namespace, place = self._namespaces[name], self._places[name]
         known = place.is_a if place.is_a in ("registration", "release") else ""
         notes = (known, "being deleted" if is_terminating(namespace) else "")
+        return self._contents(name, ", ".join(filter(None, notes)), self._of(NAMESPACE, namespace))
+
+    def _contents(self, name: str, note: str = "", problems: tuple[Problem, ...] = ()) -> Node:
         items = [self._item(kind, each) for kind, each in self._inside.get(name, ())]
         children = (*sorted(items, key=_by_kind), *self._sources.get(name, ()), *self._binding_nodes(name))
-        note = ", ".join(filter(None, notes))
-        return Node(NAMESPACE.kind, name, note=note, problems=self._of(NAMESPACE, namespace), children=children)
+        return Node(NAMESPACE.kind, name, note=note, problems=problems, children=children)
 
     def _binding_nodes(self, name: str) -> Iterator[Node]:
         for each in sorted(self._bindings.get(name, ()), key=lambda each: str(each["metadata"]["name"])):
