@@ -231,7 +231,7 @@ byId("query").addEventListener("input", () => { clearTimeout(waiting); waiting =
 // -- what is always there ------------------------------------------------------------------------------------
 
 byId("summary").textContent = data.summary;
-byId("at").textContent = `As it was at ${data.at}, with the rights of who asked. Of bindings only RoleBindings and ClusterRoleBindings are shown.`;
+byId("at").textContent = `As it was at ${data.at}, with the rights of who asked.`;
 if (data.unread.length) {
   byId("notices").append(make("div", { class: "notice" }, make("strong", { text: "Not all of the cluster: what follows lacks what could not be read." }),
     make("ul", {}, ...data.unread.map(([what, why]) => make("li", { text: `${what}: ${why}` })))));
