@@ -27,7 +27,8 @@ from tenantry.testing.objects import obj
 
 pytestmark = LEFT_TO_MAKE_WHOLE
 SERVICE = Kind("v1", "Service", "services")
-SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+ENDPOINTS = Kind("v1", "Endpoints", "endpoints")
+"""What the proxy of an API server goes by."""
 LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": FUNCTION}
 
 
@@ -75,8 +76,8 @@ async def test_a_deployment_is_asked_for_its_last_sweep(function: str, as_admin:
     await admin.apply(
         SERVICE, obj(SERVICE, FUNCTION, SYSTEM_NAMESPACE, spec={"ports": [{"name": "http", "port": 80, "targetPort": port}]})
     )
-    parts = {"addressType": "IPv4", "ports": [{"name": "http", "port": port}], "endpoints": [{"addresses": [address()]}]}
-    await admin.apply(SLICE, obj(SLICE, FUNCTION, SYSTEM_NAMESPACE, labels={"kubernetes.io/service-name": FUNCTION}, **parts))
+    subset = {"addresses": [{"ip": address()}], "ports": [{"name": "http", "port": port}]}
+    await admin.apply(ENDPOINTS, obj(ENDPOINTS, FUNCTION, SYSTEM_NAMESPACE, subsets=[subset]))
 
     async def told() -> dict[str, Any]:
         return await of_service(as_admin)

@@ -113,11 +113,12 @@ async def _asked(api: Api, service: str) -> tuple[str, str]:
     try:
         async with asyncio.timeout(_ASK_S):
             found = await api.request("GET", path)
-    except (TimeoutError, TransientError, NotFound):
-        why = "the API server does not reach it: the network policies of knative/base let only the broker"
-        return "", f"{why}; the metric tenantry.sweep.age has its age"
+    except (TimeoutError, TransientError, NotFound) as error:
+        words = error.message if isinstance(error, ApiError) else f"no answer within {_ASK_S:g} s"
+        why = f"the API server does not reach it ({' '.join(words.split())}), as the network policies of knative/base want it"
+        return "", f"{why}; the metric tenantry.sweep.age has the time"
     except RefusedError as error:
-        return "", f"{' '.join(error.message.split())}; that right, or the metric tenantry.sweep.age, tells its age"
+        return "", f"{' '.join(error.message.split())}; that right, or the metric tenantry.sweep.age, tells the time"
     except ApiError as error:
         return "", error.message
     swept = str(found.get("swept") or "")
