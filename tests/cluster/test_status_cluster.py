@@ -35,7 +35,10 @@ LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": FUN
 def address() -> str:
     """An address of this machine that is not loopback: an API server lets no endpoint have one that is."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("needs an address beside loopback")
         return str(probe.getsockname()[0])
 
 
