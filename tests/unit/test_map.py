@@ -9,7 +9,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
+from tenantry.cli import main
 from tenantry.cli.served import has_ours
 from tenantry.cli.standing.draw import head_lines, problem_lines, status_lines, tree_lines
 from tenantry.cli.standing.glyphs import ASCII, UNICODE, Glyphs, Line, cut, printable
@@ -405,3 +407,12 @@ def test_tenantry_is_there_when_a_kind_has_its_category() -> None:
         return {"items": [{"metadata": {"name": "helm.cattle.io"}, "versions": versions}]}
 
     assert [has_ours(discovery(*each)) for each in ((), ("all",), ("all", "tenantry"))] == [False, False, True]
+
+
+@pytest.mark.parametrize(("shell", "asks"), [("bash", "bash_complete"), ("zsh", "zsh_complete"), ("fish", "fish_complete")])
+def test_each_shell_has_its_script(shell: str, asks: str) -> None:
+    """The script asks the program itself, and is printed without asking whether that shell is here."""
+    done = CliRunner().invoke(main, ["completion", shell], env={"PATH": "/nowhere"})
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert f"_TENANTRY_COMPLETE={asks}" in done.stdout
+    assert CliRunner().invoke(main, ["completion", "tcsh"]).exit_code == 2
