@@ -19,7 +19,7 @@ from times import LEFT_TO_MAKE_WHOLE, LOCAL_S
 from tenantry.api import Api
 from tenantry.model.config import Config
 from tenantry.model.event import PING_TYPE, Event
-from tenantry.model.kinds import DEPLOYMENT, Kind
+from tenantry.model.kinds import DEPLOYMENT, POD, Kind
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.testing import eventually
@@ -28,7 +28,19 @@ from tenantry.testing.objects import obj
 pytestmark = LEFT_TO_MAKE_WHOLE
 SERVICE = Kind("v1", "Service", "services")
 ENDPOINTS = Kind("v1", "Endpoints", "endpoints")
-"""What the proxy of an API server goes by."""
+"""What the proxy of an API server goes by: of addresses only those that a pod says it has."""
+RESTRICTED = {
+    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [
+        {
+            "name": "function",
+            "image": "image.invalid/x",
+            "resources": {"requests": {"cpu": "20m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}},
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
+    ],
+}
+"""A pod that the namespace of the functions takes.  Nothing runs it."""
 LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": FUNCTION}
 
 
@@ -79,7 +91,12 @@ async def test_a_deployment_is_asked_for_its_last_sweep(function: str, as_admin:
     await admin.apply(
         SERVICE, obj(SERVICE, FUNCTION, SYSTEM_NAMESPACE, spec={"ports": [{"name": "http", "port": 80, "targetPort": port}]})
     )
-    subset = {"addresses": [{"ip": address()}], "ports": [{"name": "http", "port": port}]}
+    await admin.apply(POD, obj(POD, FUNCTION, SYSTEM_NAMESPACE, spec=RESTRICTED))
+    ip = address()
+    edits = [{"op": "add", "path": "/status/podIP", "value": ip}, {"op": "add", "path": "/status/podIPs", "value": [{"ip": ip}]}]
+    await admin.json_patch(POD, FUNCTION, SYSTEM_NAMESPACE, edits, subresource="status")
+    target = {"kind": "Pod", "namespace": SYSTEM_NAMESPACE, "name": FUNCTION}
+    subset = {"addresses": [{"ip": ip, "targetRef": target}], "ports": [{"name": "http", "port": port}]}
     await admin.apply(ENDPOINTS, obj(ENDPOINTS, FUNCTION, SYSTEM_NAMESPACE, subsets=[subset]))
 
     async def told() -> dict[str, Any]:
