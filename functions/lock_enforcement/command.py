@@ -19,6 +19,7 @@ from lock_enforcement.releases.seen import LOCK_MANAGER, LockedObject
 from lock_enforcement.releases.trial import Memory
 from tenantry.api import Api
 from tenantry.api.errors import NotFound
+from tenantry.cli.completing import namespaces
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
 from tenantry.engine.reader import Reader
@@ -31,7 +32,9 @@ from tenantry.serving.config import load_config
 
 NOTHING_LOCKED = 3
 
-namespace_option = click.option("-n", "--namespace", default="", help="Where HelmReleases live; default: from the configuration.")
+namespace_option = click.option(
+    "-n", "--namespace", default="", shell_complete=namespaces, help="Where HelmReleases live; default: from the configuration."
+)
 
 
 def _of_one(command: Callable[..., None]) -> Callable[..., None]:

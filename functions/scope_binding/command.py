@@ -14,6 +14,7 @@ from scope_binding.objects import KINDS
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.errors import ApiError, RefusedError
+from tenantry.cli.completing import namespaces
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.model.difference import difference
@@ -38,7 +39,7 @@ class _LikeTheScript(click.Command):
 
 
 @click.command("authorize-namespace", cls=_LikeTheScript)
-@click.argument("namespace", required=False, default="")
+@click.argument("namespace", required=False, default="", shell_complete=namespaces)
 @click.option(
     "--to", "-to", "to", default=DEFAULT_FROM, show_default=True, help="The namespace whose operators may act in NAMESPACE."
 )

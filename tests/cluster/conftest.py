@@ -13,6 +13,7 @@ import in_container
 import pytest
 import pytest_asyncio
 from admitting import Admitting
+from commanding import Command, commanding
 from flawless import Calm, calming
 from flux_controllers import MULTI_TENANT, audited, install_real_flux, running_flux
 from flux_policing import Policing
@@ -24,9 +25,10 @@ from local_subscriber import Subscriber, subscriber
 from locking import DEPLOYMENT, JOB, SERVICE, Locks, locking
 from operators import Operators
 from paasing import Paasing
-from people import C1, FUNCTION, People
+from people import C1, FUNCTION, People, token
 from releases import CONFIG, FUNCTIONS, PROVISIONING, Demo, Owners
 from scoping import Scoping
+from standing import World
 from times import HELM_S
 
 from tenantry.api import Api
@@ -267,3 +269,17 @@ async def delivering(
             return running
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def as_admin(control_plane: ControlPlane) -> Command:
+    """The command ``tenantry`` with all rights."""
+    return commanding(control_plane)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def world(knative: Callable[..., Awaitable[Knative]], admin: Api) -> World:
+    """All functions, and something of everything, some of it wrong; TENANTRY_WRITE_DOCS names it for people."""
+    made = World(admin, await knative(C1), "a" if os.environ.get("TENANTRY_WRITE_DOCS") else token())
+    await made.make()
+    return made

@@ -122,6 +122,8 @@ def test_a_function_finds_all_functions(bare: Tenantry) -> None:
         "uninstall --dry-run",
         "guards",
         "dead-letters replay --all",
+        "status --watch",
+        "tree --watch",
     ],
 )
 def test_what_needs_the_kit_says_so(bare: Tenantry, command: str) -> None:
@@ -130,6 +132,18 @@ def test_what_needs_the_kit_says_so(bare: Tenantry, command: str) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert f"the kit: pip install tenantry-kit=={metadata.version('tenantry')}." in done.stderr
+
+
+def test_what_shows_a_cluster_is_in_the_wheel(bare: Tenantry) -> None:
+    """Its commands ask the API server, and the files that a page is made of are there."""
+    code = (
+        "from importlib.resources import files as f; at = f('tenantry.cli.standing'); print(at.joinpath('page.html').is_file())"
+    )
+    assert output_of(bare, code.replace("page.html", "page.js")) == output_of(bare, code) == "True\n"
+    for command in ("status", "tree", "map -o json"):
+        done = bare(*command.split())
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "Traceback" not in done.stderr
 
 
 def test_both_wheels_are_of_one_version() -> None:

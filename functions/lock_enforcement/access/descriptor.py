@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lock_enforcement import NAME
-from tenantry.model.descriptor import Finalizer, Part, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Finalizer, Part, Service, Source, Tells, Trigger, Watch
 from tenantry.model.flux.consumers import APPLIED, CONSUMER_KINDS, GENERATED, IMAGES, OPERATED
-from tenantry.model.flux.names import ACCESS_INDEX, LOCK_FINALIZER, TENANCY_PROFILE
+from tenantry.model.flux.names import ACCESS_DENIED, ACCESS_INDEX, LOCK_FINALIZER, TENANCY_PROFILE
 from tenantry.model.kinds import NAMESPACE
 
 _OF = f"{NAME}-access"
@@ -27,4 +27,4 @@ LOCKS = Service(
     triggers=(Trigger(_OF, mark=_MARK),),
     finalizers=tuple(Finalizer(kind, LOCK_FINALIZER) for kind in CONSUMER_KINDS),
 )
-part = Part(LOCKS)
+part = Part(LOCKS, tells=tuple(Tells(kind, "Ready", reasons=(ACCESS_DENIED,)) for kind in CONSUMER_KINDS))

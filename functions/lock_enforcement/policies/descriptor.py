@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lock_enforcement import NAME
 from lock_enforcement.access.descriptor import LOCKS
-from tenantry.model.descriptor import Part, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.flux.names import TENANCY_PROFILE
 from tenantry.model.kinds import ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CUSTOM_RESOURCE_DEFINITION
 
 _MARK = ("watch", LOCKS.name)
@@ -24,4 +25,7 @@ POLICIES = Service(
     ),
     triggers=(Trigger(LOCKS.name, mark=_MARK),),
 )
-part = Part(POLICIES)
+part = Part(
+    POLICIES,
+    tells=(Tells(TENANCY_PROFILE, "Ready"), Tells(TENANCY_PROFILE, "Enforced", wanted=("SingleTenant", "Audit"))),
+)

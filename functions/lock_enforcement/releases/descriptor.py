@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lock_enforcement import NAME
 from lock_enforcement.sources.descriptor import LOCKED, RECORDS
-from tenantry.model.descriptor import Command, EventsOf, Finalizer, Part, Service, Trigger
+from tenantry.model.descriptor import Command, EventsOf, Finalizer, Part, Service, Tells, Trigger
 from tenantry.model.kinds import HELM_RELEASE
 from tenantry.model.names import LOCK_FINALIZER
 
@@ -25,4 +25,9 @@ part = Part(
     LOCKS,
     settings=tuple(f"helmProjectOperator.{key}" for key in ("systemNamespace", "controllerName", "helmLocker")),
     commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
+    tells=(
+        # a pause is asked for, and the others end by themselves
+        Tells(HELM_RELEASE, "Locked", wanted=("Paused", "HelmAtWork", "GracePeriod")),
+        Tells(HELM_RELEASE, "Complete"),
+    ),
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from namespace_registration import NAME
-from tenantry.model.descriptor import Command, EventsOf, Part, Service, Source, Trigger, Watch
-from tenantry.model.paas.names import CLUSTER_RESOURCE_QUOTA, PAAS, PAAS_CONFIG
+from tenantry.model.descriptor import Command, EventsOf, Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.paas.names import ACTIVE, CLUSTER_RESOURCE_QUOTA, HAS_ERRORS, PAAS, PAAS_CONFIG, WARNINGS
 
 _PAAS = f"{NAME}-paas"
 _QUOTAS = f"{NAME}-quotas"
@@ -21,4 +21,12 @@ CONFIGS = Service(
         Trigger(_QUOTAS, (EventsOf(CLUSTER_RESOURCE_QUOTA, NAME),), folder="openshift"),
     ),
 )
-part = Part(CONFIGS, commands=(Command("paas", "namespace_registration.command", "Paas: show, check, convert, adopt."),))
+part = Part(
+    CONFIGS,
+    commands=(Command("paas", "namespace_registration.command", "Paas: show, check, convert, adopt."),),
+    tells=(
+        Tells(PAAS_CONFIG, ACTIVE),
+        Tells(PAAS_CONFIG, HAS_ERRORS, bad="True"),
+        Tells(PAAS_CONFIG, WARNINGS, bad="True", warns=True),
+    ),
+)

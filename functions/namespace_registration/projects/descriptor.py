@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from namespace_registration import NAME
-from tenantry.model.descriptor import EventsOf, Part, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
-from tenantry.model.names import OPERATED
+from tenantry.model.names import OPERATED, PROJECT_ID, REGISTERED_CONDITION
 
 OURS = f"{OPERATED}=true"
 _INSIDE = (CONFIG_MAP, SERVICE_ACCOUNT, NETWORK_POLICY)
@@ -39,4 +39,6 @@ part = Part(
         "helmProjectOperator.namespaceAnnotations",
     ),
     makes=(Product(CONFIG_MAP, OURS), Product(NETWORK_POLICY, OURS)),
+    tells=(Tells(NAMESPACE, REGISTERED_CONDITION),),
+    marks=(Mark("project", PROJECT_ID),),
 )

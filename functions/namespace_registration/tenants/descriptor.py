@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from namespace_registration import NAME
-from tenantry.model.descriptor import EventsOf, Finalizer, Part, Service, Source, Trigger, Watch
-from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT
+from tenantry.model.descriptor import EventsOf, Finalizer, Mark, Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT, TENANT_LABEL
 from tenantry.model.flux.tenant import NAMESPACES_FINALIZER
+from tenantry.model.flux.tenant_status import READY
 from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT
 
 _OF = f"{NAME}-tenants"
@@ -29,5 +30,9 @@ TENANT_NAMESPACES = Service(
     ),
     finalizers=(Finalizer(TENANT, NAMESPACES_FINALIZER),),
 )
-part = Part(TENANT_NAMESPACES)
+part = Part(
+    TENANT_NAMESPACES,
+    tells=(Tells(TENANT, READY),),  # what the other parts tell is joined into it
+    marks=(Mark("tenant", MADE_FOR_TENANT), Mark("tenant", TENANT_LABEL)),
+)
 """What it makes stays when it is uninstalled: namespaces of teams, and the accounts that deliver into them."""

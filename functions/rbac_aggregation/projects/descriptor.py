@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rbac_aggregation import NAME
-from tenantry.model.descriptor import EventsOf, Part, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
-from tenantry.model.names import OPERATED, ROLE_OF
+from tenantry.model.names import BINDING_OF, OPERATED, ROLE_OF, ROLES_BOUND_CONDITION
 
 RELEASES = Service(
     NAME,
@@ -34,4 +34,6 @@ part = Part(
         "helmProjectOperator.releaseRoleBindings",
     ),
     makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),),
+    tells=(Tells(PROJECT_HELM_CHART, ROLES_BOUND_CONDITION),),
+    marks=(Mark("release", BINDING_OF),),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from release_provisioning import NAME
-from tenantry.model.descriptor import EventsOf, Finalizer, Part, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Finalizer, Mark, Part, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -15,7 +15,7 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     SERVICE_ACCOUNT,
 )
-from tenantry.model.names import CHART_LABEL, DASHBOARD_VALUES, RELEASE_FINALIZER
+from tenantry.model.names import CHART_LABEL, DASHBOARD_VALUES, PROJECT_CHART, RELEASE_FINALIZER
 
 REGISTRATION = "namespace-registration"
 
@@ -64,4 +64,6 @@ part = Part(
         "helmProjectOperator.namespaceLabels",
         "helmProjectOperator.namespaceAnnotations",
     ),
+    tells=(Tells(PROJECT_HELM_CHART, "Stalled", bad="True"),),
+    marks=(Mark("chart", PROJECT_CHART, annotation=True),),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scope_binding import NAME
-from tenantry.model.descriptor import Command, EventsOf, Finalizer, Part, Product, Service, Source, Trigger, Watch
+from tenantry.model.descriptor import Command, EventsOf, Finalizer, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -59,6 +59,8 @@ NAMESPACE_SCOPES = Service(
 part = Part(
     NAMESPACE_SCOPES,
     makes=(Product(ROLE_BINDING, GIVEN_FROM), Product(ROLE, GIVEN_FROM)),
+    tells=(Tells(NAMESPACE_SCOPE, "Ready"),),
+    marks=(Mark("namespace-scopes", GIVEN_FROM),),
     commands=(
         Command("authorize-namespace", "scope_binding.command", "Let the operators of another namespace act in a namespace."),
     ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from scope_binding import NAME
-from tenantry.model.descriptor import EventsOf, Part, Product, Service, Source, Trigger, Watch
+from scope_binding.scopes.names import SCOPED, TEMPLATED
+from tenantry.model.descriptor import EventsOf, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -42,4 +43,9 @@ part = Part(
         Product(CLUSTER_ROLE_BINDING, SCOPE_INSTANCE_UID),
         Product(CLUSTER_ROLE, SCOPE_TEMPLATE_UID),
     ),
+    tells=(
+        *(Tells(kind, TEMPLATED) for kind in (SCOPE_TEMPLATE, SCOPE_TEMPLATE_FRAMEWORK)),
+        *(Tells(kind, SCOPED) for kind in (SCOPE_INSTANCE, SCOPE_INSTANCE_FRAMEWORK)),
+    ),
+    marks=(Mark("scope", SCOPE_INSTANCE_UID, uid_of=(SCOPE_INSTANCE, SCOPE_INSTANCE_FRAMEWORK)),),
 )

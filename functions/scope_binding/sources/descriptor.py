@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from scope_binding import NAME
-from tenantry.model.descriptor import Part, Service, Source, Trigger, Watch
-from tenantry.model.flux.names import ACCESS_INDEX, IMAGE_REPOSITORIES, SOURCE_GRANT, SOURCE_KINDS, TENANCY_PROFILE
+from tenantry.model.descriptor import Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.flux.names import (
+    ACCESS_INDEX,
+    ACL_VALID,
+    IMAGE_REPOSITORIES,
+    NEARLY_FULL,
+    SOURCE_GRANT,
+    SOURCE_KINDS,
+    TENANCY_PROFILE,
+)
 from tenantry.model.kinds import NAMESPACE
 
 _OF = f"{NAME}-sources"
@@ -28,4 +36,8 @@ ACCESS = Service(
     ),
     triggers=(Trigger(_OF, mark=_MARK),),
 )
-part = Part(ACCESS, settings=("flux",))
+part = Part(
+    ACCESS,
+    settings=("flux",),
+    tells=(Tells(SOURCE_GRANT, ACL_VALID), Tells(ACCESS_INDEX, NEARLY_FULL, bad="True", warns=True)),
+)

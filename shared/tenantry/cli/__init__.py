@@ -16,6 +16,12 @@ from tenantry.serving.installed import descriptors
 
 COMMANDS = (
     Command("serve", "tenantry.cli.serve", "Serve one function over HTTP."),
+    Command(
+        "status", "tenantry.cli.status", "Whether everything works: functions, backlog, dead letters, problems with their fixes."
+    ),
+    Command("tree", "tenantry.cli.tree", "What belongs to what: projects, Paas, tenants, namespaces, releases, rights, scopes."),
+    Command("map", "tenantry.cli.map", "The same as one file for a report: HTML, SVG or JSON."),
+    Command("completion", "tenantry.cli.completion", "Completion for bash, zsh and fish."),
     Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
     Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
@@ -56,6 +62,13 @@ class _Main(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(commands()[cmd_name].module), cmd_name.replace("-", "_"))
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Names of commands and options, without importing each command."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(each.name, help=each.about) for each in commands().values() if each.name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -101,4 +114,5 @@ def main() -> None:
       tenantry invoke namespace-registration --kind Namespace --name team-a
       tenantry authorize-namespace tenant1 --to operators
       tenantry config check tenantry.yaml
+      tenantry status                   whether everything works, and what to do where it does not
     """

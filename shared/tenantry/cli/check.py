@@ -11,6 +11,7 @@ import click
 
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed
+from tenantry.cli import completing
 from tenantry.cli.one_line import OneLineGroup, WrongUse
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
@@ -35,13 +36,14 @@ def check() -> None:
 
 @check.command()
 @click.argument("path", metavar="DIR", type=click.Path(exists=True, path_type=Path))
-@click.option("--tenant", required=True, metavar="NAME", help="Whose manifests these are.")
+@click.option("--tenant", required=True, metavar="NAME", shell_complete=completing.tenants, help="Whose manifests these are.")
 @click.option(
     "-n",
     "--namespace",
     "namespaces",
     multiple=True,
     metavar="NS",
+    shell_complete=completing.namespaces,
     help="A namespace of the tenant, in place of those that the cluster knows.",
 )
 @kubeconfig_option

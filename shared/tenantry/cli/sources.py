@@ -10,6 +10,7 @@ import click
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, RefusedError
+from tenantry.cli.completing import kinds, namespaces
 from tenantry.cli.create.options import object_name
 from tenantry.cli.one_line import OneLine, WrongUse, answer_of
 from tenantry.cli.options import kubeconfig_option
@@ -23,8 +24,22 @@ PERSON = "tenantry-cli"
 
 
 @click.command(cls=OneLine)
-@click.option("-n", "--namespace", required=True, metavar="NS", callback=object_name, help="The namespace that would use them.")
-@click.option("--try", "tried", metavar="KIND/NS/NAME", help=f"Ask of one source; KIND is one of {', '.join(TRIED_KINDS)}.")
+@click.option(
+    "-n",
+    "--namespace",
+    required=True,
+    metavar="NS",
+    callback=object_name,
+    shell_complete=namespaces,
+    help="The namespace that would use them.",
+)
+@click.option(
+    "--try",
+    "tried",
+    metavar="KIND/NS/NAME",
+    shell_complete=kinds([f"{each}/" for each in TRIED_KINDS]),
+    help=f"Ask of one source; KIND is one of {', '.join(TRIED_KINDS)}.",
+)
 @click.option("--write", is_flag=True, help="With --try: whether image automation may push to it.")
 @click.option("--service-account", "account", default="", metavar="NAME", help="With --try: for profiles that require one.")
 @kubeconfig_option

@@ -34,6 +34,11 @@ def sweep_completed(function: str) -> None:
     _last_sweep[function] = time.time()
 
 
+def last_sweep(function: str) -> float | None:
+    """When the last complete sweep of the function ended in this process, in seconds since the epoch; None before the first."""
+    return _last_sweep.get(function)
+
+
 def _sweep_age(_: CallbackOptions) -> Iterable[Observation]:
     now = time.time()
     return [Observation(now - at, {"function": function}) for function, at in _last_sweep.items()]

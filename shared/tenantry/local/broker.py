@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -29,6 +29,7 @@ from tenantry.local.manifests import resolve
 from tenantry.local.sinks import Poster
 from tenantry.local.specs import BrokerSpec, DeliverySpec, TriggerSpec
 from tenantry.local.subscription import TTL, Counters, Encoded, OnDelivery, Subscription
+from tenantry.local.told import STATUS
 from tenantry.model import limits
 from tenantry.model.event import Event
 from tenantry.serving.cloudevents import BadEvent, parse_event
@@ -52,7 +53,7 @@ class Broker:
 
     ``addresses`` says where subscribers and dead-letter sinks are, by ``Kind/name`` or name; a dead-letter sink may be a
     ``file:`` address.  Runs between ``async with`` and its end, which cancels what is in flight: `drain` before it.
-    `serve` opens the HTTP ingress.
+    `serve` opens the HTTP ingress, and with ``tell`` beside it what that returns, as JSON at `tenantry.local.told.STATUS`.
 
     Raises:
         ManifestError: a name has no address.
@@ -69,11 +70,13 @@ class Broker:
         backlog: int = 1024,
         on_delivery: OnDelivery | None = None,
         say: Callable[[str], None] = _log.info,
+        tell: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self.spec = spec
         self.counters = Counters()
         self.path = f"/{spec.namespace}/{spec.name}"
         self._say = say
+        self._tell = tell
         self._tasks: set[asyncio.Task[None]] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -211,6 +214,8 @@ class Broker:
         """The ingress: 202, or 400, 404, 405 and 413 with a few words."""
         if request.method == "OPTIONS":
             return web.Response(status=200, headers=_ALLOW)
+        if request.method == "GET" and request.path == STATUS and self._tell is not None:
+            return web.json_response(self._tell())
         if request.method != "POST":
             return web.Response(status=405, headers=_ALLOW)
         if request.path != self.path:

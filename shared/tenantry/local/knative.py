@@ -36,6 +36,7 @@ from tenantry.local.sinks import Poster
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.local.subscription import OnDelivery
+from tenantry.local.told import Sweeps, document
 from tenantry.model.config import Config
 from tenantry.model.kinds import API_SERVER_SOURCE, SERVICE_ACCOUNT
 from tenantry.serving.config import CONFIG_VARIABLE, load_config
@@ -170,7 +171,7 @@ class Knative:
     async def _start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config_path = self._config_path()
-        config = load_config(config_path)
+        config = self._config = load_config(config_path)
         manifests = self._load()
         admin = await self._stack.enter_async_context(
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
@@ -180,6 +181,8 @@ class Knative:
         poster = await self._stack.enter_async_context(Poster())
         self._stack.push_async_callback(self.dead_letters.close)
         await self.dead_letters.open(await self._identity(DEAD_LETTERS, admin))
+        served = self._served(manifests)
+        self._sweeps = Sweeps({each.name: each.subscriber.ref.name for each in served if each.subscriber.ref is not None})
         environment = dict(self._environment)
         if config_path is not None:
             environment[CONFIG_VARIABLE] = str(config_path.absolute())
@@ -188,11 +191,12 @@ class Knative:
         self.broker = await self._stack.enter_async_context(
             Broker(
                 manifests.brokers[0],
-                self._served(manifests),
+                served,
                 addresses=self._addresses(manifests),
                 poster=poster,
                 on_delivery=self._delivered,
                 say=self._say,
+                tell=self._status,
             )
         )
         self.broker_url = await self.broker.serve()
@@ -307,6 +311,11 @@ class Knative:
         """Whether the identity of a source is installed: one that belongs to a function comes with the function."""
         return await admin.get(SERVICE_ACCOUNT, spec.service_account_name, spec.namespace) is not None
 
+    def _status(self) -> dict[str, Any]:
+        schedule = getattr(self, "schedule", None)  # asked while everything starts there is none yet
+        return document(self.functions, self._sweeps, self.broker, self.sources, schedule, self._config)
+
     def _delivered(self, trigger: str, event: Any, status: int, attempt: int, seconds: float) -> None:
+        self._sweeps.delivered(trigger, event, status, attempt, seconds)
         for observer in self.on_delivery:
             observer(trigger, event, status, attempt, seconds)

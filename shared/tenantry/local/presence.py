@@ -23,10 +23,10 @@ from tenantry.local.backlog import Verb
 from tenantry.local.policies import PART_OF
 from tenantry.local.reflector import Reflector
 from tenantry.model.kinds import LEASE, Object, annotations_of
-from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.names import ONE_MACHINE, SYSTEM_NAMESPACE
 from tenantry.model.pointer import pointer
 
-PRESENCE = {**PART_OF, "app.kubernetes.io/component": "one-machine"}
+PRESENCE = {**PART_OF, **ONE_MACHINE}
 """The labels of these Leases."""
 END = "tenantry.dev/end"
 """Annotation ``true`` on such a Lease: its holder is asked to end."""

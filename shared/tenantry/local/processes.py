@@ -143,6 +143,8 @@ class FunctionProcess:
         self.port = int(self._listener.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}/"
         self.pid = 0
+        self.starts = 0
+        """How often it was started."""
         self._kubeconfig = kubeconfig
         self._say = say
         self.environment = dict(environment or {})
@@ -177,6 +179,12 @@ class FunctionProcess:
         environment = {**os.environ, **self.environment, **duty}
         self._process = await self._start_process(self._program(), arguments, environment, self._listener)
         self.pid = self._process.pid
+        self.starts += 1
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process now."""
+        return self._process is not None and self._process.returncode is None
 
     def _program(self) -> list[str]:
         return [self.program]

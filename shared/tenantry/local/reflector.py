@@ -45,7 +45,10 @@ OnState = Callable[["Reflector", str, bool], None]
 
 
 class Reflector:
-    """The differences of one collection.  `run` never ends; `relist` compares once."""
+    """The differences of one collection.  `run` never ends; `relist` compares once.
+
+    ``reduce`` leaves of an object what is to be kept of it, also while a page of a list is read; doing it twice changes nothing.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Reflector:
         label_selector: str = "",
         keep_objects: bool = False,
         wanted: Callable[[Object], bool] | None = None,
+        reduce: Callable[[Object], Object] | None = None,
         on_change: OnChange,
         on_state: OnState,
     ) -> None:
@@ -67,6 +71,7 @@ class Reflector:
         self._label_selector = label_selector
         self._keep_objects = keep_objects
         self._wanted = wanted
+        self._reduce = reduce
         self._on_change = on_change
         self._on_state = on_state
         self._store: dict[tuple[str, str], Stored] = {}
@@ -115,7 +120,7 @@ class Reflector:
 
     async def relist(self) -> None:
         """List everything and tell the differences; raises the errors of `tenantry.api.errors`."""
-        listing = await self._api.list(self.kind, self.namespace, label_selector=self._label_selector)
+        listing = await self._api.list(self.kind, self.namespace, label_selector=self._label_selector, keep=self._reduce)
         self.relists += 1
         gone = set(self._store)
         for count, obj in enumerate(listing.items, 1):
@@ -168,6 +173,8 @@ class Reflector:
             return key
         uid, resource_version = metadata["uid"], metadata["resourceVersion"]
         kept = obj if self._keep_objects else None
+        if kept is not None and self._reduce is not None:
+            kept = self._reduce(kept)
         if known is None or known.uid != uid:
             verb: Verb = "add"
         elif known.resource_version != resource_version:

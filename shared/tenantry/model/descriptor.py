@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, Literal
 
 from tenantry.model.kinds import Kind
 
@@ -139,6 +139,36 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Tells:
+    """A condition with which a unit tells of a problem on objects of a kind: for `tenantry status`, `tree` and `map`.
+
+    ``bad`` is the status that means one.  Where others write conditions of that type too, ``reasons`` are those of ours, and the
+    kind is another system's.  ``wanted`` are reasons that somebody asked for: no problem.
+    """
+
+    kind: Kind
+    type: str
+    bad: Literal["True", "False"] = "False"
+    warns: bool = False
+    """What is declared works, and not quite as somebody may think."""
+    reasons: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A label (or annotation) by which an object says whose it is: an owner of a type, or the uid of an object of a kind.
+
+    It is for showing: what decides asks for more than a label.
+    """
+
+    owner: str
+    key: str
+    uid_of: tuple[Kind, ...] = ()
+    annotation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A command of ``tenantry`` that comes with a function; ``module`` has it under its name, with underscores."""
 
@@ -158,6 +188,8 @@ class Part:
     settings: tuple[str, ...] = ()
     makes: tuple[Product, ...] = ()
     commands: tuple[Command, ...] = ()
+    tells: tuple[Tells, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +207,8 @@ class Descriptor:
     makes: tuple[Product, ...] = ()
     commands: tuple[Command, ...] = ()
     units: tuple[tuple[str, Service], ...] = ()
+    tells: tuple[Tells, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
     @property
     def name(self) -> str:
@@ -217,6 +251,8 @@ def described_by(package: str, sweep: str) -> Descriptor:
         makes=tuple(dict.fromkeys(product for unit in parts for product in parts[unit].makes)),
         commands=tuple(command for unit in units for command in parts[unit].commands),
         units=tuple((unit, parts[unit].service) for unit in units),
+        tells=tuple(dict.fromkeys(each for unit in parts for each in parts[unit].tells)),
+        marks=tuple(dict.fromkeys(each for unit in parts for each in parts[unit].marks)),
     )
 
 

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 APISERVER_TYPE_PREFIX = "dev.knative.apiserver."
 PING_TYPE = "dev.knative.sources.ping"
+SWEPT = "/health/sweep"
+"""The path at which a function says when its last complete sweep ended."""
 RECONCILE_REQUESTED_TYPE = "dev.tenantry.reconcile.requested"
 
 NO_EXTENSIONS: Mapping[str, str] = MappingProxyType({})

@@ -132,6 +132,9 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 SYSTEM_NAMESPACE = "tenantry-system"
 """Where the functions and their ServiceAccounts live."""
 
+ONE_MACHINE = {"app.kubernetes.io/component": "one-machine"}
+"""Label of the Lease that `tenantry up` has while it serves a cluster."""
+
 HELM_JOB_ROLE = "tenantry-helm-job"
 """The ClusterRole of ours for the Jobs that run Helm: what an admin of one namespace may do."""
 

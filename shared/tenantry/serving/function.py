@@ -12,13 +12,14 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from opentelemetry import trace
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from tenantry.api import Api, Keep
 from tenantry.api.errors import ApiError
@@ -30,7 +31,7 @@ from tenantry.engine.verdict import verdict_for
 from tenantry.engine.write import OnWrite
 from tenantry.model.config import Config
 from tenantry.model.descriptor import DUTY_VARIABLE, Descriptor, Route, Service
-from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
+from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, SWEPT, Event
 from tenantry.model.kinds import Kind
 from tenantry.model.names import field_manager
 from tenantry.serving.cloudevents import BadEvent, parse_event, read_body
@@ -160,7 +161,15 @@ class Function:
         """Answer one HTTP request."""
         if request.scope["path"].startswith(ROOT) and (routes := self._routes()):
             return await answer_question(request, routes, self._connected)
+        if request.method == "GET" and request.scope["path"] == SWEPT:
+            return self._swept()
         return await respond(request, self._event, self.start)
+
+    def _swept(self) -> Response:
+        """When the last complete sweep of this process ended, for `tenantry status`: nothing else of the process."""
+        at = telemetry.last_sweep(self.name)
+        swept = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at is not None else None
+        return JSONResponse({"function": self.name, "duty": self.configure().duty, "swept": swept})
 
     def _routes(self) -> list[Route]:
         """What this process answers besides events."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from tenantry.api import Api
 from tenantry.cli.progress import ReadProgress
+from tenantry.cli.served import ServedKinds, served_kinds
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.audit.deliveries import default_accounts
 from tenantry.model.flux.audit.seen import (
@@ -24,14 +24,12 @@ from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SOURCE_GROUP, TENAN
 from tenantry.model.flux.profile import MULTI_TENANT, Profile
 from tenantry.model.kinds import DEPLOYMENT, NAMESPACE, SERVICE_ACCOUNT, Kind, Object, is_terminating
 
-ServedKinds = Mapping[tuple[str, str], Kind]
-"""By group and plural, each in the version that the API server prefers."""
 _CHARTS = (SOURCE_GROUP, "helmcharts")
 
 
 async def read_for_audit(api: Api, progress: ReadProgress) -> AuditSeen:
     """All that an audit judges; what is not served is as if there were none of it."""
-    kinds = _kinds(await api.groups())
+    kinds = served_kinds(await api.groups())
     stored, index = await asyncio.gather(_default(api, TENANCY_PROFILE, kinds), _default(api, ACCESS_INDEX, kinds))
     profile = replace(Profile.of(stored), profile=MULTI_TENANT)
     consumers, namespaces, charts, deployments = await asyncio.gather(
@@ -51,18 +49,6 @@ async def read_for_audit(api: Api, progress: ReadProgress) -> AuditSeen:
     wanted = sorted(default_accounts(seen))
     there = await asyncio.gather(*(api.version(SERVICE_ACCOUNT, name, namespace) for namespace, name in wanted))
     return replace(seen, accounts=frozenset(each for each, version in zip(wanted, there, strict=True) if version))
-
-
-def _kinds(discovery: Object) -> ServedKinds:
-    found: dict[tuple[str, str], Kind] = {}
-    for group in discovery.get("items") or ():
-        name = group["metadata"]["name"]
-        for version in group.get("versions") or ():
-            for each in version.get("resources") or ():
-                if (answered := each.get("responseKind")) is not None:
-                    api_version, scoped = f"{name}/{version['version']}", each.get("scope") == "Namespaced"
-                    found.setdefault((name, each["resource"]), Kind(api_version, answered["kind"], each["resource"], scoped))
-    return found
 
 
 async def _default(api: Api, kind: Kind, kinds: ServedKinds) -> Object | None:

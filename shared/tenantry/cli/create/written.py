@@ -12,6 +12,7 @@ import click
 import yaml
 
 from tenantry.api import Api
+from tenantry.cli.completing import namespaces
 from tenantry.cli.create.options import object_name
 from tenantry.cli.output import structured
 from tenantry.model.difference import difference
@@ -27,6 +28,7 @@ namespace_option = click.option(
     show_default=True,
     metavar="NS",
     callback=object_name,
+    shell_complete=namespaces,
     help="The namespace of the object.",
 )
 export_option = click.option("--export", is_flag=True, help="Print the manifests and do nothing; no cluster is needed.")

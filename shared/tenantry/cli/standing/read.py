@@ -1,0 +1,142 @@
+"""Reads a cluster for its map: each kind once, in pages, of each object only what is shown, with the rights of who asks.
+
+What may not be read is kept with its reason, so that whoever shows the rest says it first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+
+from tenantry.api import Api
+from tenantry.api.errors import KindNotServed, NotConverted, NotFound, RefusedError
+from tenantry.cli.progress import ReadProgress
+from tenantry.cli.served import ServedKinds, has_ours, served_kinds
+from tenantry.cli.standing.told import Told, here
+from tenantry.model.config import Config
+from tenantry.model.descriptor import Mark, Tells
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object
+from tenantry.model.map.seen import MapSeen, kept, kinds_of
+from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, parse_config
+from tenantry.serving.installed import descriptors
+
+PERSON = "tenantry-cli"
+CONFIG_FILE = "tenantry.yaml"
+PART_OF = "app.kubernetes.io/part-of=tenantry"
+NOT_HERE = (
+    "this cluster has no Tenantry: it serves none of its kinds. Install it with `kubectl apply --server-side -k knative/`, "
+    "or try it with `tenantry up --kubeconfig FILE`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was read: the lists, and what runs on one machine (none where nothing does, or the kit is missing)."""
+
+    seen: MapSeen
+    kinds: dict[Kind, Kind] = field(default_factory=dict)
+    """The kinds that were read, and each in the version in which the cluster serves it."""
+    served: ServedKinds = field(default_factory=dict)
+    told: tuple[Told, ...] = ()
+
+
+def tells() -> tuple[Tells, ...]:
+    """The conditions of all functions."""
+    return tuple(each for function in descriptors().values() for each in function.tells)
+
+
+def marks() -> tuple[Mark, ...]:
+    """The marks of all functions."""
+    return tuple(each for function in descriptors().values() for each in function.marks)
+
+
+def mark_keys() -> frozenset[str]:
+    """The keys of labels and annotations that say whose an object is."""
+    return frozenset(each.key for each in marks())
+
+
+async def read_standing(api: Api, progress: ReadProgress, within: str = "") -> Standing:
+    """Everything that is shown, or of one namespace what is in it.
+
+    Raises:
+        NotFound: there is no Tenantry in the cluster.
+        ApiError: the API server cannot be asked at all.
+    """
+    discovery = await api.groups()
+    if not has_ours(discovery):
+        raise NotFound(NOT_HERE)
+    served = served_kinds(discovery)
+    unread: dict[str, str] = {}
+    told = await here(api, unread) if not within else ()
+    config = await config_of(api, told, unread, whole=not within)
+    wanted, missing = {}, []
+    for kind, ours in kinds_of(tells()).items():
+        found = served.get((kind.group, kind.plural), kind if not kind.group else None)
+        if found is not None:
+            wanted[kind] = found
+        elif ours:
+            missing.append(_name(kind))
+    keys = mark_keys()
+    chosen = {kind: found for kind, found in wanted.items() if not within or kind.namespaced or kind == NAMESPACE}
+    lists = await asyncio.gather(*(_read(api, kind, found, within, keys, unread, progress) for kind, found in chosen.items()))
+    objects = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
+    seen = MapSeen(objects, config, unread, tuple(missing), within, tells(), marks())
+    return Standing(seen, chosen, served, told)
+
+
+def _name(kind: Kind) -> str:
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+async def _read(
+    api: Api, kind: Kind, served: Kind, within: str, keys: frozenset[str], unread: dict[str, str], progress: ReadProgress
+) -> list[Object] | None:
+    """The objects of a kind; None where they cannot be read, which is noted."""
+
+    def small(obj: Object) -> Object:
+        return kept(obj, keys)
+
+    try:
+        if within and kind == NAMESPACE:
+            found = await api.get(NAMESPACE, within)
+            return [small(found)] if found is not None else []
+        listed = await api.list(served, within, keep=progress.counting(small))
+    except KindNotServed:
+        return []  # its CRD went a moment ago
+    except (RefusedError, NotConverted) as error:
+        unread[_name(kind)] = " ".join(error.message.split())
+        return None
+    return listed.items
+
+
+async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *, whole: bool = True) -> Config:
+    """The configuration by which namespaces are what they are: that of ``TENANTRY_CONFIG``, of what runs here, of the cluster.
+
+    Raises:
+        ConfigError: the file that ``TENANTRY_CONFIG`` names cannot be used.
+    """
+    if os.environ.get(CONFIG_VARIABLE):
+        return load_config()
+    for each in told:
+        if places := each.document.get("places"):
+            return Config.model_validate(places, by_alias=True, by_name=False)
+    if not whole:
+        return Config()
+    try:
+        found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector=PART_OF)).items
+    except RefusedError as error:
+        unread["the configuration"] = (
+            f"{' '.join(error.message.split())}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
+        )
+        return Config()
+    files = [each for each in found if CONFIG_FILE in (each.get("data") or {})]
+    if not files:
+        return Config()
+    newest = max(files, key=lambda each: str(each["metadata"]["creationTimestamp"]))
+    try:
+        return parse_config(newest["data"][CONFIG_FILE], f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']}")
+    except ConfigError as error:
+        unread["the configuration"] = f"{' '.join(str(error).split())}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
+        return Config()
