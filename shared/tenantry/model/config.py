@@ -315,6 +315,22 @@ class Flux(Section):
     """Sources with grants in the AccessIndex; from four fifths of it on the index says so."""
 
 
+class Ledger(Section):
+    """``decisions.ledger``: what the ledger keeps, by whichever is reached first."""
+
+    max_age_days: int = Field(90, ge=1, le=3650, strict=True)
+    """Older decisions are deleted."""
+    max_megabytes: int = Field(512, ge=1, le=100_000, strict=True)
+    """MiB of the file; of more the oldest decisions are deleted."""
+
+
+class Decisions(Section):
+    """``decisions``: what each run has written, and because of what, as events for a ledger or any other sink."""
+
+    enabled: StrictBool = False
+    ledger: Ledger = Ledger()
+
+
 class Config(Section):
     """The whole file."""
 
@@ -322,6 +338,7 @@ class Config(Section):
     helm_project_operator: HelmProjectOperator = HelmProjectOperator()
     scope_binding: ScopeBinding = ScopeBinding()
     flux: Flux = Flux()
+    decisions: Decisions = Decisions()
 
     @model_validator(mode="after")
     def _marks_are_ours(self) -> Self:
