@@ -1,9 +1,9 @@
 """Decisions on their way out: a bounded queue beside the runs, sent one after the other to the broker that ``K_SINK`` names.
 
 No run waits for it, and none fails by it.  What cannot be sent after `TRIES` tries, or has no room, is dropped, counted
-(``tenantry.decisions``) and said.  Each event has the name of its process and a number; numbers follow each other without a gap, so
-whoever keeps them knows what is missing.  The first event of a process (number 0) says that it begins, the last one that it ends
-and how many there were: one that was killed has no last one.
+(``tenantry.decisions``) and said.  Each event has the name of its process and a number; numbers follow each other without a
+gap, so whoever keeps them knows what is missing.  The first event of a process (number 0) says that it begins, the last one that
+it ends and how many there were: one that was killed has no last one.
 """
 
 from __future__ import annotations

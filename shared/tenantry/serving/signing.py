@@ -1,4 +1,4 @@
-"""Who tells of decisions has the key: an HMAC over an event's data says that they come from one of our functions, and are unchanged.
+"""Who tells of decisions has the key: an HMAC over the data of an event says that one of our functions made it, as it is.
 
 Whoever reaches the broker can post any event.  What is not signed, or by another key, the ledger does not take (docs/history.md).
 """
