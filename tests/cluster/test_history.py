@@ -20,10 +20,11 @@ from times import HELM_S, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
+from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
 from tenantry.model.event import DECISION_TYPE, Event
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, Object
+from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, Object
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.serving.installed import services_of
 from tenantry.serving.signing import SIGNATURE, signature
@@ -42,9 +43,9 @@ CONFIG: dict[str, Any] = {
     "decisions": {"enabled": True},
 }
 SECRET_VALUE = "s3cret-of-the-team"
-ARRIVES_S = 10.0
+ARRIVES_S, DRAINED_S = 10.0, 40.0
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(120)
 
 
 class Heard(list[tuple[str, str]]):
@@ -77,6 +78,8 @@ async def keeping(knative: Callable[..., Awaitable[Knative]], heard: Heard, tmp_
 async def story(keeping: Knative, admin: Api, audit_log: AuditLog) -> AsyncIterator[tuple[str, str]]:
     """A project with a namespace, a chart and a reader, as in the README; and the moment before."""
     await keeping.drain()
+    for role in documents(deployment_folder("knative") / "lockable-kinds"):
+        await admin.apply(CLUSTER_ROLE, role)
     began, people, project = now(), People(admin), f"p-{token()}"
     home = registration(project)
     await people.namespace(f"team-{project}", project)
@@ -105,7 +108,7 @@ async def _bound(admin: Api, project: str) -> bool:
 
 async def _settled(keeping: Knative, project: str) -> list[Object]:
     """All decisions, when nothing more comes."""
-    await keeping.drain()
+    await asyncio.wait_for(keeping.drain(), DRAINED_S)
     seen: list[int] = []
 
     async def count() -> bool:
@@ -251,7 +254,7 @@ async def test_a_killed_function_loses_nothing_without_a_word(
     keeping: Knative, heard: Heard, admin: Api, audit_log: AuditLog
 ) -> None:
     """Killed at its first write, before it could tell: what it did then is named as missing, and its successor tells the rest."""
-    await keeping.drain()
+    await asyncio.wait_for(keeping.drain(), DRAINED_S)
     people, project, began = People(admin), f"p-{token()}", now()
     function, home = keeping.functions[REGISTRATION], registration(project)
     killed = (await history(keeping, "--since", "1h"))["decisions"]
