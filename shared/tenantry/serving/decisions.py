@@ -166,6 +166,9 @@ class Outbox:
                 waiting = self._pop()
                 try:
                     problem = await self._deliver(waiting.make())
+                except asyncio.CancelledError:
+                    self._drop(waiting, "the process ends")
+                    raise
                 except Exception as error:
                     log.exception("a bug: a decision could not be sent")
                     problem = repr(error)

@@ -195,7 +195,7 @@ class Ledger:
                 for each, trace in told:
                     _add(connection, each, trace)
             except BaseException:
-                connection.execute("ROLLBACK")
+                _roll_back(connection)
                 raise
             connection.execute("COMMIT")
             self._since_prune += len(told)
@@ -248,10 +248,15 @@ class Ledger:
                     "DELETE FROM processes WHERE heard < ? AND instance NOT IN (SELECT instance FROM decisions)", (oldest,)
                 )
         except BaseException:
-            connection.execute("ROLLBACK")
+            _roll_back(connection)
             raise
         connection.execute("COMMIT")
         return gone
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:  # SQLite itself has ended it when the disk was full
+        connection.execute("ROLLBACK")
 
 
 def _add(connection: sqlite3.Connection, told: Told, trace: str) -> None:
