@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from tenantry.model import limits
+from tenantry.model.decision_settings import Decisions
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.names import ADOPT, CLUSTER_ADMIN, HELM_JOB_ROLE, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
@@ -313,22 +314,6 @@ class Flux(Section):
 
     max_grants: Annotated[int, Field(strict=True, ge=1, le=limits.GRANTS)] = limits.GRANTS
     """Sources with grants in the AccessIndex; from four fifths of it on the index says so."""
-
-
-class Ledger(Section):
-    """``decisions.ledger``: what the ledger keeps, by whichever is reached first."""
-
-    max_age_days: int = Field(90, ge=1, le=3650, strict=True)
-    """Older decisions are deleted."""
-    max_megabytes: int = Field(512, ge=1, le=100_000, strict=True)
-    """MiB of the file; of more the oldest decisions are deleted."""
-
-
-class Decisions(Section):
-    """``decisions``: what each run has written, and because of what, as events for a ledger or any other sink."""
-
-    enabled: StrictBool = False
-    ledger: Ledger = Ledger()
 
 
 class Config(Section):
