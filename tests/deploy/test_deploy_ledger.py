@@ -9,6 +9,7 @@ import manifests
 import pytest
 from manifests import Body, Document, pod_templates
 
+SERVICES = manifests.services()
 KEY, COMPONENT = "tenantry-decisions", {"app.kubernetes.io/component": "ledger"}
 
 
@@ -48,7 +49,7 @@ def test_functions_and_ledger_have_the_key_and_nobody_else(with_ledger: list[Doc
                 ]
                 mounted[name.rpartition("/")[2]] = volume["secret"].get("optional", False)
 
-    assert mounted == {**dict.fromkeys(manifests.services(), True), "ledger": False}
+    assert mounted == {**dict.fromkeys(SERVICES, True), "ledger": False}
 
 
 def test_the_ledger_may_nothing_and_reaches_nobody(with_ledger: list[Document]) -> None:
