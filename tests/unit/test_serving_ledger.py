@@ -211,7 +211,8 @@ def test_what_a_process_dropped_is_told_as_that(path: Path, keep: Callable[..., 
         ("one", "process f-1 ended without a word, and f-2 took its place: what it decided after number 1 is missing"),
         (
             "two",
-            "process f-1 is not heard of since f-2 began, and did not say that it ended: what it decided after number 1 is missing",
+            "process f-1 is not heard of since f-2 began, and did not say that it ended: "
+            "what it decided after number 1 is missing",
         ),
     ],
 )
@@ -221,6 +222,7 @@ def test_who_was_killed_is_named_when_another_follows(path: Path, keep: Callable
     assert gaps(path) == []
     keep(process(DECISIONS_BEGUN_TYPE, instance="f-2", at=NOW + 5000, host=host))
     assert gaps(path) == [text]
+    assert gaps(path, since=NOW + 4000) == [text]
     assert gaps(path, since=NOW + 6000) == []
     assert gaps(path, until=NOW - 1) == []
 

@@ -27,7 +27,7 @@ def missing(connection: sqlite3.Connection, since: int, until: int) -> list[Obje
     told: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for instance, sequence, at in connection.execute(
         "SELECT instance, sequence, at FROM decisions "
-        "WHERE instance IN (SELECT instance FROM processes WHERE heard >= ?) ORDER BY sequence",
+        "WHERE instance IN (SELECT instance FROM processes WHERE heard >= ? OR ended IS NULL) ORDER BY sequence",
         (since,),
     ):
         told[instance].append((sequence, at))
