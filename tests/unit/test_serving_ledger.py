@@ -21,6 +21,7 @@ from tenantry.serving.ledger.gaps import missing
 from tenantry.serving.ledger.record import NoRecord, Told, told_in
 from tenantry.serving.ledger.store import DAY_MS, Ledger, LedgerError, now_ms
 
+SILENT = "process f-1 is not heard of since f-2 began, and did not say that it ended"
 NOW = 1_700_000_000_000
 TEAM = {"apiVersion": "v1", "kind": "Namespace", "name": "team-a"}
 INPUT = {**TEAM, "resourceVersion": "5"}
@@ -211,8 +212,7 @@ def test_what_a_process_dropped_is_told_as_that(path: Path, keep: Callable[..., 
         ("one", "process f-1 ended without a word, and f-2 took its place: what it decided after number 1 is missing"),
         (
             "two",
-            "process f-1 is not heard of since f-2 began, and did not say that it ended: "
-            "what it decided after number 1 is missing",
+            f"{SILENT}: what it decided after number 1 is missing",
         ),
     ],
 )
