@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from ledgers import audited, history, holds, now, tenantry, writes_in
 from letters import empty, kept
-from people import LABEL, People, registration, token
+from people import People, registration, token
 from rights import cluster_role, user
 from times import HELM_S, PROJECTS_S
 
@@ -23,7 +23,7 @@ from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
-from tenantry.model.event import DECISION_TYPE, Event
+from tenantry.model.event import DECISION_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, PROJECT_HELM_CHART, ROLE_BINDING, Object
 from tenantry.serving.cloudevents import encode_binary
 from tenantry.serving.installed import services_of
@@ -302,15 +302,28 @@ async def _written(running: Knative) -> bool:
 
 
 async def test_what_was_decided_is_looked_at_again(
-    keeping: Knative, story: tuple[str, str], admin: Api, control_plane: ControlPlane
+    keeping: Knative, story: tuple[str, str], control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """`tenantry replay --since` has the functions look at each owner of that time again, which puts right what nobody told of."""
+    """`tenantry replay --since` has the function look at each owner of that time once more, from the ledger or from a file."""
     project, _ = story
     assert keeping.ledger.path is not None
-    ledger = ("--ledger", str(keeping.ledger.path))
-    shown = await tenantry("replay", f"project/{project}", "--since", "1h", "--dry-run", *ledger)
-    assert shown.stdout == f"{REGISTRATION}: projects:project/{project}\n"
-    sent = await tenantry("replay", f"project/{project}", "--since", "1h", *ledger, KUBECONFIG=str(control_plane.kubeconfig))
-    assert (sent.exit_code, sent.stdout) == (0, f"{REGISTRATION}: projects:project/{project}: sent\n"), sent.stderr
-    await asyncio.wait_for(keeping.drain(), 30)
-    assert LABEL
+    ledger, owner = ("--ledger", str(keeping.ledger.path)), f"project/{project}"
+    shown = await tenantry("replay", owner, "--since", "1h", "--dry-run", *ledger)
+    assert shown.stdout == f"{REGISTRATION}: projects:{owner}\n"
+    looked: list[int] = []
+
+    def note(trigger: str, event: Event, status: int, attempt: int, seconds: float) -> None:
+        if event.type == RECONCILE_REQUESTED_TYPE and event.extensions.get("owner") == owner:
+            looked.append(status)
+
+    keeping.on_delivery.append(note)
+    told = tmp_path / "told.json"
+    told.write_text(json.dumps(await history(keeping, owner)))
+    for chosen in ((owner, "--since", "1h", *ledger), ("--decisions", str(told))):
+        sent = await tenantry("replay", *chosen, KUBECONFIG=str(control_plane.kubeconfig))
+        assert (sent.exit_code, sent.stdout) == (0, f"{REGISTRATION}: projects:{owner}: sent\n"), sent.stderr
+    await asyncio.wait_for(keeping.drain(), DRAINED_S)
+    assert looked == [204, 204]
+    told.write_text("no JSON")
+    wrong = await tenantry("replay", "--decisions", str(told))
+    assert (wrong.exit_code, "this is not what `tenantry history -o json` says" in wrong.stderr) == (2, True)
