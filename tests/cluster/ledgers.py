@@ -70,7 +70,8 @@ def audited(log: AuditLog, services: Sequence[str], since: str) -> Counter[Row]:
         if at < datetime.fromisoformat(since) or (event.get("responseStatus") or {}).get("code", 0) >= 300:
             continue
         did = "status" if about.get("subresource") == "status" else _VERBS[verb]
-        found[did, about["resource"], about.get("namespace", ""), about.get("name", "")] += 1
+        namespace = "" if about["resource"] == "namespaces" else about.get("namespace", "")  # the audit log names its own there
+        found[did, about["resource"], namespace, about.get("name", "")] += 1
     return found
 
 

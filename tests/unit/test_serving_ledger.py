@@ -209,10 +209,13 @@ def test_what_a_process_dropped_is_told_as_that(path: Path, keep: Callable[..., 
 @pytest.mark.parametrize(
     ("host", "text"),
     [
-        ("one", "process f-1 ended without a word, and f-2 took its place: what it decided after number 1 is missing"),
+        (
+            "one",
+            "process f-1 ended without a word, and f-2 took its place: what it decided after number 1, if anything, is missing",
+        ),
         (
             "two",
-            f"{SILENT}: what it decided after number 1 is missing",
+            f"{SILENT}: what it decided after number 1, if anything, is missing",
         ),
     ],
 )

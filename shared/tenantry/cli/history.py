@@ -12,10 +12,13 @@ from tenantry.cli.ledger import Time, ledger_option, ledger_path
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import in_a_line, output_option, structured
 from tenantry.model.kinds import Object
+from tenantry.model.limits import few
 from tenantry.serving.ledger.asked import asked_for, begins, decisions, owner_at, owners_like, reading, shown_time
 from tenantry.serving.ledger.gaps import missing
 from tenantry.serving.ledger.store import LedgerError, now_ms
 
+FIELDS_SHOWN = 6
+"""Of a write, as text; the other forms have all that are kept."""
 _NOT_PROVEN = (
     "values of fields: only their names are kept",
     "what others wrote or deleted, or the garbage collector and the end of a namespace took",
@@ -117,12 +120,15 @@ def _ended(verdict: Object) -> str:
 
 
 def _causes(decision: Object) -> Iterable[str]:
+    """A line for each object whose events were causes, with the newest of them."""
+    events: dict[str, list[Object]] = {}
     for cause in decision["causes"]:
-        what = "a sweep" if cause.get("sweep") else object_name(cause)
-        told = ", ".join(
-            part for part in (f"event {cause['event']}" if cause.get("event") else "", cause.get("time", "")) if part
-        )
-        yield f"{what} ({told})" if told else what
+        events.setdefault("a sweep" if cause.get("sweep") else object_name(cause), []).append(cause)
+    for what, several in events.items():
+        last = max(several, key=lambda each: str(each.get("time", "")))
+        named = [f"{name}{last[key]}" for key, name in (("event", "event "), ("time", "")) if last.get(key)]
+        many = [f"{len(several)} events, the last"] if len(several) > 1 else []
+        yield f"{what} ({' '.join([*many, ', '.join(named)])})" if named else what
     if decision["causesLeftOut"]:
         yield f"{decision['causesLeftOut']} more events"
 
@@ -135,7 +141,7 @@ def _fields(write: Object) -> str:
     fields = [*write.get("changed", ()), *(f"-{path}" for path in write.get("givenUp", ()))]
     if write.get("fieldsLeftOut"):
         fields.append(f"{write['fieldsLeftOut']} more")
-    text = ", ".join(fields) if write["verb"] != "create" else ""
+    text = few(fields, FIELDS_SHOWN) if write["verb"] != "create" else ""
     return "".join(f": {each}" for each in (" ".join(parts), text) if each)
 
 

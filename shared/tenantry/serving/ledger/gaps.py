@@ -69,7 +69,7 @@ def _not_ended(instance: str, service: str, last: int, at: int, successor: str, 
         **_of(instance, service, at, then),
         "first": last + 1,
         "last": None,
-        "text": f"{told}: what it decided after number {last} is missing",
+        "text": f"{told}: what it decided after number {last}, if anything, is missing",
     }
 
 
