@@ -30,6 +30,7 @@ from tenantry.serving.installed import services_of
 from tenantry.serving.signing import SIGNATURE, signature
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
+from tenantry.testing.forks import Forks
 from tenantry.testing.objects import obj
 
 FUNCTIONS = ("namespace-registration", "release-provisioning", "rbac-aggregation", "lock-enforcement")
@@ -67,31 +68,27 @@ def heard() -> Heard:
     return Heard()
 
 
-async def test_decisions_outlive_a_restart_of_everything(running: Callable[..., Any], tmp_path: Path, admin: Api) -> None:
-    """A new start goes on in the same file; who ended in good order leaves no gap."""
-    ledger, people = tmp_path / "ledger.db", People(admin)
-    for _ in range(2):
-        async with running(CONFIG, ledger=ledger) as again:
-            await again.drain()
-            project = f"p-{token()}"
-            home = registration(project)
-            await people.namespace(f"team-{project}", project)
-            await eventually(lambda again=again, home=home: _written(again, home), within=PROJECTS_S)
-    result = await tenantry("history", "--ledger", str(ledger), "-o", "json")
-    found = json.loads(result.stdout)
-    assert len({each["process"] for each in found["decisions"]}) == 2
-    assert found["missing"] == []
-
-
-async def _written(running: Knative, name: str) -> bool:
-    return any(write["name"] == name for each in (await history(running))["decisions"] for write in each["writes"])
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def earlier(
+    control_plane: ControlPlane, admin: Api, forks: Forks, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str]:
+    """The ledger of a system that has served a project and has ended; and the project."""
+    ledger, folder, project = (
+        tmp_path_factory.mktemp("ledger") / "ledger.db",
+        tmp_path_factory.mktemp("earlier"),
+        f"p-{token()}",
+    )
+    options: dict[str, Any] = {"functions": [REGISTRATION], "ledger": ledger, "spawn": forks.spawn}
+    async with Knative(control_plane.kubeconfig, folder, config=CONFIG, **options):
+        await People(admin).namespace(f"team-{project}", project)
+        await People(admin).until(CONFIG_MAP, "apps.example.com.v1alpha1", registration(project), bool, within=PROJECTS_S)
+    return ledger, project
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def keeping(knative: Callable[..., Awaitable[Knative]], heard: Heard, tmp_path_factory: pytest.TempPathFactory) -> Knative:
-    """The functions of the story, whose decisions are kept."""
-    ledger = tmp_path_factory.mktemp("ledger") / "ledger.db"
-    return await knative(CONFIG, functions=FUNCTIONS, helm=ensure_helm(Lines()), ledger=ledger, on_log=heard)
+async def keeping(knative: Callable[..., Awaitable[Knative]], heard: Heard, earlier: tuple[Path, str]) -> Knative:
+    """The functions of the story, whose decisions are kept where a system before left its own."""
+    return await knative(CONFIG, functions=FUNCTIONS, helm=ensure_helm(Lines()), ledger=earlier[0], on_log=heard)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -163,6 +160,20 @@ async def test_each_write_of_the_story_is_there_with_its_cause(
         (key, value) for each in made["inputs"] if each["name"] == f"team-{project}" for key, value in each.items()
     }
     assert (await history(keeping))["missing"] == []
+
+
+async def test_decisions_outlive_a_restart_of_everything(
+    keeping: Knative, story: tuple[str, str], earlier: tuple[Path, str]
+) -> None:
+    """A new start goes on in the same file; who ended in good order, told all until then, also the last, and left no gap."""
+    found = await history(keeping)
+    ended = [each for each in found["decisions"] if each["owner"] == f"project/{earlier[1]}"]
+    now_at_work = {each["process"] for each in found["decisions"] if each["owner"] == f"project/{story[0]}"}
+
+    assert {write["verb"] for each in ended for write in each["writes"]} >= {"create"}
+    assert now_at_work
+    assert now_at_work.isdisjoint(each["process"] for each in ended)
+    assert found["missing"] == []
 
 
 async def test_history_answers_by_owner_object_namespace_and_user(keeping: Knative, story: tuple[str, str]) -> None:
