@@ -19,7 +19,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Stages
 from tenantry.local.control_plane import ControlPlane
-from tenantry.model.decision import Decision
+from tenantry.model.decision import DecisionMade
 from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object, object_of
 from tenantry.model.limits import MIB
@@ -106,7 +106,7 @@ def _look(number: int) -> Event:
     return Event(f"event-{number}", "/s", "dev.knative.apiserver.resource.update", time="2026-11-27T15:00:00Z", data=data)
 
 
-async def _cpu_us(runs: int, on_decision: Callable[[Decision], None] | None) -> float:
+async def _cpu_us(runs: int, on_decision: Callable[[DecisionMade], None] | None) -> float:
     engine = Engine("bench", cast(Api, _Cluster()), [_Projects()], on_decision=on_decision)
     events = [_look(number) for number in range(runs)]
     gc.collect()

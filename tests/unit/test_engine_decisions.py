@@ -18,7 +18,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.request import RunOwner, request_of
 from tenantry.engine.unit import Owner
 from tenantry.model import limits
-from tenantry.model.decision import Cause, Decision
+from tenantry.model.decision import Cause, DecisionMade
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind, Object, object_of
 from tenantry.model.plan import NOTHING, Apply, Plan
 
@@ -63,7 +63,7 @@ class Writes(Still):
 
 
 @pytest.fixture
-def told() -> list[Decision]:
+def told() -> list[DecisionMade]:
     """What a listener has heard."""
     return []
 
@@ -75,7 +75,7 @@ def waking() -> None:
     event_time.set("2026-11-27T15:00:00Z")
 
 
-async def test_a_run_with_a_write_is_a_decision(told: list[Decision]) -> None:
+async def test_a_run_with_a_write_is_a_decision(told: list[DecisionMade]) -> None:
     """It has the event and its object, the version that was read, the write with its field and new version, and the end."""
     made = make(Writes(), api=Cluster(), on_decision=told.append)
     assert (await made.handle(look())).status == 204
@@ -87,7 +87,7 @@ async def test_a_run_with_a_write_is_a_decision(told: list[Decision]) -> None:
     assert [(each.verb, each.key, each.version, each.changed) for each in one.writes] == [("update", CONFIG, "2", ("data[k]",))]
 
 
-async def test_what_finds_nothing_to_do_is_none(told: list[Decision]) -> None:
+async def test_what_finds_nothing_to_do_is_none(told: list[DecisionMade]) -> None:
     """Echoes, sweeps and looks that change nothing are told to nobody."""
     made = make(Still(), on_decision=told.append)
     for event in (look(), sweep(), look()):
@@ -95,7 +95,7 @@ async def test_what_finds_nothing_to_do_is_none(told: list[Decision]) -> None:
     assert told == []
 
 
-async def test_a_changed_end_is_a_decision_and_the_same_one_is_none(told: list[Decision]) -> None:
+async def test_a_changed_end_is_a_decision_and_the_same_one_is_none(told: list[DecisionMade]) -> None:
     """Away, away again, and back: two decisions, the first that it failed, the second that it works again."""
     errors: dict[str, Exception] = {"o/1": TransientError("away")}
     made = make(Still(act=failing(errors)), on_decision=told.append)
@@ -107,7 +107,7 @@ async def test_a_changed_end_is_a_decision_and_the_same_one_is_none(told: list[D
     assert [(each.status, each.complete) for each in told] == [(503, True), (204, True)]
 
 
-async def test_a_refused_write_is_told_without_the_servers_words(told: list[Decision]) -> None:
+async def test_a_refused_write_is_told_without_the_servers_words(told: list[DecisionMade]) -> None:
     """The API server quotes values: the object and the sort of refusal are told, and that the run was not complete."""
     refusal = Forbidden('cannot patch resource "configmaps" in API group "": s3cret', status=403)
     made = make(Writes(), api=Cluster(refusal), on_decision=told.append)
@@ -116,7 +116,7 @@ async def test_a_refused_write_is_told_without_the_servers_words(told: list[Deci
     assert "s3cret" not in repr(told)
 
 
-async def test_events_that_share_a_run_are_all_its_causes(told: list[Decision]) -> None:
+async def test_events_that_share_a_run_are_all_its_causes(told: list[DecisionMade]) -> None:
     """Two events that wait for one run: it names both."""
     go = asyncio.Event()
     unit = Writes(act=until(go))
@@ -145,7 +145,7 @@ def test_joined_asks_keep_a_bounded_number_of_events() -> None:
     assert joined.events[0] == one.events[0]
 
 
-async def test_a_sweep_names_its_event_and_no_object(told: list[Decision]) -> None:
+async def test_a_sweep_names_its_event_and_no_object(told: list[DecisionMade]) -> None:
     """What a sweep finds has the schedule's event as its cause."""
 
     class Due(Writes):
@@ -157,7 +157,7 @@ async def test_a_sweep_names_its_event_and_no_object(told: list[Decision]) -> No
     assert {cause for one in told for cause in one.causes} <= {Cause(None, "ping-1", "2026-11-27T15:00:00Z")}
 
 
-async def test_a_fan_out_hands_its_cause_on(told: list[Decision]) -> None:
+async def test_a_fan_out_hands_its_cause_on(told: list[DecisionMade]) -> None:
     """The events that a wide fan-out sends name the object and the event that they come from."""
     sent = Sent()
     made = make(Still(stages=(MANY,)), emit=sent, on_decision=told.append)
@@ -173,7 +173,7 @@ async def test_a_fan_out_hands_its_cause_on(told: list[Decision]) -> None:
     assert asked.cause is None
 
 
-async def test_the_trace_goes_along(told: list[Decision]) -> None:
+async def test_the_trace_goes_along(told: list[DecisionMade]) -> None:
     """A decision carries the trace of the event, so that it is found beside the spans."""
     context = SpanContext(0xABC, 0xDEF, is_remote=True, trace_flags=TraceFlags(1))
     made = make(Writes(), api=Cluster(), on_decision=told.append)

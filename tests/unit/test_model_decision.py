@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tenantry.model import limits
-from tenantry.model.decision import Cause, Decision, WriteMade, subject_name, write_made
+from tenantry.model.decision import Cause, DecisionMade, WriteMade, subject_name, write_made
 from tenantry.model.kinds import CONFIG_MAP, ROLE_BINDING, SECRET, Key, Object, object_of
 from tenantry.model.plan import Apply, Change, Delete, RemoveLabel
 from tenantry.testing.objects import obj
@@ -29,8 +29,8 @@ def change(write: Any) -> Change:
     return found  # type: ignore[no-any-return]
 
 
-def decision(*writes: WriteMade) -> Decision:
-    return Decision("u", "o/1", (Cause(),), 0, {}, 0, writes, (), 204, "done", True, 1.5, 20)
+def decision(*writes: WriteMade) -> DecisionMade:
+    return DecisionMade("u", "o/1", (Cause(),), 0, {}, 0, writes, (), 204, "done", True, 1.5, 20)
 
 
 def test_a_write_has_no_values() -> None:

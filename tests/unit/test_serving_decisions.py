@@ -12,7 +12,7 @@ import pytest
 
 from tenantry.api.errors import TransientError
 from tenantry.model import limits
-from tenantry.model.decision import Cause, Decision, WriteMade
+from tenantry.model.decision import Cause, DecisionMade, WriteMade
 from tenantry.model.event import DECISION_TYPE, DECISIONS_BEGUN_TYPE, DECISIONS_ENDED_TYPE, Event
 from tenantry.model.kinds import Key
 from tenantry.serving import decisions
@@ -26,11 +26,11 @@ KEY = b"0123456789abcdef"
 CONFIG = Key("v1", "ConfigMap", "n", "c")
 
 
-def decision(owner: str = "project/p-a", writes: int = 1, trace: str = "") -> Decision:
+def decision(owner: str = "project/p-a", writes: int = 1, trace: str = "") -> DecisionMade:
     """A run that wrote a ConfigMap some times."""
     made = [WriteMade("update", CONFIG, str(number), ("data[k]",)) for number in range(writes)]
     cause = Cause(Key("v1", "Namespace", "", "team-a"), "e-1", "2026-11-27T15:00:00Z")
-    return Decision("projects", owner, (cause,), 0, {CONFIG: "1"}, 0, made, (), 204, "done", True, 1.0, 5, trace)
+    return DecisionMade("projects", owner, (cause,), 0, {CONFIG: "1"}, 0, made, (), 204, "done", True, 1.0, 5, trace)
 
 
 class Sink:

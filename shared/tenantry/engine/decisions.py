@@ -1,6 +1,6 @@
 """Notes of what runs decide, for who listens: nothing is noted, and nothing costs anything, where nobody does.
 
-A `Note` belongs to one run: its readers add what they read, its writer what it wrote.  When the run has ended `Decisions.ended`
+A `Note` belongs to one run: its readers add what they read, its writer what it wrote.  When the run has ended `DecisionNotes.ended`
 says whether that is a decision: something was written, or the run ended otherwise than the one before for that owner.
 """
 
@@ -14,14 +14,14 @@ from opentelemetry.trace import SpanContext, format_span_id, format_trace_id
 
 from tenantry.engine.context import event_id, event_time
 from tenantry.model import limits
-from tenantry.model.decision import Cause, Decision, RefusedWrite, WriteMade, write_made
+from tenantry.model.decision import Cause, DecisionMade, RefusedWrite, WriteMade, write_made
 from tenantry.model.kinds import Key, Kind, Object, key_in
 from tenantry.model.plan import Change, Refusal
 
 if TYPE_CHECKING:
     from tenantry.engine.verdict import Verdict
 
-OnDecision = Callable[[Decision], None]
+OnDecision = Callable[[DecisionMade], None]
 """Gets each decision when its run has ended; must not wait, and not fail."""
 
 
@@ -67,7 +67,7 @@ class Note:
         self.refused.append(RefusedWrite(refusal.key, refusal.cause))
 
 
-class Decisions:
+class DecisionNotes:
     """What is told of the runs of one function; nothing without a listener."""
 
     def __init__(self, listener: OnDecision | None) -> None:
@@ -92,7 +92,7 @@ class Decisions:
         if not (note.writes or is_news):
             return
         self._listener(
-            Decision(
+            DecisionMade(
                 unit,
                 owner,
                 *causes,

@@ -24,7 +24,7 @@ from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide, stands_aside
-from tenantry.engine.decisions import Decisions, OnDecision
+from tenantry.engine.decisions import DecisionNotes, OnDecision
 from tenantry.engine.due import due
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
@@ -86,7 +86,7 @@ class Engine:
         self._emit = emit
         self._emitting = asyncio.Lock()
         self._writer = Writer(api, function, on_write)
-        self._decisions = Decisions(on_decision)
+        self._decisions = DecisionNotes(on_decision)
         self._flight = SingleFlight()
         self._runs = Turns(limits.RUNS_AT_ONCE)
         self._shared = Shared(

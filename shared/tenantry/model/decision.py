@@ -3,7 +3,7 @@
 It names objects and fields, and never holds a value of a field, so what Secrets hold cannot be in it.  Of bindings it names
 role and subjects too, because people ask who got which right because of what; they are names, and no secrets.
 
-`Decision.documents` are the data of the CloudEvents ``dev.tenantry.decision``, whose form docs/history.md gives.
+`DecisionMade.documents` are the data of the CloudEvents ``dev.tenantry.decision``, whose form docs/history.md gives.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RefusedWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DecisionMade:
     """One run that wrote something, or ended otherwise than the run before."""
 
     unit: str

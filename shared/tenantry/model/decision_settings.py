@@ -10,7 +10,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, alias_generator=to_camel)
 
 
-class Ledger(_Section):
+class LedgerSettings(_Section):
     """``decisions.ledger``: what the ledger keeps, by whichever is reached first."""
 
     max_age_days: int = Field(90, ge=1, le=3650, strict=True)
@@ -19,8 +19,8 @@ class Ledger(_Section):
     """MiB of the file; of more the oldest decisions are deleted."""
 
 
-class Decisions(_Section):
+class DecisionSettings(_Section):
     """``decisions``: what each run has written, and because of what, as events for a ledger or any other sink."""
 
     enabled: StrictBool = False
-    ledger: Ledger = Ledger()
+    ledger: LedgerSettings = LedgerSettings()

@@ -22,7 +22,7 @@ from opentelemetry import metrics
 from tenantry.api.errors import TransientError
 from tenantry.engine.engine import Emit
 from tenantry.model import limits
-from tenantry.model.decision import Decision
+from tenantry.model.decision import DecisionMade
 from tenantry.model.event import DECISION_TYPE, DECISIONS_BEGUN_TYPE, DECISIONS_ENDED_TYPE, Event
 from tenantry.model.kinds import Object
 from tenantry.serving.signing import SIGNATURE, NoKey, key_from_environment, signature
@@ -103,7 +103,7 @@ class Outbox:
         while self._queue:
             self._drop(self._queue.popleft(), "the process ends")
 
-    def take(self, decision: Decision) -> None:
+    def take(self, decision: DecisionMade) -> None:
         """Queue a decision: the newest is kept, and of too many the oldest go."""
         if not self._workers:
             _told.add(1, {"function": self._function, "outcome": "dropped"})
@@ -126,7 +126,7 @@ class Outbox:
         self._names -= found.names
         return found
 
-    def _events(self, decision: Decision, first: int) -> list[Event]:
+    def _events(self, decision: DecisionMade, first: int) -> list[Event]:
         trace = {"traceparent": decision.traceparent} if decision.traceparent else {}
         more = {"unit": decision.unit, "owner": decision.owner, "partitionkey": decision.owner, **trace}
         return [

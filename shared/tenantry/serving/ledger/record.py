@@ -27,7 +27,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, strict=True)
 
 
-class Named(_Part):
+class NamedTold(_Part):
     """An object by its names."""
 
     api_version: _Text = ""
@@ -36,7 +36,7 @@ class Named(_Part):
     name: _Text = ""
 
 
-class CauseTold(Named):
+class CauseTold(NamedTold):
     """What asked for the run: an object's event, or a sweep."""
 
     sweep: bool = False
@@ -44,13 +44,13 @@ class CauseTold(Named):
     time: _Text = ""
 
 
-class InputTold(Named):
+class InputTold(NamedTold):
     """An object that was read; no version where it was not there."""
 
     resource_version: _Text = ""
 
 
-class WriteTold(Named):
+class WriteTold(NamedTold):
     """A write that was carried out."""
 
     verb: Literal["create", "update", "status", "delete"]
@@ -64,7 +64,7 @@ class WriteTold(Named):
     subjects_left_out: _Count = 0
 
 
-class RefusedTold(Named):
+class RefusedTold(NamedTold):
     """A write that was refused."""
 
     cause: _Text
