@@ -1,7 +1,8 @@
 """Notes of what runs decide, for who listens: nothing is noted, and nothing costs anything, where nobody does.
 
-A `Note` belongs to one run: its readers add what they read, its writer what it wrote.  When the run has ended `DecisionNotes.ended`
-says whether that is a decision: something was written, or the run ended otherwise than the one before for that owner.
+A `Note` belongs to one run: its readers add what they read, its writer what it wrote.  When the run has ended,
+`DecisionNotes.ended` says whether that is a decision: something was written, or the run ended otherwise than the one before for
+that owner.
 """
 
 from __future__ import annotations
