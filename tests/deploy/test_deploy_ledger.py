@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import manifests
 import pytest
@@ -13,21 +12,21 @@ SERVICES = manifests.services()
 KEY, COMPONENT = "tenantry-decisions", {"app.kubernetes.io/component": "ledger"}
 
 
-@pytest.fixture(params=["knative", "knative/overlays/deployment"])
-def with_ledger(
-    request: pytest.FixtureRequest, tmp_path: Path, kustomize: list[str], monkeypatch: pytest.MonkeyPatch
-) -> list[Document]:
+@pytest.fixture(scope="module", params=["knative", "knative/overlays/deployment"])
+def with_ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kustomize: list[str]) -> list[Document]:
     """An installation that names the component, as docs/history.md says."""
+    root = tmp_path_factory.mktemp("installation")
     for folder in manifests.FOLDERS:
-        shutil.copytree(manifests.ROOT / folder, tmp_path / folder)
-    own = tmp_path / "own"
+        shutil.copytree(manifests.ROOT / folder, root / folder)
+    own = root / "own"
     own.mkdir()
     (own / "kustomization.yaml").write_text(
         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
         f"resources: [../{request.param}]\ncomponents: [../knative/ledger]\n"
     )
-    monkeypatch.setattr(manifests, "ROOT", tmp_path)
-    return manifests.render(own, kustomize)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(manifests, "ROOT", root)
+        return manifests.render(own, kustomize)
 
 
 def of(found: list[Document], kind: str, name: str) -> Body:
