@@ -15,7 +15,8 @@ from lock_enforcement.helm import RECORD_LABELS, Mark
 from lock_enforcement.locks import claim_of, reach_of, storage_of
 from lock_enforcement.records import Records
 from tenantry.api.errors import ApiError
-from tenantry.engine.reader import Reader, versions_in
+from tenantry.engine.items import versions_in
+from tenantry.engine.reader import Reader
 from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.tasks import started

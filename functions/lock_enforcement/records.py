@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pydantic_core import from_json, to_json
 
 from lock_enforcement.helm import RECORD_LABELS, BadRecord, LargeRecord, Mark, Record, read_record, revision_of
-from tenantry.engine.reader import Reader, versions_in
+from tenantry.engine.items import versions_in
+from tenantry.engine.reader import Reader
 from tenantry.model import limits
 from tenantry.model.kinds import Key, Kind, Object, key_of, labels_of
 from tenantry.model.manifests import read_manifest

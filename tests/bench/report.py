@@ -14,6 +14,7 @@ from tests.bench.latency import quantile
 if TYPE_CHECKING:
     from tests.bench.aggregation import Figures as Rights
     from tests.bench.convergence import Round
+    from tests.bench.decisions import Figures as Decisions
     from tests.bench.flux_admission import Figures as Flux
     from tests.bench.growth import Figures as Growth
     from tests.bench.locks import Figures as Locks
@@ -220,6 +221,22 @@ class Report:
         shares = [100 * each for each in figures.shares]
         note = f"{spread(shares)}; seconds in admission for each CPU second of everything at work"
         self._add(f"{name}: share of policies", statistics.median(shares), "%", note)
+
+    def decisions(self, figures: Decisions) -> None:
+        """What decisions as events cost, and the ledger of many."""
+        for name, used in figures.runs_us.items():
+            note = f"{spread(used)}; two writes, an API server that answers at once"
+            self._add(f"CPU of a run, {name}", statistics.median(used), "us", note)
+        name = f"{figures.projects} x {figures.members}"
+        for what, rounds in (("on", figures.on), ("off", figures.off)):
+            seconds = [each.seconds for each in rounds]
+            self._add(f"{name}, decisions {what}: all complete", statistics.median(seconds), "s", spread(seconds))
+            for who in ("function", "up"):
+                used = [each.cpu[who] for each in rounds]
+                self._add(f"{name}, decisions {what}: CPU of {who}", statistics.median(used), "s", spread(used))
+        for what, value in figures.ledger.items():
+            text, _, unit = what.rpartition(": ")
+            self._add(f"ledger of {figures.kept:,}, {text}", value, unit)
 
     def requests(self, size: str, phases: Sequence[Phase]) -> None:
         """Of each phase: requests by identity, with what it asked for most, and CPU by process."""

@@ -24,6 +24,7 @@ if __name__ == "__main__":  # as a script, the tree is not on the path
 from tests.bench import (
     aggregation,
     convergence,
+    decisions,
     flux,
     flux_admission,
     growth,
@@ -226,6 +227,17 @@ async def _growth(report: Report, *, quick: bool) -> None:
     report.growth(done)
 
 
+async def _decisions(report: Report, *, quick: bool) -> None:
+    figures = decisions.Figures()
+    stack.say("a run, with and without who listens")
+    await decisions.runs(figures, 500 if quick else 2000, 3 if quick else 7)
+    stack.say("a ledger")
+    decisions.ledger(figures, 1000 if quick else 10_000)
+    with _plane() as (plane, folder):
+        await decisions.projects(plane, folder, figures, *((10, 5, 2) if quick else (40, 5, 5)))
+    report.decisions(figures)
+
+
 async def _memory(report: Report, *, quick: bool) -> None:
     count, members = 100 if quick else 1000, 5
     with _plane() as (plane, folder):
@@ -258,6 +270,7 @@ SECTIONS = {
     "flux": _flux,
     "policies": _policies,
     "memory": _memory,
+    "decisions": _decisions,
 }
 
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 from people import FUNCTION, LABEL, People, may
 from rights import cluster_role, user
 from times import START_S
-from upping import ROOT, Up, run_up, uninstall
+from upping import ROOT, Up, run_up, tenantry, uninstall
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
@@ -102,6 +102,10 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
         chart = await people.until(CONFIG_MAP, dashboard, RELEASE, bool)
         await api.json_patch(CONFIG_MAP, dashboard, RELEASE, [{"op": "replace", "path": "/data/dashboard.json", "value": "{}"}])
         await people.until(CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
+
+        await up.says("is shown by tenantry history")
+        code, told, errors = await tenantry("history", "alice", KUBECONFIG=kubeconfig)
+        assert (code, "Role/demo-monitored-view for +User/alice" in told) == (0, True), errors
 
         await uninstall(kubeconfig)
         await up.says("Ctrl-C ends the control plane")

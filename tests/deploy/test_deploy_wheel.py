@@ -180,6 +180,11 @@ ALONE = [
     ("serve NOSUCH", 2, "there are: lock-enforcement"),
     ("dead-letters", 1, "127.0.0.1"),
     ("dead-letters clear", 2, "give a KEY, or --all"),
+    ("history", 1, "name the file of the ledger with --ledger or TENANTRY_LEDGER"),
+    ("history --ledger no.db", 1, "there is no ledger at no.db"),
+    ("history --since soon", 2, "'soon' is no time: give an age such as 90s"),
+    ("replay", 2, "give a KEY, or --all"),
+    ("serve ledger", 2, "name the file with the functions' key in TENANTRY_DECISIONS_KEY"),
     ("lock list", 1, "127.0.0.1"),
     ("lock show x", 1, "127.0.0.1"),
     ("lock diff x", 1, "127.0.0.1"),
@@ -205,6 +210,8 @@ WITH_THE_KIT = [
     ("uninstall --dry-run", 1, "127.0.0.1"),
     ("guards", 1, "127.0.0.1"),
     ("dead-letters replay --all", 1, "127.0.0.1"),
+    ("history", 1, "127.0.0.1"),
+    ("replay --since 1h", 1, "127.0.0.1"),
 ]
 
 

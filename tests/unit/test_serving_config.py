@@ -14,6 +14,8 @@ LOCKER = "enabled, failedGraceSeconds, interruptedGraceSeconds)"
 CATTLE = "projectLabel, clusterId, systemProjectId, systemDefaultRegistry, url)"
 CHART = "helmProjectOperator: {charts: [{helmApiVersion: a.b/v1, releaseName: r, %s}]}"
 
+KEYS = "global, helmProjectOperator, scopeBinding, flux, decisions"
+
 
 def refusal(text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
@@ -76,7 +78,7 @@ def test_the_names_of_the_documents() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("globl: {}", "globl: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding, flux)"),
+        ("globl: {}", f"globl: unknown key; did you mean global? (allowed here: {KEYS})"),
         (
             "global: {cattle: {projectLabl: x}}",
             "global.cattle.projectLabl: unknown key; did you mean projectLabel? (allowed here: " + CATTLE,
@@ -88,7 +90,7 @@ def test_the_names_of_the_documents() -> None:
         ),
         (
             "global_: {}",
-            "global_: unknown key; did you mean global? (allowed here: global, helmProjectOperator, scopeBinding, flux)",
+            f"global_: unknown key; did you mean global? (allowed here: {KEYS})",
         ),
         ("global: {cattle: {url: x, 7: x}}", "global.cattle[7]: Keys should be strings (given: 7)"),
     ],
@@ -230,8 +232,8 @@ def test_every_problem_is_told_at_once() -> None:
         ("global:\n  cattle:\n    url: a\n    url: b", "line 4: key 'url' is given twice"),
         ("? [a]\n: b", "line 1: a key must be plain text"),
         ("? {a: 1}\n: b", "line 1: a key must be plain text"),
-        ("- a", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding, flux"),
-        ("text", "the file must be a mapping with the keys global, helmProjectOperator, scopeBinding, flux"),
+        ("- a", f"the file must be a mapping with the keys {KEYS}"),
+        ("text", f"the file must be a mapping with the keys {KEYS}"),
     ],
 )
 def test_files_of_the_wrong_form(text: str, message: str) -> None:

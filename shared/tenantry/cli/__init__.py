@@ -23,6 +23,8 @@ COMMANDS = (
     Command("map", "tenantry.cli.map", "The same as one file for a report: HTML, SVG or JSON."),
     Command("completion", "tenantry.cli.completion", "Completion for bash, zsh and fish."),
     Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
+    Command("history", "tenantry.cli.history", "What was decided, and because of what; what an owner had at a time."),
+    Command("replay", "tenantry.cli.replay", "Have functions look again: at dead letters, or at what was decided in a time."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
     Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
     Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),

@@ -24,6 +24,9 @@ PERSON = "tenantry-cli"
 _COLUMNS = ("function", "key", "status", "count", "last", "reason")
 
 function_option = click.option("--function", default="", metavar="NAME", help="Only what this function gave up.")
+broker_option = click.option(
+    "--broker", default="", metavar="URL", help="Where to send it; default: the broker that serves the cluster."
+)
 all_option = click.option("--all", "every", is_flag=True, help="All of them.")
 
 
@@ -65,7 +68,7 @@ def dead_letters(ctx: click.Context, kubeconfig: Path | None, output: str) -> No
 @click.argument("key", default="")
 @all_option
 @function_option
-@click.option("--broker", default="", metavar="URL", help="Where to send it; default: the broker that serves the cluster.")
+@broker_option
 @kubeconfig_option
 @output_option
 @click.pass_context
@@ -78,14 +81,30 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
     From outside of a cluster the event goes through the API server: that takes the right to create services/proxy where the
     broker is.
     """
+    sys.exit(send_letters(key, every, function, broker, kubeconfig or ctx.obj, output))
+
+
+def send_letters(key: str, every: bool, function: str, broker: str, kubeconfig: Path | None, output: str) -> int:
+    """Send dead letters again and tell of it; the exit code, 1 when something was not sent."""
+    _one_or_all(key, every)
+
+    async def letters_of(api: Api) -> list[Letter]:
+        return _chosen(await Store(api).read(), key, function)
+
+    return send_again(letters_of, broker, kubeconfig, output)
+
+
+def send_again(found: Callable[[Api], Awaitable[list[Letter]]], broker: str, kubeconfig: Path | None, output: str) -> int:
+    """Send what letters say to look at, and tell of it; the exit code, 1 when something was not sent.
+
+    Those that are in the list of dead letters leave it.
+    """
     if not has_kit():
         raise click.UsageError(f"to send events again needs {THE_KIT}.")
     from tenantry.local.replay import Sender, broker_of
 
-    _one_or_all(key, every)
-
     async def send(api: Api) -> list[tuple[Letter, str]]:
-        letters = _chosen(await Store(api).read(), key, function)
+        letters = await found(api)
         if not letters:
             return []
         sent: list[Letter] = []
@@ -99,9 +118,9 @@ def replay(ctx: click.Context, key: str, every: bool, function: str, broker: str
             await Store(api).change(lambda book: book.remove(*sent))
         return [(letter, "sent" if letter in sent else "not sent: it does not say what to look at") for letter in letters]
 
-    done = _run(send, kubeconfig or ctx.obj)
+    done = _run(send, kubeconfig)
     _tell(done, output)
-    sys.exit(0 if all(result == "sent" for _, result in done) else 1)
+    return 0 if all(result == "sent" for _, result in done) else 1
 
 
 @dead_letters.command()
@@ -149,7 +168,7 @@ def _tell(done: list[tuple[Letter, str]], output: str) -> None:
     for letter, result in done:
         click.secho(f"{letter.function}: {letter.key}: {result}", fg="yellow" if result.startswith("not") else "green")
     if not done:
-        click.echo("no dead letters")
+        click.echo("nothing to send")
 
 
 def _run(work: Callable[[Api], Awaitable[T]], kubeconfig: Path | None) -> T:

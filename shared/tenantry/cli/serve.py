@@ -14,12 +14,13 @@ import click
 from tenantry.cli.options import known_function, kubeconfig_option
 
 DEAD_LETTERS = "dead-letters"
-"""`tenantry.serving.dead_letters.NAME`, which is not imported before it is needed."""
+LEDGER = "ledger"
+"""`NAME` of `tenantry.serving.dead_letters` and `tenantry.serving.ledger`, which are not imported before they are needed."""
 
 
 def _known_or_sink(ctx: click.Context, parameter: click.Parameter, function: str) -> str:
-    """A function, or the sink of dead letters, which is served alike."""
-    return function if function == DEAD_LETTERS else known_function(ctx, parameter, function)
+    """A function, or the sink of dead letters or the ledger, which are served alike."""
+    return function if function in (DEAD_LETTERS, LEDGER) else known_function(ctx, parameter, function)
 
 
 @click.command()
@@ -30,12 +31,14 @@ def _known_or_sink(ctx: click.Context, parameter: click.Parameter, function: str
 @click.option("--listener", type=int, hidden=True, help="File descriptor of a socket that listens already.")
 @click.option("--end-with-parent", is_flag=True, hidden=True, help="End when standard input is closed.")
 def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener: int | None, end_with_parent: bool) -> None:
-    """Serve one FUNCTION over HTTP until SIGTERM, or with dead-letters where events end that no function could handle.
+    """Serve one FUNCTION over HTTP until SIGTERM, or with dead-letters where events end that no function could handle, or with
+    ledger what keeps the decisions of all functions.
 
     \b
     Examples:
       tenantry serve namespace-registration --port 8080 --kubeconfig ~/.kube/config
       tenantry serve dead-letters --port 8081 --kubeconfig ~/.kube/config
+      TENANTRY_LEDGER=ledger.db TENANTRY_DECISIONS_KEY=key tenantry serve ledger --port 8082
     """
     from tenantry.serving import server
 
@@ -47,6 +50,10 @@ def serve(function: str, port: int, host: str, kubeconfig: Path | None, listener
             from tenantry.serving.dead_letters import entry
 
             asyncio.run(entry.serve(host, port, kubeconfig, listener=inherited))
+        elif function == LEDGER:
+            from tenantry.serving.ledger import entry as ledger
+
+            asyncio.run(ledger.serve(host, port, listener=inherited))
         else:
             asyncio.run(server.serve(function, host, port, kubeconfig, listener=inherited))
     except OSError as error:

@@ -6,3 +6,4 @@ from contextvars import ContextVar
 
 event_id: ContextVar[str] = ContextVar("event_id", default="")
 running_owner: ContextVar[str] = ContextVar("running_owner", default="")
+event_time: ContextVar[str] = ContextVar("event_time", default="")

@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
@@ -23,9 +24,11 @@ from tenantry.api.turns import Turns, party
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide, stands_aside
+from tenantry.engine.decisions import DecisionNotes, OnDecision
 from tenantry.engine.due import due
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
+from tenantry.engine.news import CAUSES_LOOKED_AT, nothing_new
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested, whose
 from tenantry.engine.shared import Shared
@@ -45,8 +48,6 @@ ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 EVERY_PAUSE_S = 0.25
 CONFLICT_PAUSE_S = 0.02
-CAUSES_LOOKED_AT = 8
-"""Objects, at most, that are looked at to find out whether a run is needed: more cost as much as the run."""
 TOLD = "refused and told"
 WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
@@ -60,8 +61,8 @@ Emit = Callable[[Event], Awaitable[None]]
 class Engine:
     """One function's units over one API client.
 
-    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made.  ``service`` is what this
-    process is, where that is not called like the function.
+    ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made, ``on_decision`` what each
+    run decided.  ``service`` is what this process is, where that is not called like the function.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Engine:
         on_write: OnWrite | None = None,
         deadline_s: float = DEADLINE_S,
         service: Service | None = None,
+        on_decision: OnDecision | None = None,
     ) -> None:
         self.function = function
         self._service = service or Service(function, function)
@@ -84,6 +86,7 @@ class Engine:
         self._emit = emit
         self._emitting = asyncio.Lock()
         self._writer = Writer(api, function, on_write)
+        self._decisions = DecisionNotes(on_decision)
         self._flight = SingleFlight()
         self._runs = Turns(limits.RUNS_AT_ONCE)
         self._shared = Shared(
@@ -150,11 +153,12 @@ class Engine:
         reader = Reader(self._api, (request.key,), shared=self._shared)
         reader.tells_nothing_new = lambda owner: self._last.knows(_name(unit, owner), request.key, told)
         reader.is_whole = told is not None
-        ask = Ask(frozenset({request.key}), told={request.key: told} if told is not None else {})
+        woken = self._decisions.woken(request.key)
+        ask = Ask(frozenset({request.key}), told={request.key: told} if told is not None else {}, events=woken)
         try:
             stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
-                return await self._run_every(unit)
+                return await self._run_every(unit, ask)
             return await self._run_stages(unit, stages, reader.known, request.key, ask)
         except ApiError as error:
             return await self._failed(error)
@@ -166,7 +170,7 @@ class Engine:
         verdicts: list[Verdict] = []
         for stage in stages:
             if len(stage) > FAN_OUT_ABOVE and self._emit is not None and stage is stages[-1]:
-                await self._fan_out(unit, stage, cause)  # only the last: nothing here waits for its success
+                await self._fan_out(unit, stage, cause, ask)  # only the last: nothing here waits for its success
                 continue
             done = await self._run_all(unit, stage, known, ask)
             known = {}  # what was read before a stage is not live after it
@@ -175,29 +179,30 @@ class Engine:
                 break
         return worst(verdicts)
 
-    async def _run_every(self, unit: Unit) -> Verdict:
+    async def _run_every(self, unit: Unit, ask: Ask) -> Verdict:
         """A sweep of the unit; events that come during one share the next."""
 
-        async def work(_: Ask, __: JustRead) -> Verdict:
-            return await self._sweep_unit(unit)
+        async def work(together: Ask, _: JustRead) -> Verdict:
+            return await self._sweep_unit(unit, together)
 
-        return await self._flight.run(f"{unit.name}:*", Ask(), {}, work, pause_s=EVERY_PAUSE_S)
+        return await self._flight.run(f"{unit.name}:*", Ask(events=ask.events), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, ask: Ask) -> list[Verdict]:
         fresh = known if len(owners) <= PARALLEL else {}
         return await in_parallel(owners, lambda owner: self._run(unit, owner, ask, fresh))
 
-    async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key) -> None:
+    async def _fan_out(self, unit: Unit, owners: Sequence[Owner], cause: Key, ask: Ask) -> None:
         assert self._emit is not None
         emit = self._emit
         async with self._emitting:  # one fan-out after the other: each waits for the broker
-            await in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause))))
+            await in_parallel(owners, lambda owner: emit(requested(self.function, unit.name, str(owner), str(cause), ask.events)))
 
     async def _run_requested(self, request: RunOwner) -> Verdict:
         unit, owner = self._units.get(request.unit), Owner.parse(request.owner)
         if unit is None or owner is None or not unit.accepts(owner) or await stands_aside(unit, self._api):
             return NOTHING_TO_DO
-        return await self._run(unit, owner, Ask(), {})
+        woken = self._decisions.woken()
+        return await self._run(unit, owner, Ask(events=(request.cause,) if woken and request.cause else woken), {})
 
     # -- one owner -------------------------------------------------------------------------------------
 
@@ -227,7 +232,7 @@ class Engine:
         return self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT])
 
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
-        begun = time.perf_counter()
+        begun, note = time.perf_counter(), self._decisions.note()
         running_owner.set(str(owner))
         with telemetry.tracer.start_as_current_span(
             "reconcile", attributes={"tenantry.unit": unit.name, "tenantry.owner": str(owner)}
@@ -236,7 +241,8 @@ class Engine:
                 self._last.begins(_name(unit, owner))
                 noted = ReadStates(self.states[unit.name]) if unit.handlers[owner.type].rests_on_reads else None
                 reader = Reader(self._api, ask.causes, known, self._shared, noted)
-                if noted is not None and await self._is_known(unit, owner, ask, reader, noted):
+                reader.note = note
+                if noted is not None and await self._knows_all(unit, owner, ask, reader, noted):
                     return NOTHING_NEW
                 verdict = await self._converge(unit, owner, ask, reader)
             except ApiError as error:
@@ -248,30 +254,16 @@ class Engine:
             unit.handlers[owner.type].ended(owner, well)
             if not well:
                 self._last.ended_badly(_name(unit, owner))
+            if note is not None:
+                told = ask.events, ask.more_events
+                self._decisions.ended(unit.name, str(owner), told, note, verdict, span.get_span_context())
             span.set_attribute("tenantry.verdict", verdict.status)
             span.set_attribute("tenantry.writes", verdict.writes)
         telemetry.reconcile_duration.record(time.perf_counter() - begun, {"function": self.function, "unit": unit.name})
         return verdict
 
-    async def _is_known(self, unit: Unit, owner: Owner, ask: Ask, reader: Reader, noted: ReadStates) -> bool:
-        """Whether the last run for the owner knew all that the events tell of."""
-        name = _name(unit, owner)
-        if not ask.causes or not self._last.may_know(name, ask.causes):
-            return False
-        causes = [key for key in ask.causes if not self._last.knows(name, key, ask.told.get(key))]
-        if not causes:
-            return True
-        if len(causes) > CAUSES_LOOKED_AT:
-            return False
-        kinds = self._kinds[unit.name]
-        if not all(key in reader.known or kinds[key.gvk] in unit.readable for key in causes):
-            return False
-        each = [(kinds[key.gvk], key.name, key.namespace) for key in causes]
-        if len(each) == 1:  # as almost always, and then no task is needed
-            await reader.get(*each[0])
-        else:
-            await asyncio.gather(*(reader.get(*one) for one in each))
-        return self._last.knew(name, noted)
+    async def _knows_all(self, unit: Unit, owner: Owner, ask: Ask, reader: Reader, noted: ReadStates) -> bool:
+        return await nothing_new(self._last, _name(unit, owner), ask, reader, noted, self._kinds[unit.name], unit.readable)
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
         name, states, handler = _name(unit, owner), self.states[unit.name], unit.handlers[owner.type]
@@ -282,7 +274,7 @@ class Engine:
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
-            outcome = await self._writer.write(plan, states=states)
+            outcome = await self._writer.write(plan, states=states, note=first.note)
             writes += outcome.writes
             self._last.wrote(name, outcome.written)
             if outcome.transient is not None:
@@ -298,7 +290,8 @@ class Engine:
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
                 continue
-            reported = await self._writer.write(handler.report(observed, tuple(outcome.refusals)), states=states)
+            report = handler.report(observed, tuple(outcome.refusals))
+            reported = await self._writer.write(report, states=states, note=first.note)
             writes += reported.writes
             self._last.wrote(name, reported.written)
             if reported.transient is not None:
@@ -335,30 +328,31 @@ class Engine:
         goes on meanwhile.  One that never ends is given up after `LONGEST_SWEEP_S`.
         """
 
-        async def work(_: Ask, __: JustRead) -> Verdict:
+        async def work(together: Ask, _: JustRead) -> Verdict:
             try:
                 async with asyncio.timeout(LONGEST_SWEEP_S):
-                    return await self._sweep_all()
+                    return await self._sweep_all(together)
             except TimeoutError:
                 return TOO_SLOW
 
-        return await self._flight.run("*", Ask(), {}, work)
+        return await self._flight.run("*", Ask(events=self._decisions.woken()), {}, work)
 
-    async def _sweep_all(self) -> Verdict:
+    async def _sweep_all(self, ask: Ask) -> Verdict:
         lists = Lists()  # for the first look of all units, which begin together
-        verdict = worst(await asyncio.gather(*(self._sweep_unit(unit, lists) for unit in self._units.values())))
+        verdict = worst(await asyncio.gather(*(self._sweep_unit(unit, ask, lists) for unit in self._units.values())))
         if verdict.status == 204:
             telemetry.sweep_completed(self.function)
         log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)
         return verdict
 
-    async def _sweep_unit(self, unit: Unit, lists: Lists | None = None) -> Verdict:
+    async def _sweep_unit(self, unit: Unit, ask: Ask, lists: Lists | None = None) -> Verdict:
         """Run who is due, and look at lists again after the writes: one look for all in place of one for each.
 
         Who is due then may not have been before: one owner's writes may be what another waits for.  Only who
         was refused, or failed, is not tried again.
         """
         verdicts: list[Verdict] = []
+        asked = replace(ask, verify=False)
         stuck: set[Owner] = set()
         for _ in range(ATTEMPTS):
             try:
@@ -375,7 +369,7 @@ class Engine:
             lists = None
             if not todo:
                 break
-            done = await in_parallel(todo, lambda owner: self._run(unit, owner, Ask(verify=False), {}))
+            done = await in_parallel(todo, lambda owner: self._run(unit, owner, asked, {}))
             verdicts += done
             stuck |= {owner for owner, verdict in zip(todo, done, strict=True) if verdict.status != 204 or not verdict.complete}
             if not any(verdict.writes for verdict in done):

@@ -23,6 +23,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from tenantry.engine.verdict import NOTHING_NEW, Verdict
+from tenantry.model import limits
+from tenantry.model.decision import Cause
 from tenantry.model.kinds import Key, Object
 
 LONGEST_PAUSE_S = 2.0
@@ -42,6 +44,10 @@ class Ask:
     """Whether inputs of the decision are looked at again after the writes."""
     told: Mapping[Key, Hashable] = field(default_factory=dict)
     """The states of objects that the events told of, as far as they did, and all the same."""
+    events: tuple[Cause, ...] = ()
+    """The events that ask, for who listens to decisions; else none."""
+    more_events: int = 0
+    """How many more there were."""
 
     def __or__(self, other: Ask) -> Ask:
         """What serves both: who asks for everything is not served by a look at a part."""
@@ -49,7 +55,12 @@ class Ask:
         both = self.causes & other.causes
         told = {key: state for key, state in {**self.told, **other.told}.items() if key not in both}
         told |= {key: self.told[key] for key in both if key in self.told and self.told[key] == other.told.get(key)}
-        return Ask(causes, self.verify or other.verify, told)
+        events, more = self.events, self.more_events + other.more_events
+        if other.events:
+            both_events = tuple(dict.fromkeys(self.events + other.events))
+            events = both_events[: limits.DECISION_CAUSES]
+            more += len(both_events) - len(events)
+        return Ask(causes, self.verify or other.verify, told, events, more)
 
 
 Work = Callable[[Ask, JustRead], Awaitable[Verdict]]

@@ -20,6 +20,8 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from dataclasses import replace
 
 from tenantry.api import Api, Keep, Listing
+from tenantry.engine.decisions import Note
+from tenantry.engine.items import fits, selector
 from tenantry.engine.known import Known
 from tenantry.engine.last_runs import ReadStates
 from tenantry.engine.shared import Shared
@@ -32,22 +34,6 @@ FEW = 50
 
 Fingerprint = Callable[[Object | None], Hashable]
 Compute = Callable[["Reader"], Awaitable[Hashable]]
-
-
-def selector(labels: Mapping[str, str]) -> str:
-    """The equality label selector for a mapping; an empty value selects by presence of the key."""
-    return ",".join(f"{name}={value}" if value else name for name, value in sorted(labels.items()))
-
-
-def matches(obj: Object, labels: Mapping[str, str]) -> bool:
-    """Whether an object has these labels; an empty value asks for presence only."""
-    found = labels_of(obj)
-    return all(name in found and (not value or found[name] == value) for name, value in labels.items())
-
-
-def versions_in(objects: Iterable[Object]) -> frozenset[tuple[str, str]]:
-    """(uid, resourceVersion) of these objects."""
-    return frozenset((each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in objects)
 
 
 class Reader:
@@ -76,6 +62,8 @@ class Reader:
         """Of the reader of an event: whether that has the whole object, labels included."""
         self.noted = noted
         """The states of what was read, for a run whose next one may not be needed."""
+        self.note: Note | None = None
+        """Where it is noted what was read, for who listens to decisions."""
         self._inputs: builtins.list[tuple[Compute, Hashable]] = []
 
     async def get(
@@ -282,10 +270,14 @@ class Reader:
     def _got(self, key: Key, found: Object | None) -> None:
         if self.noted is not None:
             self.noted.add(key, found)
+        if self.note is not None:
+            self.note.read(key, found)
 
     def _noted(self, kind: Kind, items: builtins.list[Object]) -> builtins.list[Object]:
         if self.noted is not None:
             self.noted.listed(kind, items)
+        if self.note is not None:
+            self.note.listed(kind, items)
         return items
 
     async def get_shared(self, kind: Kind, name: str) -> Object | None:
@@ -378,7 +370,7 @@ class Reader:
         """A reader for the same run that knows nothing yet."""
         noted = ReadStates(self.noted.states) if self.noted is not None else None
         made = Reader(self._api, self.causes, shared=self._shared, noted=noted)
-        made.attempt = attempt or self.attempt
+        made.attempt, made.note = attempt or self.attempt, self.note
         return made
 
     async def unchanged(self) -> bool:
@@ -386,15 +378,6 @@ class Reader:
         if not self._inputs:
             return True
         fresh = self.anew()
+        fresh.note = None  # nothing is decided by it
         now = await asyncio.gather(*(compute(fresh) for compute, _ in self._inputs))
         return all(value == before for value, (_, before) in zip(now, self._inputs, strict=True))
-
-
-def fits(item: Object, namespace: str, labels: Mapping[str, str], name: str) -> bool:
-    """Whether an object is in a namespace, has labels and a name, as far as they are asked for."""
-    metadata = item["metadata"]
-    return (
-        (not namespace or metadata.get("namespace") == namespace)
-        and (not name or metadata["name"] == name)
-        and matches(item, labels)
-    )

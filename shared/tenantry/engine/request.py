@@ -8,13 +8,14 @@ header values cannot carry every legal name unharmed.  Missing and empty namespa
 from __future__ import annotations
 
 import uuid
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from tenantry.engine.last_runs import States, state_in
+from tenantry.model.decision import Cause
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import Key, Object, can_be_name
 
@@ -35,6 +36,8 @@ class RunOwner:
 
     unit: str
     owner: str
+    cause: Cause | None = None
+    """What led to it, as far as the event says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,18 @@ def request_of(event: Event, function: str, states: Mapping[str, States] = Mappi
         unit, owner = event.extensions.get("unit", ""), event.extensions.get("owner", "")
         if not unit or not owner:
             raise MalformedRequest("unit or owner missing")
-        return RunOwner(unit, owner)
+        return RunOwner(unit, owner, _cause_of(event))
     return Ignore()
+
+
+def _cause_of(event: Event) -> Cause | None:
+    """What a fan-out says of the event that it came from (`requested`); None where it does not, or names nothing."""
+    given = event.extensions.get
+    kind, _, where = given("cause", "").partition(" ")
+    namespace, _, name = where.rpartition("/")
+    if not given("causeevent") or not kind or not name:
+        return None
+    return Cause(Key(given("causeapiversion", ""), kind, namespace, name), given("causeevent", ""), given("causetime", ""))
 
 
 def _text(value: Any) -> str:
@@ -131,12 +144,19 @@ def _told(event: Event, key: Key, body: Object, states: Mapping[str, States]) ->
     return told
 
 
-def requested(function: str, unit: str, owner: str, cause: str) -> Event:
-    """The event that asks for one owner: the second level of a fan-out (partition key = owner)."""
+def requested(function: str, unit: str, owner: str, cause: str, woken: Sequence[Cause] = ()) -> Event:
+    """The event that asks for one owner: the second level of a fan-out (partition key = owner).
+
+    With what has ``woken`` the function it says more of the ``cause``, for who listens to decisions.
+    """
+    more: dict[str, str] = {}
+    for each in woken[:1]:
+        told = {"causeapiversion": each.key.api_version if each.key else "", "causeevent": each.event, "causetime": each.time}
+        more = {name: text for name, text in told.items() if text}
     return Event(
         id=str(uuid.uuid4()),
         source=f"/tenantry/{function}",
         type=RECONCILE_REQUESTED_TYPE,
         subject=owner,
-        extensions={"function": function, "unit": unit, "owner": owner, "partitionkey": owner, "cause": cause},
+        extensions={"function": function, "unit": unit, "owner": owner, "partitionkey": owner, "cause": cause, **more},
     )

@@ -17,7 +17,8 @@ from weakref import WeakValueDictionary
 from tenantry.api import Api, Keep
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.copies import OneCopy
-from tenantry.engine.reader import FEW, Fingerprint, Reader, fits, selector
+from tenantry.engine.items import fits, selector
+from tenantry.engine.reader import FEW, Fingerprint, Reader
 from tenantry.engine.tasks import started
 from tenantry.model.kinds import Key, Kind, Object, key_in, labels_of
 from tenantry.model.values import LeftOut

@@ -26,8 +26,9 @@ from tenantry.api.errors import (
     TransientError,
 )
 from tenantry.engine import recorder, telemetry
+from tenantry.engine.decisions import Note
+from tenantry.engine.items import selector, versions_in
 from tenantry.engine.last_runs import States, state_in
-from tenantry.engine.reader import selector, versions_in
 from tenantry.engine.shared import Shared
 from tenantry.model import limits
 from tenantry.model.conditions import stamped
@@ -68,6 +69,7 @@ class Outcome:
     conflict: bool = False
     deleted: bool = False
     transient: ApiError | None = None
+    note: Note | None = None
 
     def add(self, other: Outcome) -> None:
         """Take in what became of a plan within this one."""
@@ -95,14 +97,16 @@ class Writer:
             PutBack: self._put_back,
         }
 
-    async def write(self, plan: Plan, gate: asyncio.Semaphore | None = None, states: States = MappingProxyType({})) -> Outcome:
+    async def write(
+        self, plan: Plan, gate: asyncio.Semaphore | None = None, states: States = MappingProxyType({}), note: Note | None = None
+    ) -> Outcome:
         """Make the changes of the plan, stage by stage; stop at a stage that did not succeed whole.
 
-        ``states`` say in what state something is written, where that is not its version.
+        ``states`` say in what state something is written, where that is not its version.  In the ``note`` stands what was done.
 
         At most `limits.WRITES_AT_ONCE` are under way: thousands of one plan would keep all others' requests waiting behind them.
         """
-        outcome, gate = Outcome(), gate or asyncio.Semaphore(limits.WRITES_AT_ONCE)
+        outcome, gate = Outcome(note=note), gate or asyncio.Semaphore(limits.WRITES_AT_ONCE)
         for stage in plan.stages:
             within = [item for item in stage if isinstance(item, Plan)]
             writes = [item for item in stage if not isinstance(item, Plan)]
@@ -120,7 +124,7 @@ class Writer:
 
     async def _within(self, plan: Plan, outcome: Outcome, gate: asyncio.Semaphore, states: States) -> None:
         """Write a plan that stands in a stage of another."""
-        outcome.add(await self.write(plan, gate, states))
+        outcome.add(await self.write(plan, gate, states, outcome.note))
 
     async def _attempt(self, change: Change, outcome: Outcome, gate: asyncio.Semaphore, states: States) -> None:
         precondition = change.write.precondition if isinstance(change.write, PutBack | Delete) else None
@@ -136,12 +140,16 @@ class Writer:
         except RefusedError as error:
             refusal = Refusal(change.key, error.cause, error.message)
             outcome.refusals.append(refusal)
+            if outcome.note is not None:
+                outcome.note.was_refused(refusal)
             telemetry.refusals.add(1, {"function": self._function, "cause": refusal.cause})
             log.warning("refused: %s: %s", change, error.message)
         except ApiError as error:
             outcome.transient = error
         else:
             outcome.writes += 1
+            if outcome.note is not None:
+                outcome.note.wrote(change, stored)
             outcome.written[change.key] = state_in(states, change.key, None if change.verb == "delete" else stored)
             outcome.deleted = outcome.deleted or change.verb == "delete"
 

@@ -27,7 +27,7 @@ Ready. In another terminal:
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
 {story}
-Events that no function could handle are shown by tenantry dead-letters
+{history}Events that no function could handle are shown by tenantry dead-letters
 The broker takes CloudEvents at {broker}
 Ctrl-C ends everything.
 """
@@ -168,6 +168,9 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
                 kubeconfig=kubeconfig,
                 label=config.project_label or "team",
                 story=story,
+                history="What was written, and because of what, is shown by tenantry history\n"
+                if config.decisions.enabled
+                else "",
                 broker=knative.broker_url,
             )
         )

@@ -26,6 +26,7 @@ from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
+from tenantry.local.ledger_box import LedgerBox, ledger_file, trigger_file
 from tenantry.local.letter_box import LetterBox
 from tenantry.local.manifest_files import rewrite
 from tenantry.local.manifests import Manifests, heard, load
@@ -43,12 +44,17 @@ from tenantry.serving.config import CONFIG_VARIABLE, load_config
 from tenantry.serving.dead_letters import NAME as DEAD_LETTERS
 from tenantry.serving.function import SINK_VARIABLE
 from tenantry.serving.installed import descriptors, service_named, services_of
+from tenantry.serving.ledger import NAME as LEDGER
+from tenantry.serving.signing import KEY_VARIABLE
 
 WATCHES = 1000
 """Connections of the sources: a source that selects namespaces holds one for each kind in each namespace."""
 
 LAST_DELIVERIES_S = 30.0
 """How long deliveries may take when an uninstallation asked us to end."""
+
+LAST_DECISIONS_S = 2.0
+"""How long the ledger is waited for when everything ends."""
 
 OnLog = Callable[[str, Mapping[str, str]], None]
 
@@ -73,6 +79,8 @@ class Knative:
         on_delivery, on_log: see every delivery, and every log line of a function as a mapping.
         watch: False leaves the sources out: events come only through `broker`.
         helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
+        ledger: the file of decisions, where the configuration switches them on; default: one for each cluster in
+            ``TENANTRY_HOME``.
         without: names of admission policies to be left out, or ``all``.
         spawn: how processes of functions are started.
     """
@@ -90,6 +98,7 @@ class Knative:
         on_log: OnLog | None = None,
         watch: bool = True,
         helm: Path | None = None,
+        ledger: Path | None = None,
         environment: Mapping[str, str] | None = None,
         without: Collection[str] = (),
         spawn: Spawn = execute,
@@ -99,6 +108,7 @@ class Knative:
         self.sources: list[ApiServerSource] = []
         self.followed: FollowedSources | None = None
         self.dead_letters = LetterBox(say)
+        self.ledger = LedgerBox(say)
         self.on_delivery: list[OnDelivery] = [on_delivery] if on_delivery is not None else []
         self.broker: Broker
         self.broker_url = ""
@@ -115,6 +125,7 @@ class Knative:
         self._on_log = on_log
         self._watch = watch
         self._helm = helm
+        self._ledger_file = ledger
         self._environment = dict(environment or {})
         self._without = without
         self._spawn = spawn
@@ -152,6 +163,12 @@ class Knative:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.broker.drain(), LAST_DELIVERIES_S)
 
+    async def _deliver_decisions(self) -> None:
+        """When the functions have ended: what they told last is still in the broker."""
+        if self.ledger.path is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.broker.drain(), LAST_DECISIONS_S)
+
     async def drain(self) -> None:
         """Wait until what the sources saw so far has been delivered, or an uninstallation has ended everything."""
         if self._asked_to_end():
@@ -172,7 +189,7 @@ class Knative:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config_path = self._config_path()
         config = self._config = load_config(config_path)
-        manifests = self._load()
+        manifests = self._load(config)
         admin = await self._stack.enter_async_context(
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
         )
@@ -186,6 +203,10 @@ class Knative:
         environment = dict(self._environment)
         if config_path is not None:
             environment[CONFIG_VARIABLE] = str(config_path.absolute())
+        if config.decisions.enabled:
+            self._stack.push_async_callback(self.ledger.close)
+            await self.ledger.open(self._ledger_file or await ledger_file(admin), self._folder, config)
+            environment[KEY_VARIABLE] = str(self.ledger.key.absolute())
         for service in services_of(self.names):
             self.functions[service.name] = await self._make_function(service.name, admin, environment)
         self.broker = await self._stack.enter_async_context(
@@ -200,7 +221,8 @@ class Knative:
             )
         )
         self.broker_url = await self.broker.serve()
-        await self._presence.tell(self.broker_url)
+        await self._presence.tell(self.broker_url, str(self.ledger.path.absolute()) if self.ledger.path else "")
+        self._stack.push_async_callback(self._deliver_decisions)
         await self._start_functions()
         self._stack.push_async_callback(self._deliver_the_rest)
         self.schedule = await self._stack.enter_async_context(
@@ -225,17 +247,18 @@ class Knative:
         path.write_text(yaml.safe_dump(dict(given), sort_keys=False))
         return path
 
-    def _load(self) -> Manifests:
+    def _load(self, config: Config) -> Manifests:
         knative = deployment_folder("knative")
         # A source starts when somebody serves its kinds, those of OLM included: a cluster adds it, and what it wakes, with OLM.
         triggers = [self._triggers] if self._triggers else event_files()
+        triggers += [trigger_file()] if config.decisions.enabled else []
         if found := [each for each in unshipped() if each.name in self.names]:
             rewrite(found, self._folder / "described")
             triggers += event_files(self._folder / "described")
         return load(knative / "base" / "broker.yaml", *triggers)
 
     def _served(self, manifests: Manifests) -> list[Any]:
-        known = {service.name for service in services_of(self.names)}
+        known = {*(service.name for service in services_of(self.names)), LEDGER}
         return [
             trigger for trigger in manifests.triggers if trigger.subscriber.ref is None or trigger.subscriber.ref.name in known
         ]
@@ -246,6 +269,7 @@ class Knative:
 
     def _addresses(self, manifests: Manifests) -> dict[str, str]:
         found = {f"Service/{name}": function.url for name, function in self.functions.items()}
+        found[f"Service/{LEDGER}"] = self.ledger.url
         sinks = [trigger.delivery.dead_letter_sink for trigger in manifests.triggers if trigger.delivery is not None]
         sinks += [broker.delivery.dead_letter_sink for broker in manifests.brokers if broker.delivery is not None]
         for sink in sinks:

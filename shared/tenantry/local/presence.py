@@ -32,6 +32,8 @@ END = "tenantry.dev/end"
 """Annotation ``true`` on such a Lease: its holder is asked to end."""
 BROKER = "tenantry.dev/broker"
 """Annotation on such a Lease: the address of the broker, on the machine of its holder."""
+LEDGER = "tenantry.dev/ledger"
+"""Annotation on such a Lease: the file of decisions, on the same machine; empty where decisions are switched off."""
 _GOODBYE_S = 5.0
 
 
@@ -67,9 +69,10 @@ class Presence:
         with contextlib.suppress(ApiError, TimeoutError):  # the control plane may be gone before us
             await asyncio.wait_for(self._api.delete(LEASE, self.name, SYSTEM_NAMESPACE), _GOODBYE_S)
 
-    async def tell(self, broker: str) -> None:
-        """Say where the broker is, for who wants to send it something."""
-        patch = [{"op": "replace", "path": pointer("metadata", "annotations", BROKER), "value": broker}]
+    async def tell(self, broker: str, ledger: str = "") -> None:
+        """Say where the broker is, for who wants to send it something, and the ledger, for who wants to read it."""
+        found = {BROKER: broker, LEDGER: ledger}
+        patch = [{"op": "add", "path": pointer("metadata", "annotations", name), "value": text} for name, text in found.items()]
         await self._api.json_patch(LEASE, self.name, SYSTEM_NAMESPACE, patch)
 
     def _lease(self, spec: Object) -> Object:

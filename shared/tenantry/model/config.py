@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from tenantry.model import limits
+from tenantry.model.decision_settings import DecisionSettings
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 from tenantry.model.names import ADOPT, CLUSTER_ADMIN, HELM_JOB_ROLE, NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID
 
@@ -322,6 +323,7 @@ class Config(Section):
     helm_project_operator: HelmProjectOperator = HelmProjectOperator()
     scope_binding: ScopeBinding = ScopeBinding()
     flux: Flux = Flux()
+    decisions: DecisionSettings = DecisionSettings()
 
     @model_validator(mode="after")
     def _marks_are_ours(self) -> Self:

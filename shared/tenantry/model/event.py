@@ -10,6 +10,11 @@ APISERVER_TYPE_PREFIX = "dev.knative.apiserver."
 PING_TYPE = "dev.knative.sources.ping"
 SWEPT = "/health/sweep"
 """The path at which a function says when its last complete sweep ended."""
+DECISION_TYPE = "dev.tenantry.decision"
+DECISIONS_BEGUN_TYPE = "dev.tenantry.decisions.begun"
+"""A process begins to tell its decisions."""
+DECISIONS_ENDED_TYPE = "dev.tenantry.decisions.ended"
+"""It has told all of them, and ends."""
 RECONCILE_REQUESTED_TYPE = "dev.tenantry.reconcile.requested"
 
 NO_EXTENSIONS: Mapping[str, str] = MappingProxyType({})

@@ -44,6 +44,31 @@ memory."""
 DEAD_LETTER_SENDERS: Final = 64
 """Senders that wait for the write, as many as the Knative Service lets in; more are answered at once, and hold no memory."""
 
+# -- decisions as events ---------------------------------------------------------------------------------------
+
+DECISION_CAUSES: Final = 50
+"""Events that a decision names as its causes; of more their number is told."""
+DECISION_INPUTS: Final = 200
+"""Objects that a decision names as read."""
+DECISION_TEXTS: Final = 2000
+"""Objects, fields and subjects that the writes of one event name; a decision of more is several events."""
+DECISION_FIELDS: Final = 100
+"""Fields of one write, changed or given up, that are named."""
+DECISION_SUBJECTS: Final = 1000
+"""Subjects of one binding, added or removed, that are named."""
+DECISION_REFUSED: Final = 100
+"""Refused writes that a decision names."""
+DECISION_NAME_CHARACTERS: Final = 320
+"""Characters of a subject's name."""
+DECISIONS_WAITING: Final = 1000
+"""Decisions of one process that wait to be sent; of more the oldest are dropped, and the gap is named."""
+DECISIONS_WAITING_NAMES: Final = 50_000
+"""Objects that they name, read or written."""
+LEDGER_EVENT_BYTES: Final = MIB
+"""Bytes of an event that the ledger takes."""
+LEDGER_SENDERS: Final = 256
+"""Senders that wait until the ledger has written; more are told to come again."""
+
 # -- answers of the API server ---------------------------------------------------------------------------------
 
 PAGE_OBJECTS: Final = 500

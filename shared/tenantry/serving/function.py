@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from tenantry.api import Api, Keep
 from tenantry.api.errors import ApiError
 from tenantry.engine import Engine, Units, Verdict, telemetry
-from tenantry.engine.context import event_id
+from tenantry.engine.context import event_id, event_time
 from tenantry.engine.request import MalformedRequest, request_of
 from tenantry.engine.request import Request as Asked
 from tenantry.engine.verdict import verdict_for
@@ -104,6 +104,7 @@ class Function:
         self._starting = asyncio.Lock()
         self._gate = Gate()
         self._emitter: Any = None
+        self._outbox: Any = None
 
     def configure(self, config: Config | None = None) -> Settings:
         """Read the configuration now, and what this function needs of what it names.
@@ -137,13 +138,20 @@ class Function:
                     from tenantry.serving.emit import Emitter
 
                     self._emitter = Emitter(sink)
+                service = self._descriptor.service_of(settings.duty)
+                if settings.config.decisions.enabled:
+                    from tenantry.serving.decisions import Outbox
+
+                    self._outbox = Outbox(self._emitter and self._emitter.emit, self.name, service.name)
+                    self._outbox.open()
                 self._engine = Engine(
                     self.name,
                     self._api,
                     units,
                     emit=self._emitter and self._emitter.emit,
                     on_write=self.on_write,
-                    service=self._descriptor.service_of(settings.duty),
+                    service=service,
+                    on_decision=self._outbox and self._outbox.take,
                 )
         return self._engine
 
@@ -151,11 +159,13 @@ class Function:
         """Finish what runs, then close the connections."""
         if self._engine is not None:
             await self._engine.drain()
+        if self._outbox is not None:
+            await self._outbox.close()
         if self._emitter is not None:
             await self._emitter.close()
         if self._api is not None:
             await self._api.close()
-        self._engine = self._api = self._emitter = None
+        self._engine = self._api = self._emitter = self._outbox = None
 
     async def handle(self, request: Request) -> Response:
         """Answer one HTTP request."""
@@ -187,6 +197,7 @@ class Function:
             event = parse_event(request.headers.raw, await read_body(request, gate=self._gate))
             kind = event.type
             event_id.set(event.id)
+            event_time.set(event.time or "")
             asked = request_of(event, self.name, self._engine.states if self._engine is not None else {})
             event = replace(event, data=None)  # the object may be megabytes: it is not kept while the event is handled
             verdict = await self._process(asked, event, request)
