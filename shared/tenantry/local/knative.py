@@ -32,7 +32,7 @@ from tenantry.local.manifests import Manifests, heard, load
 from tenantry.local.presence import Presence
 from tenantry.local.processes import FunctionProcess, Spawn, execute
 from tenantry.local.schedule import Schedule
-from tenantry.local.sinks import Poster
+from tenantry.local.sinks import Poster, Sink
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.local.subscription import OnDelivery
@@ -56,6 +56,10 @@ def _ignore(line: str) -> None:
     del line
 
 
+def _nothing(sink: Sink) -> Sink:
+    return sink
+
+
 class Knative:
     """Runs between ``async with`` and its end; afterwards nothing is left running.
 
@@ -74,6 +78,7 @@ class Knative:
         helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
         without: names of admission policies to be left out, or ``all``.
         spawn: how processes of functions are started.
+        between: given the broker as a sink, what the sources send to in its place: it may lose events, or send some twice.
     """
 
     def __init__(
@@ -92,6 +97,7 @@ class Knative:
         environment: Mapping[str, str] | None = None,
         without: Collection[str] = (),
         spawn: Spawn = execute,
+        between: Callable[[Sink], Sink] = _nothing,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
         """By Service: where duties of a function run apart there is one for each (`tenantry.model.descriptor`)."""
@@ -117,6 +123,7 @@ class Knative:
         self._environment = dict(environment or {})
         self._without = without
         self._spawn = spawn
+        self._between = between
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -281,6 +288,7 @@ class Knative:
 
     async def _start_sources(self, manifests: Manifests, admin: Api) -> None:
         apis: dict[str, Api] = {}
+        sink = self._between(self.broker.accept)
 
         async def start(spec: SourceSpec) -> ApiServerSource:
             account = spec.service_account_name
@@ -289,7 +297,7 @@ class Knative:
                 apis[account] = await self._stack.enter_async_context(
                     await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig, concurrency=WATCHES)
                 )
-            return await ApiServerSource(apis[account], spec, self.broker.accept, say=self._say).__aenter__()
+            return await ApiServerSource(apis[account], spec, sink, say=self._say).__aenter__()
 
         # Asked before anything is watched: a cluster that is full keeps this process busy with what it has for a while.
         follows = await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
