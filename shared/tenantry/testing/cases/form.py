@@ -260,7 +260,7 @@ class Form(Entry):
     configuration: Annotated[Any, AfterValidator(_configuration)] = None
     charts: dict[str, Text] = Field(default_factory=dict)
     """Charts of this folder in place of those that the configuration names, by `releaseName`."""
-    functions: Annotated[Any, AfterValidator(_functions)] = ALL
+    functions: Annotated[Any, AfterValidator(_functions), Field(validate_default=True)] = ALL
     given: list[Action] = Field(default_factory=list)
     steps: Annotated[list[Step], Field(min_length=1)]
     within: Limit | None = None
