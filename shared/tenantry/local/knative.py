@@ -29,6 +29,7 @@ from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
 from tenantry.local.letter_box import LetterBox
 from tenantry.local.manifest_files import rewrite
 from tenantry.local.manifests import Manifests, heard, load
+from tenantry.local.phases import Phases, Tell
 from tenantry.local.presence import Presence
 from tenantry.local.processes import FunctionProcess, Spawn, execute
 from tenantry.local.schedule import Schedule
@@ -78,6 +79,8 @@ class Knative:
         helm: the Helm program, where there is no node: then the Jobs of release-provisioning are run here.
         without: names of admission policies to be left out, or ``all``.
         spawn: how processes of functions are started.
+        tell: gets what each phase of the start came to.  Then `say` does not hear of each object that is installed, nor of what
+            nobody serves.
         between: given the broker as a sink, what the sources send to in its place: it may lose events, or send some twice.
     """
 
@@ -97,6 +100,7 @@ class Knative:
         environment: Mapping[str, str] | None = None,
         without: Collection[str] = (),
         spawn: Spawn = execute,
+        tell: Tell | None = None,
         between: Callable[[Sink], Sink] = _nothing,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
@@ -123,6 +127,7 @@ class Knative:
         self._environment = dict(environment or {})
         self._without = without
         self._spawn = spawn
+        self._phases = Phases(tell, say) if tell is not None else None
         self._between = between
         self._stack = AsyncExitStack()
 
@@ -182,7 +187,10 @@ class Knative:
         admin = await self._stack.enter_async_context(
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
         )
-        await install(admin, self.names, config, self._say, without=self._without)
+        phases = self._phases
+        await install(admin, self.names, config, phases.install if phases else self._say, without=self._without)
+        if phases:
+            phases.installed()
         self._presence = await self._stack.enter_async_context(Presence(admin))
         poster = await self._stack.enter_async_context(Poster())
         self._stack.push_async_callback(self.dead_letters.close)
@@ -203,8 +211,10 @@ class Knative:
             )
         )
         self.broker_url = await self.broker.serve()
-        await self._presence.tell(self.broker_url)
+        await self._presence.tell(self.broker_url, str(config_path.absolute()) if config_path else "")
         await self._start_functions()
+        if phases:
+            phases.started(len(self.functions), len(self.names))
         self._stack.push_async_callback(self._deliver_the_rest)
         self.schedule = await self._stack.enter_async_context(
             Schedule(self._pings(manifests), lambda _: self.broker.accept, say=self._say)
@@ -213,6 +223,8 @@ class Knative:
             await self._stack.enter_async_context(self._runner(self._helm, config))
         if self._watch:
             await self._start_sources(manifests, admin)
+            if phases:
+                phases.watched(len(self.sources))
         for ping in self._pings(manifests):
             await self.schedule.fire_now(ping.name)
         self._leaving = asyncio.create_task(self._leave(self._presence))
@@ -290,20 +302,20 @@ class Knative:
         apis: dict[str, Api] = {}
         sink = self._between(self.broker.accept)
 
-        async def start(spec: SourceSpec) -> ApiServerSource:
+        async def start(spec: SourceSpec, on_unserved: Callable[[str], None] | None = None) -> ApiServerSource:
             account = spec.service_account_name
             if account not in apis:
                 kubeconfig = await self._identity(account, admin)
                 apis[account] = await self._stack.enter_async_context(
                     await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig, concurrency=WATCHES)
                 )
-            return await ApiServerSource(apis[account], spec, sink, say=self._say).__aenter__()
+            return await ApiServerSource(apis[account], spec, sink, say=self._say, on_unserved=on_unserved).__aenter__()
 
         # Asked before anything is watched: a cluster that is full keeps this process busy with what it has for a while.
         follows = await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
         specs = [each for each in heard(manifests.sources, self._served(manifests)) if await self._has_account(each, admin)]
         for spec in specs:
-            source = await start(spec)
+            source = await start(spec, self._phases.unserved.add if self._phases else None)
             self._stack.push_async_exit(source.__aexit__)
             self.sources.append(source)
         for source in self.sources:

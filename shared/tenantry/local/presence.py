@@ -32,6 +32,8 @@ END = "tenantry.dev/end"
 """Annotation ``true`` on such a Lease: its holder is asked to end."""
 BROKER = "tenantry.dev/broker"
 """Annotation on such a Lease: the address of the broker, on the machine of its holder."""
+CONFIGURATION = "tenantry.dev/configuration"
+"""Annotation on such a Lease: the file with the configuration, on the machine of its holder; empty for the defaults."""
 _GOODBYE_S = 5.0
 
 
@@ -67,13 +69,21 @@ class Presence:
         with contextlib.suppress(ApiError, TimeoutError):  # the control plane may be gone before us
             await asyncio.wait_for(self._api.delete(LEASE, self.name, SYSTEM_NAMESPACE), _GOODBYE_S)
 
-    async def tell(self, broker: str) -> None:
-        """Say where the broker is, for who wants to send it something."""
-        patch = [{"op": "replace", "path": pointer("metadata", "annotations", BROKER), "value": broker}]
+    async def tell(self, broker: str, configuration: str) -> None:
+        """Say where the broker is, for who wants to send it something, and by which configuration all is done."""
+        patch = [
+            {"op": "replace", "path": pointer("metadata", "annotations", key), "value": value}
+            for key, value in ((BROKER, broker), (CONFIGURATION, configuration))
+        ]
         await self._api.json_patch(LEASE, self.name, SYSTEM_NAMESPACE, patch)
 
     def _lease(self, spec: Object) -> Object:
-        metadata = {"name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": dict(PRESENCE), "annotations": {BROKER: ""}}
+        metadata = {
+            "name": self.name,
+            "namespace": SYSTEM_NAMESPACE,
+            "labels": dict(PRESENCE),
+            "annotations": {BROKER: "", CONFIGURATION: ""},
+        }
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
 
     def _changed(self, verb: Verb, namespace: str, name: str, obj: Object | None) -> None:
