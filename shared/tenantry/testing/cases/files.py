@@ -170,6 +170,6 @@ def _put_charts(path: Path, document: Written, form: Form, config: Config, dumpe
         raise ConfigError(f"{document.at(('charts',))}: charts: the configuration lists none in helmProjectOperator.charts")
     for name, chart in zip(known, listed, strict=False):
         if name in form.charts:
-            chart["chart"] = str((path.parent / form.charts[name]).absolute())
+            chart["chart"] = str((path.parent / form.charts[name]).resolve())
         elif isinstance(chart.get("chart"), str):
-            chart["chart"] = str(Path(chart["chart"]).absolute())
+            chart["chart"] = str(Path(chart["chart"]).resolve())
