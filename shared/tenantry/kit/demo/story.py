@@ -222,7 +222,7 @@ class Story:
             return [key_of(await self._api.create(ROLE_BINDING, binding))]
 
         async def done() -> str:
-            if not await self._may():
+            if not await self._may("get") or await self._may("update"):
                 return ""
             return f"{person} may look at what the chart brought, and not change it"
 
@@ -267,7 +267,7 @@ class Story:
             return [Key(ROLE_BINDING.api_version, ROLE_BINDING.kind, home, person)]
 
         async def done() -> str:
-            return "" if await self._may() else f"{person} has no right in {self._names.release} any more"
+            return "" if await self._may("get") else f"{person} has no right in {self._names.release} any more"
 
         commands = [f"kubectl delete rolebinding {person} -n {home}", self._asking()]
         return Step("She leaves the project", commands, do, done)
@@ -283,10 +283,10 @@ class Story:
         metadata = self._dashboard["metadata"]
         return f"kubectl auth can-i get configmap/{metadata['name']} -n {metadata['namespace']} --as {self._names.person}"
 
-    async def _may(self) -> bool:
+    async def _may(self, verb: str) -> bool:
         metadata = self._dashboard["metadata"]
         attributes = {
-            "verb": "get",
+            "verb": verb,
             "resource": CONFIG_MAP.plural,
             "name": metadata["name"],
             "namespace": metadata["namespace"],

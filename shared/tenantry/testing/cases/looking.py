@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
 from typing import NamedTuple
@@ -30,12 +31,18 @@ class Finding(NamedTuple):
 
 
 class Looking:
-    """Looks at one cluster for one test."""
+    """Looks at one cluster for one step of a test, whose checks wait together until the cluster is at rest."""
 
     def __init__(self, ground: Ground, case: Case) -> None:
         self._ground = ground
         self._people = ground.people
         self._case = case
+        self._resting: asyncio.Task[None] | None = None
+
+    async def _at_rest(self, within: float) -> None:
+        if self._resting is None:
+            self._resting = asyncio.create_task(self._ground.at_rest(within))
+        await asyncio.shield(self._resting)
 
     async def at(self, check: Check, place: Place, until: float) -> list[Finding]:
         """What is not as a check wants it, when it is so until ``until`` (monotonic seconds); nothing as soon as all of it is.
@@ -45,7 +52,7 @@ class Looking:
         place = (*place, check.what)
         if check.what in ("absent", "cannot"):
             try:
-                await self._ground.at_rest(max(1.0, until - time.monotonic()))
+                await self._at_rest(max(1.0, until - time.monotonic()))
             except NotAtRest as error:
                 return [Finding(place, str(error))]
         last: list[Finding] = []

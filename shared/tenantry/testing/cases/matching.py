@@ -46,7 +46,7 @@ def unlike(expected: Any, found: Any, exact: Collection[str] = (), place: Place 
 
 def _lists(expected: list[Any], found: list[Any], exact: Collection[str], place: Place, *, strict: bool) -> Iterator[Unlike]:
     """Each expected entry needs an entry of its own (a matching in a bipartite graph, by augmenting paths)."""
-    fits = [[not any(unlike(one, other, exact, place)) for other in found] for one in expected]
+    fits = [[not any(unlike(one, other, exact, (*place, at))) for other in found] for at, one in enumerate(expected)]
     taken: dict[int, int] = {}  # of each found entry, for which expected one it stands
 
     def place_one(number: int, tried: set[int]) -> bool:

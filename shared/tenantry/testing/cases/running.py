@@ -104,7 +104,6 @@ class Acting:
         self._ground = ground
         self._case = case
         self._patience = patience
-        self._looking = Looking(ground, case)
 
     async def all(self) -> list[Failure]:
         """What was not as expected, of the first part of the test where something was not."""
@@ -130,8 +129,9 @@ class Acting:
                 return found
             began = time.monotonic()
             limit = step.within or self._case.form.within or time_for(written)
+            looking = Looking(self._ground, self._case)
             checks = [
-                self._looking.at(each, (*place, "then", number), began + self._patience * (each.within or limit))
+                looking.at(each, (*place, "then", number), began + self._patience * (each.within or limit))
                 for number, each in enumerate(step.then)
             ]
             # side by side: the time of each counts from the last write
