@@ -75,8 +75,8 @@ def test(paths: tuple[Path, ...], wanted: tuple[str, ...], junit: Path | None, k
     from tenantry.testing.cases.files import read_all
 
     try:
-        need_local("test")
         cases = _chosen(read_all(paths), wanted)
+        need_local("test")
         end_in_order()
         began = time.monotonic()
         results = asyncio.run(_run(cases, keep, patience, quiet=output != "text"))
