@@ -43,7 +43,7 @@ class Phases:
 
     def watched(self, sources: int) -> None:
         """The sources have seen what there is.  What nobody serves here is no error: it is watched as soon as somebody does."""
-        groups = sorted({each.partition("/")[0] for each in self.unserved})
+        groups = sorted({".".join(each.partition("/")[0].split(".")[-2:]) for each in self.unserved})  # whose they are is enough
         missing = f"; not here, so not watched: {', '.join(groups)}" if groups else ""
         self._over("sources", f"{sources}{missing}")
 

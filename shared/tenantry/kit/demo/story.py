@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import yaml
 
 from tenantry.api import Api
 from tenantry.kit.demo.watching import Happening, Watching
@@ -39,7 +40,7 @@ MANAGER = "demo"
 LIMIT_S = 60.0
 """Longer than any step takes on a slow machine."""
 _QUIET_S = 0.3
-_SHOWN = 8
+_SHOWN = 12
 _REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _RBAC = "rbac.authorization.k8s.io"
 _ROLE_LABEL = "helm.cattle.io/project-helm-chart-role"
@@ -205,7 +206,12 @@ class Story:
             self._dashboard = await self._brought(release["spec"]["release"]["namespace"])
             return f"Helm has installed {self._names.release}, with the namespaces of the project in its values"
 
-        return Step("The project asks for a chart", [f"kubectl create -f - <<'END'\n{json.dumps(asked)}\nEND"], do, done)
+        return Step(
+            "The project asks for a chart",
+            [f"kubectl create -f - <<'END'\n{yaml.safe_dump(asked, sort_keys=False)}END"],
+            do,
+            done,
+        )
 
     async def _gives(self) -> Step | None:
         if not self._dashboard:

@@ -136,11 +136,9 @@ class Watching:
 
 
 def _managers(obj: Object) -> dict[str, str]:
-    """Who wrote which fields when, of all but the status, as texts to be compared."""
+    """Who wrote when, of all but the status: the time of an entry changes when its manager writes, not when it loses a field."""
     entries = obj["metadata"].get("managedFields") or ()
-    return {
-        each["manager"]: f"{each.get('time')} {each.get('fieldsV1')}" for each in entries if each.get("subresource") != "status"
-    }
+    return {each["manager"]: str(each.get("time")) for each in entries if each.get("subresource") != "status"}
 
 
 def _who(manager: str) -> str:

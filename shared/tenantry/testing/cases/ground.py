@@ -8,6 +8,7 @@ change.  So each test finds a cluster without namespaces of others, and pays hal
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import tempfile
 import time
@@ -18,13 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tenantry.api.errors import ApiError
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.control_plane.flags import ETCD_SOCKET
 from tenantry.local.knative import Knative
 from tenantry.model.config import Config
 from tenantry.model.event import Event
-from tenantry.model.kinds import Kind
+from tenantry.model.kinds import JOB, Object
 from tenantry.testing.cases.events import Way
 from tenantry.testing.cases.people import People
 from tenantry.testing.etcd import Baseline, Etcd, NotQuiet
@@ -35,7 +35,7 @@ QUIET_S = 0.3
 """Nothing was written for so long, and no event is on its way: then nothing more follows from what was done."""
 _POLL_S = 0.05
 _REMEMBERED = 12
-_JOB = Kind("batch/v1", "Job", "jobs")
+_OVER = ("Complete", "Failed")
 Say = Callable[[str], None]
 
 
@@ -135,25 +135,29 @@ class Ground:
         """
         before: dict[str, str] = {}
         quiet_since = time.monotonic()
+        busy = "events are on their way"
         try:
             async with asyncio.timeout(within):
-                while time.monotonic() < quiet_since + QUIET_S or await self._helm_works():
+                while True:
                     await self.knative.drain()
                     now = await asyncio.to_thread(self._etcd.versions)
                     if now != before:
+                        busy = f"written last: {_names(before, now)}"
                         before, quiet_since = now, time.monotonic()
+                    elif time.monotonic() > quiet_since + QUIET_S:
+                        if not (jobs := await self._jobs_at_work()):
+                            return
+                        busy = f"Jobs at work: {', '.join(jobs)}"
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            raise NotAtRest(f"the cluster is not at rest after {within:g} s: something goes on writing") from None
+            raise NotAtRest(f"the cluster is not at rest after {within:.3g} s; {busy}") from None
 
-    async def _helm_works(self) -> bool:
+    async def _jobs_at_work(self) -> list[str]:
+        """The Jobs of Helm that are to be run, and have neither succeeded nor failed."""
         if self._helm is None:
-            return False
-        try:
-            jobs = (await self.people.admin.list(_JOB, self._namespace)).items
-        except ApiError:
-            return True
-        return any(not (each.get("status") or {}).get("completionTime") and not _failed(each) for each in jobs)
+            return []
+        jobs = (await self.people.admin.list(JOB, self._namespace)).items
+        return [each["metadata"]["name"] for each in jobs if not _is_over(each)]
 
     def _log(self, service: str, line: Mapping[str, str]) -> None:
         if line.get("level") in ("warning", "error", "critical"):
@@ -166,6 +170,12 @@ class Ground:
             self.said.append(f"broker: {trigger}: {what}: {status or 'no answer'} (try {attempt})")
 
 
-def _failed(job: dict[str, Any]) -> bool:
+def _is_over(job: Object) -> bool:
     conditions = (job.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Failed" and each["status"] == "True" for each in conditions)
+    return bool(job["spec"].get("suspend")) or any(each["type"] in _OVER and each["status"] == "True" for each in conditions)
+
+
+def _names(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """A few of the keys that differ."""
+    keys = [base64.b64decode(key).decode() for key in before.keys() | now.keys() if before.get(key) != now.get(key)]
+    return ", ".join(sorted(keys)[:_REMEMBERED])
