@@ -74,7 +74,7 @@ async def test_what_cannot_be_done_ends_a_test(results: dict[str, Result]) -> No
     """A write that the API server refuses is told with its words, and at the line of the object."""
     (failure,) = results["It cannot be done"].failures
 
-    assert failure.line == 36
+    assert failure.line == 35
     assert failure.said.startswith('bob cannot create ConfigMap a: refused: configmaps is forbidden: User "bob" cannot create')
 
 
@@ -82,7 +82,7 @@ async def test_a_loss_that_does_not_happen_is_no_test(results: dict[str, Result]
     """Where no event was there to be lost the test shows nothing, and fails."""
     (failure,) = results["No event is there to be lost"].failures
 
-    assert (failure.line, failure.said) == (44, "there was no event of such a Namespace to lose")
+    assert (failure.line, failure.said) == (43, "there was no event of such a Namespace to lose")
 
 
 async def test_each_test_begins_on_an_empty_cluster(results: dict[str, Result]) -> None:
@@ -102,4 +102,4 @@ async def test_a_pipeline_gets_exit_code_and_junit(tmp_path: Path) -> None:
 
     code, told, errors = await tenantry("test", str(FAILING), "-k", "cannot be", "-o", "json", within=150)
     assert code == 2, told + errors
-    assert [each["failures"][0]["line"] for each in json.loads(told)["tests"]] == [36]
+    assert [each["failures"][0]["line"] for each in json.loads(told)["tests"]] == [35]

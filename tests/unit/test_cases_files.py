@@ -29,7 +29,7 @@ def run(*arguments: str | Path) -> tuple[int, str]:
         ("test: x\n", "{file}:1: steps: required, and not given"),
         ("test: [\n", "{file} is not YAML: "),
         ("test: x\ntest: y\n", "{file}: line 2: key 'test' is given twice"),
-        (f"test: x\nsteps:\n  - {THEN}\ncleanup: []\n", "{file}:4: cleanup: unknown key (allowed here: test, configuration, charts,"),
+        (f"test: x\nsteps:\n  - {THEN}\ncleanup: []\n", "{file}:4: cleanup: unknown key (allowed here: test, configuration,"),
         (
             "test: x\nsteps:\n  - then:\n      - expct: {}\n",
             "{file}:4: steps[0].then[0].expct: unknown key; did you mean expect?",

@@ -174,6 +174,13 @@ class Knative:
             await self.followed.drain()
         await self.broker.drain()
 
+    async def deliver(self) -> None:
+        """Wait until what the sources have told so far is delivered; for a source that may not watch yet nobody waits."""
+        followed = self.followed.sources.values() if self.followed is not None else ()
+        for source in (*self.sources, *followed):
+            await source.backlog.drain()
+        await self.broker.drain()
+
     async def sweep(self, function: str) -> None:
         """Fire a function's schedule now and wait until all of its Services have swept."""
         await self.schedule.fire_now(f"{service_named(function).function}-sweep")

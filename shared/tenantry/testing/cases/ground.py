@@ -139,7 +139,7 @@ class Ground:
         try:
             async with asyncio.timeout(within):
                 while True:
-                    await self.knative.drain()
+                    await self.knative.deliver()
                     now = await asyncio.to_thread(self._etcd.versions)
                     if now != before:
                         busy = f"written last: {_names(before, now)}"
