@@ -2,7 +2,7 @@
 
 What is held in etcd once everything is installed and at rest is remembered; before the next test it is put back
 (`tenantry.testing.etcd`), while sources, broker and functions go on: they follow by their watches, as they follow any other
-change.  So each test finds a cluster without namespaces of others, and pays half a second and not twenty for it.
+change.  So each test finds a cluster without namespaces of others, and pays a second and not twenty for it.
 """
 
 from __future__ import annotations
