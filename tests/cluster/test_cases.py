@@ -25,14 +25,14 @@ from tenantry.testing.planes import ControlPlanes
 
 EXAMPLES = read_all([ROOT / "docs" / "examples" / "tests"])
 FAILING = ROOT / "tests" / "cluster" / "cases" / "failing.yaml"
-SLOW = ("A labelled namespace gives its project",)
-"""Helm runs in these; `test_up` acts out the same."""
+LEFT = ("A labelled namespace gives its project", "A Tenant has", "An event that comes twice")
+"""Left to `make whole`; `test_up` acts out the first."""
 
 pytestmark = pytest.mark.timeout(240)
 
 
 def _run_now(cases: Sequence[Case]) -> list[Case]:
-    return [each for each in cases if WHOLE or not each.name.startswith(SLOW)]
+    return [each for each in cases if WHOLE or not each.name.startswith(LEFT)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

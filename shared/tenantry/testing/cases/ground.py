@@ -34,6 +34,8 @@ from tenantry.testing.planes import ControlPlanes
 QUIET_S = 0.3
 """Nothing was written for so long, and no event is on its way: then nothing more follows from what was done."""
 _POLL_S = 0.05
+_CALM_S = 5.0
+"""How long it may take until nothing goes on any more between two tests."""
 _REMEMBERED = 12
 _OVER = ("Complete", "Failed")
 Say = Callable[[str], None]
@@ -116,11 +118,12 @@ class Ground:
     async def cleared(self) -> bool:
         """Put everything back to how it was before the last test; whether that was possible."""
         if self._used:
-            with contextlib.suppress(NotAtRest):
-                await self.at_rest(5.0)
             try:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.knative.deliver(), _CALM_S)
                 await asyncio.to_thread(self._baseline.restore)
-                await self.at_rest(5.0)
+                await self.at_rest(_CALM_S)
+                await asyncio.to_thread(self._baseline.restore, quiet_s=0.0)  # what was under way may have come late
             except (NotQuiet, NotAtRest, OSError):
                 return False
         self._used = True

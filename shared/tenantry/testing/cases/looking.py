@@ -104,7 +104,8 @@ class Looking:
         compared = [(each, list(unlike(wanted, each, exact))) for each in found]
         if any(not differences for _, differences in compared):
             return []
-        closest = sorted(compared, key=lambda each: len(each[1]))[: 1 if wanted.get("metadata", {}).get("name") else _CLOSE]
+        compared.sort(key=lambda each: (len(each[1]), sum(one.missing for one in each[1])))
+        closest = compared[: 1 if wanted.get("metadata", {}).get("name") else _CLOSE]
         if len(closest) == 1:
             live, differences = closest[0]
             return [Finding(each.place, f"{_called(live)}: {_differs(each)}") for each in differences]

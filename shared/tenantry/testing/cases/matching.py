@@ -21,6 +21,8 @@ class Unlike(NamedTuple):
 
     place: Place
     said: str
+    missing: bool = False
+    """Whether nothing is there at all."""
 
 
 def unlike(expected: Any, found: Any, exact: Collection[str] = (), place: Place = ()) -> Iterator[Unlike]:
@@ -33,7 +35,7 @@ def unlike(expected: Any, found: Any, exact: Collection[str] = (), place: Place 
                 if found.get(key) is not None:
                     yield Unlike(here, f"is {_short(found[key])}, and should not be there")
             elif key not in found:
-                yield Unlike(here, f"is missing; expected {_short(value)}")
+                yield Unlike(here, f"is missing; expected {_short(value)}", missing=True)
             else:
                 yield from unlike(value, found[key], exact, here)
         if strict and (more := [key for key in found if key not in expected]):
@@ -64,7 +66,7 @@ def _lists(expected: list[Any], found: list[Any], exact: Collection[str], place:
         here = (*place, number)
         closest = _closest(expected[number], free)
         if closest is None:
-            yield Unlike(here, f"is missing: no other entry is like {_short(expected[number])}")
+            yield Unlike(here, f"is missing: no other entry is like {_short(expected[number])}", missing=True)
         else:
             yield from unlike(expected[number], closest, exact, here)
     if strict and not left and free:
