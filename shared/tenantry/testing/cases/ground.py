@@ -123,7 +123,7 @@ class Ground:
                     await asyncio.wait_for(self.knative.deliver(), _CALM_S)
                 await asyncio.to_thread(self._baseline.restore)
                 await self.at_rest(_CALM_S)
-                await asyncio.to_thread(self._baseline.restore, quiet_s=0.0)  # what was under way may have come late
+                await asyncio.to_thread(self._baseline.restore, quiet_s=0.01)  # what was under way may have come late
             except (NotQuiet, NotAtRest, OSError):
                 return False
         self._used = True
