@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,103 +11,71 @@ from pathlib import Path
 import psutil
 import pytest
 import pytest_asyncio
-from people import FUNCTION, LABEL, People, may
-from rights import cluster_role, user
-from times import START_S
-from upping import ROOT, Up, run_up, tenantry, uninstall
+from people import FUNCTION, LABEL, People
+from times import LEFT_TO_MAKE_WHOLE, START_S
+from upping import CONFIGURATION, ROOT, Up, run_up, tenantry, uninstall
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ALL_MODULES, ControlPlane, ensure_binaries
 from tenantry.local.deployment import documents
-from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import (
-    CLUSTER_ROLE,
-    CONFIG_MAP,
-    CUSTOM_RESOURCE_DEFINITION,
-    HELM_CHART,
-    HELM_RELEASE,
-    NAMESPACE,
-    PROJECT_HELM_CHART,
-    ROLE_BINDING,
-    SECRET,
-    Object,
-)
-from tenantry.testing import eventually
-from tenantry.testing.objects import obj
+from tenantry.model.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, HELM_CHART, NAMESPACE, SECRET
 
 HOME, RELEASE, CHART = "cattle-project-p-a", "demo-monitored", "apps.example.com.v1alpha1"
 
 pytestmark = pytest.mark.timeout(240)
 
 
+def programs(tmp_path: Path) -> dict[str, str]:
+    """The variable that names the programs that are there, for a home of its own."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    found = ensure_binaries(modules=ALL_MODULES)
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "helm"):
+        (folder / name).symlink_to(found.path(name))
+    return {"TENANTRY_CONTROL_PLANE": str(folder)}
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def up(tmp_path: Path) -> AsyncIterator[Up]:
     """``make run`` without its set-up, with a home of its own and the programs that are there."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    found = await asyncio.to_thread(ensure_binaries, modules=ALL_MODULES)
-    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "helm"):
-        (programs / name).symlink_to(found.path(name))
-    async with run_up(tmp_path / "home", TENANTRY_CONTROL_PLANE=str(programs)) as running:
+    async with run_up(tmp_path / "home", **await asyncio.to_thread(programs, tmp_path)) as running:
         yield running
 
 
-def _is_ready(chart: Object) -> bool:
-    return (find_condition(chart, "Ready") or {}).get("status") == "True"
-
-
-def _lacks_rights(helm_release: Object) -> bool:
-    return (find_condition(helm_release, "Complete") or {}).get("reason") == "RightMissing"
-
-
-def _keeps_all(helm_release: Object) -> bool:
-    return (find_condition(helm_release, "Complete") or {}).get("status") == "True"
-
-
-async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
-    """One command runs everything, real Helm and the lock on what it made included; it is uninstalled, and SIGTERM ends it."""
+async def test_the_story_from_a_labelled_namespace_to_rights(up: Up, tmp_path: Path) -> None:
+    """One command runs everything, another acts out the story on it; it is uninstalled, and SIGTERM ends it."""
     await up.says("Ready.")
     kubeconfig = (await up.says("export KUBECONFIG=")).partition("=")[2]
     await up.says(f"kubectl label namespace team-a {LABEL}=p-a")
-    await up.says("apps.example.com/v1alpha1")
+    start = up.lines[: next(number for number, line in enumerate(up.lines) if line.startswith("Ready."))]
+    phases = [line.split("  ")[0] for line in start if line and not line[0].isdigit()]
+    assert phases == ["control plane", "installed", "functions", "sources"], "\n".join(start)
+    assert re.search("not here, so not watched: .*fluxcd.io", start[-2]), "what is not served is told, and is no error"
     processes = psutil.Process(up.process.pid).children(recursive=True)
     assert len(processes) >= 6, "etcd, API server, controller manager, and the functions"
 
+    code, told, errors = await tenantry("demo", within=150, TENANTRY_HOME=str(tmp_path / "home"))
+    assert code == 0, told + errors
+    await up.says(f"create Namespace {HOME}")
+    await up.says(f"create ConfigMap {HOME}/{CHART}")
+    for number in range(1, 7):
+        assert f"\n{number}. " in told
+    for happened in (
+        rf"\d+ ms  created Namespace {HOME}  by namespace-registration",
+        rf"\d+ ms  created HelmChart cattle-helm-system/{RELEASE}  by release-provisioning",
+        rf"\d+ ms  created ConfigMap {RELEASE}/{RELEASE}-dashboard  by Helm",
+        rf"\d+ ms  created RoleBinding {RELEASE}/\S+  by rbac-aggregation",
+        rf"\d+ ms  changed ConfigMap {RELEASE}/{RELEASE}-dashboard  by lock-enforcement",
+        rf"\d+ ms  {RELEASE}-dashboard is as the chart has it",
+        rf"\d+ ms  alice has no right in {RELEASE} any more",
+    ):
+        assert re.search(happened, told), f"{happened}\n{told}"
+
     async with await Api.connect(field_manager="tests-admin", kubeconfig=Path(kubeconfig)) as api:
-        people = People(api, START_S)
-        await api.create(NAMESPACE, obj(NAMESPACE, "team-a", labels={LABEL: "p-a"}))
-        await up.says(f"create Namespace {HOME}")
-        await up.says(f"create ConfigMap {HOME}/{CHART}")
-        assert await api.get(CONFIG_MAP, CHART, HOME) is not None
-
-        spec = {"helmApiVersion": "apps.example.com/v1alpha1"}
-        await api.create(PROJECT_HELM_CHART, obj(PROJECT_HELM_CHART, "demo", HOME, spec=spec))
-        told = await people.until(PROJECT_HELM_CHART, "demo", HOME, _is_ready)
-        assert told["status"]["status"] == "Deployed"
-        assert await api.get(HELM_CHART, RELEASE, "cattle-helm-system") is not None
         assert await api.get(SECRET, f"sh.helm.release.v1.{RELEASE}.v1", RELEASE) is not None, "Helm has installed it"
-
-        dashboard = f"{RELEASE}-dashboard"
-        assert not await may(api, "alice", "get", "configmaps", RELEASE, name=dashboard)
-        binding = obj(ROLE_BINDING, "alice", HOME, roleRef=cluster_role("view"), subjects=[user("alice")])
-        await api.create(ROLE_BINDING, binding)
-        await eventually(
-            lambda: may(api, "alice", "get", "configmaps", RELEASE, name=dashboard), within=START_S, what="alice may"
-        )
-        assert not await may(api, "alice", "update", "configmaps", RELEASE, name=dashboard)
-
-        await people.until(HELM_RELEASE, RELEASE, "cattle-helm-system", _lacks_rights)  # nobody has said what locks may write
-        for role in documents(ROOT / "knative" / "lockable-kinds"):
-            await api.apply(CLUSTER_ROLE, role)
-        await people.until(HELM_RELEASE, RELEASE, "cattle-helm-system", _keeps_all)
-        chart = await people.until(CONFIG_MAP, dashboard, RELEASE, bool)
-        await api.json_patch(CONFIG_MAP, dashboard, RELEASE, [{"op": "replace", "path": "/data/dashboard.json", "value": "{}"}])
-        await people.until(CONFIG_MAP, dashboard, RELEASE, lambda live: live["data"] == chart["data"])
-
-        await up.says("is shown by tenantry history")
+        await up.says("history")
         code, told, errors = await tenantry("history", "alice", KUBECONFIG=kubeconfig)
         assert (code, "Role/demo-monitored-view for +User/alice" in told) == (0, True), errors
-
         await uninstall(kubeconfig)
         await up.says("Ctrl-C ends the control plane")
         assert await api.get(HELM_CHART, RELEASE, "cattle-helm-system") is None
@@ -118,6 +87,17 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up) -> None:
     assert not [line for line in up.lines if "Traceback" in line]
     _, alive = psutil.wait_procs(processes, timeout=10)
     assert alive == []
+
+
+@LEFT_TO_MAKE_WHOLE
+async def test_the_story_starts_what_it_needs(tmp_path: Path) -> None:
+    """Where nothing runs, `tenantry demo` starts everything, tells the story, and leaves no process."""
+    environment = {"TENANTRY_HOME": str(tmp_path / "home"), "TENANTRY_CONFIG": CONFIGURATION}
+    code, told, errors = await tenantry("demo", within=200, **environment, **programs(tmp_path))
+    assert code == 0, told + errors
+    assert "no `tenantry up` runs here" in told
+    assert f"{RELEASE}-dashboard is as the chart has it" in told
+    assert not [each for each in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(each.info["cmdline"] or ())]
 
 
 async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> None:

@@ -202,6 +202,9 @@ ALONE = [
 ]
 WITH_THE_KIT = [
     ("up --help", 0, "--fresh"),
+    ("demo --help", 0, "milliseconds"),
+    ("test --help", 0, "--junit"),
+    ("test kubeconfig", 1, "this is no test"),
     ("cluster status", 3, "Not running"),
     ("cluster kubeconfig", 1, "Remedy: `tenantry cluster up`"),
     ("cluster down", 0, "Nothing was running"),

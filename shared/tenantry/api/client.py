@@ -80,8 +80,9 @@ class Api(Wire):
         concurrency: int = CONCURRENCY,
         timeout_s: float = TIMEOUT_S,
         keeps: Mapping[Kind, Keep] | None = None,
+        impersonated: Sequence[tuple[str, str]] = (),
     ) -> None:
-        super().__init__(configuration, field_manager, token, concurrency, timeout_s)
+        super().__init__(configuration, field_manager, token, concurrency, timeout_s, impersonated)
         self.field_manager = field_manager
         self._keeps = dict(keeps or {})
         self._searches = Turns(SEARCHES)
@@ -98,8 +99,12 @@ class Api(Wire):
         concurrency: int = CONCURRENCY,
         timeout_s: float = TIMEOUT_S,
         keeps: Mapping[Kind, Keep] | None = None,
+        user: str = "",
+        groups: Sequence[str] = (),
     ) -> Self:
         """A client for the cluster that the kubeconfig, or else the environment, names.
+
+        With ``user`` every request impersonates that user, in these ``groups``: the kubeconfig must be of somebody who may.
 
         Raises:
             ConnectError: there is no usable configuration.  No request is made here.
@@ -113,6 +118,7 @@ class Api(Wire):
                 concurrency=concurrency,
                 timeout_s=timeout_s,
                 keeps=keeps,
+                impersonated=[("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups)] if user else (),
             )
         except (OSError, ValueError) as error:  # also those of ssl
             raise ConnectError(f"the certificates that the kubeconfig names cannot be used: {error}") from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self
@@ -42,11 +42,21 @@ class LargePage(Exception):
 class Wire:
     """Connections to one API server."""
 
-    def __init__(self, configuration: Any, user_agent: str, token: Token | None, concurrency: int, timeout_s: float) -> None:
+    def __init__(
+        self,
+        configuration: Any,
+        user_agent: str,
+        token: Token | None,
+        concurrency: int,
+        timeout_s: float,
+        impersonated: Sequence[tuple[str, str]] = (),
+    ) -> None:
         configuration.connection_pool_maxsize = max(concurrency * 2, 8)  # watches hold one each
         self.server = str(configuration.host).rstrip("/")
         self._configuration = configuration
         self._token = token
+        self._impersonated = tuple(impersonated)
+        """Headers, of which that for groups comes once for each."""
         self._rest = RESTClientObject(configuration)
         route = {"proxy": configuration.proxy, "server_hostname": configuration.tls_server_name}
         self._route: dict[str, Any] = {key: value for key, value in route.items() if value}
@@ -142,7 +152,13 @@ class Wire:
         url = self.server + path + ("?" + urlencode(query) if query else "")
         try:
             response: aiohttp.ClientResponse = await rest.pool_manager.request(
-                method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False, **self._route
+                method,
+                url,
+                data=data,
+                headers=[*headers.items(), *self._impersonated],
+                timeout=timeout,
+                allow_redirects=False,
+                **self._route,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise TransientError(f"{method} {path}: {describe(error)}") from error

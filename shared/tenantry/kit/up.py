@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,25 +21,28 @@ if TYPE_CHECKING:
 
 _COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
 _NEXT = """
-Ready. In another terminal:
+Ready. Ctrl-C ends everything. To see what it does, in another terminal:
+
+  {program} demo
+  {program} status     what runs, and what is wrong
+  {program} tree       each project with all that it has
+{history}{story}
+What functions write is shown here. Events that none of them could handle: {program} dead-letters
+"""
+_STORY = """
+or by hand ({page} goes on from there):
 
   export KUBECONFIG={kubeconfig}
   kubectl create namespace team-a
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
-{story}
-{history}Events that no function could handle are shown by tenantry dead-letters
-The broker takes CloudEvents at {broker}
-Ctrl-C ends everything.
 """
-_STORY = """  kubectl create -f - <<'END'
-{{"apiVersion": "helm.cattle.io/v1alpha1", "kind": "ProjectHelmChart",
- "metadata": {{"name": "demo", "namespace": "cattle-project-p-a"}}, "spec": {{"helmApiVersion": "{version}"}}}}
-END
-  kubectl create rolebinding alice --clusterrole=view --user=alice -n cattle-project-p-a
-  kubectl get projecthelmcharts,helmcharts,rolebindings -A
-  kubectl apply --server-side -k {lockable}     # which kinds locks may write: from now on a release stays as Helm left it
-"""
+_HISTORY = "  {program} history    what was written, and because of what\n"
+_PAGE = "docs/running.md"
+_IDLE = "sweep: nothing to do, 0 writes"
+"""What a function says when a schedule came round and all was well: no news."""
+Then = Callable[[Path], Awaitable[int]]
+"""What is done when everything runs, by the kubeconfig: an exit code."""
 
 
 @click.command()
@@ -67,11 +71,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
     from tenantry.kit.extras import need_local
-    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
-    from tenantry.local.control_plane.places import cluster_folder
-    from tenantry.local.manifests import ManifestError
     from tenantry.local.policies import guard_names
-    from tenantry.local.processes import FunctionFailed
     from tenantry.serving.charts import SETTING, chart_files
     from tenantry.serving.config import load_config
     from tenantry.serving.installed import descriptors
@@ -84,27 +84,44 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     if any(descriptors()[name].reads_setting(SETTING) for name in functions or descriptors()):
         chart_files(config)
     without = guard_names() if without_guards else frozenset()
+    sys.exit(run_everything(kubeconfig, functions, without, fresh=fresh))
+
+
+def run_everything(
+    kubeconfig: Path | None,
+    functions: Sequence[str] = (),
+    without: Collection[str] = (),
+    *,
+    fresh: bool = False,
+    then: Then | None = None,
+) -> int:
+    """Start what is not there and run until a signal, or until ``then`` is done; returns the exit code."""
+    from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
+    from tenantry.local.control_plane.places import cluster_folder
+    from tenantry.local.manifests import ManifestError
+    from tenantry.local.processes import FunctionFailed
+
     try:
         end_in_order()
         if kubeconfig is not None:
-            sys.exit(asyncio.run(_run(kubeconfig, functions, without)))
+            return asyncio.run(_run(kubeconfig, functions, without, then=then))
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
-            click.echo(f"using the control plane that runs already: {running.server}")
-            sys.exit(asyncio.run(_run(Path(running.kubeconfig), functions, without, _helm())))
+            _phase("control plane", f"Kubernetes {running.version} at {running.server}, which runs already")
+            return asyncio.run(_run(Path(running.kubeconfig), functions, without, _helm(), then=then))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
         helm = _helm()
-        click.echo("starting etcd, kube-apiserver and kube-controller-manager")
+        began = time.monotonic()
         with ControlPlane(progress=Lines()) as plane:
-            click.echo(f"Kubernetes {plane.version} at {plane.server_url}")
-            sys.exit(asyncio.run(_run(plane.kubeconfig, functions, without, helm, own=True)))
+            _phase("control plane", f"Kubernetes {plane.version} at {plane.server_url}", time.monotonic() - began)
+            return asyncio.run(_run(plane.kubeconfig, functions, without, helm, own=True, then=then))
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
-        sys.exit(1)
+        return 1
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
 
 
 def _helm() -> Path | None:
@@ -119,7 +136,13 @@ def _helm() -> Path | None:
 
 
 async def _run(
-    kubeconfig: Path, functions: Sequence[str], without: Collection[str], helm: Path | None = None, *, own: bool = False
+    kubeconfig: Path,
+    functions: Sequence[str],
+    without: Collection[str],
+    helm: Path | None = None,
+    *,
+    own: bool = False,
+    then: Then | None = None,
 ) -> int:
     """Run until a signal, or until Tenantry is uninstalled, which needs an ``own`` control plane for longer than us.
 
@@ -137,19 +160,22 @@ async def _run(
             kubeconfig,
             Path(folder),
             functions=functions or None,
-            say=_say,
-            on_log=_log,
-            on_delivery=_delivery,
+            say=_say if then is None else lambda _: None,
+            on_log=_log if then is None else None,
+            on_delivery=_delivery if then is None else None,
             helm=helm,
             without=without,
+            tell=_phase,
         )
-        starting = asyncio.create_task(_until_stopped(knative, stop, kubeconfig, load_config(), own))
-        await starting
-    click.echo("ended")
-    return 0
+        code = await _until_stopped(knative, stop, kubeconfig, load_config(), own, then)
+    if then is None:
+        click.echo("ended")
+    return code
 
 
-async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config, own: bool) -> None:
+async def _until_stopped(
+    knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config, own: bool, then: Then | None
+) -> int:
     from tenantry.serving.garbage import settle
 
     entering = asyncio.create_task(knative.__aenter__())
@@ -158,43 +184,48 @@ async def _until_stopped(knative: Any, stop: asyncio.Event, kubeconfig: Path, co
     if not entering.done():
         entering.cancel()
         await asyncio.gather(entering, return_exceptions=True)
-        return
+        return 0
     entering.result()
     settle()
     try:
-        story = _story(config) if config.project_label else ""
-        click.echo(
-            _NEXT.format(
-                kubeconfig=kubeconfig,
-                label=config.project_label or "team",
-                story=story,
-                history="What was written, and because of what, is shown by tenantry history\n"
-                if config.decisions.enabled
-                else "",
-                broker=knative.broker_url,
-            )
-        )
+        if then is not None:
+            return await _unless(stopping, then(kubeconfig))
+        program = "tenantry" if shutil.which("tenantry") or sys.argv[0].endswith(".py") else sys.argv[0]
+        story = _STORY.format(kubeconfig=kubeconfig, label=config.project_label, page=_PAGE) if config.project_label else ""
+        history = _HISTORY.format(program=program) if config.decisions.enabled else ""
+        click.echo(_NEXT.format(program=program, story=story, history=history))
         sys.stdout.flush()
         ended = asyncio.create_task(knative.ended.wait())
         await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
             ended.cancel()
             click.echo("stopping: finishing what runs")
-            return
+            return 0
         click.echo("Tenantry was taken out of this cluster: sources, broker and functions have ended")
         if own:
             click.echo("Ctrl-C ends the control plane")
             sys.stdout.flush()
             await stopping
+        return 0
     finally:
         await knative.__aexit__(None, None, None)
 
 
-def _story(config: Config) -> str:
-    from tenantry.local.deployment import deployment_folder
+async def _unless(stopping: asyncio.Task[Any], work: Awaitable[int]) -> int:
+    """The result of some work, or 130 when it is to stop before."""
+    working = asyncio.ensure_future(work)
+    await asyncio.wait({stopping, working}, return_when=asyncio.FIRST_COMPLETED)
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    return 130
 
-    version = config.helm_project_operator.charts[0].helm_api_version
-    return _STORY.format(version=version, lockable=deployment_folder("knative") / "lockable-kinds")
+
+def _phase(name: str, what: str, seconds: float | None = None) -> None:
+    took = click.style(f"  ({seconds:.1f} s)", dim=True) if seconds is not None else ""
+    click.echo(f"{name:<14} {what}{took}")
+    sys.stdout.flush()
 
 
 def _line(who: str, text: str, level: str = "info") -> None:
@@ -208,6 +239,8 @@ def _say(text: str) -> None:
 
 
 def _log(function: str, line: Mapping[str, str]) -> None:
+    if line.get("message") == _IDLE:
+        return
     _line(function, line.get("message", ""), line.get("level", "info"))
     if error := line.get("error"):
         click.echo(error)

@@ -80,6 +80,18 @@ _POLICY_KINDS = (ADMISSION_POLICY.kind, ADMISSION_POLICY_BINDING.kind)
 Say = Callable[[str], None]
 
 
+class Installed(str):
+    """The line that tells of one object that was installed; ``kind`` is its kind."""
+
+    kind: str
+
+    def __new__(cls, obj: Object) -> Installed:
+        """The line for an object."""
+        line = super().__new__(cls, f"installed {key_of(obj)}")
+        line.kind = obj["kind"]
+        return line
+
+
 async def install(api: Api, functions: Iterable[str], config: Config, say: Say, *, without: Collection[str] = ()) -> None:
     """Apply CRDs, namespaces, identities and rights, also of the dead-letter sink, and admission policies, in force at the end.
 
@@ -224,7 +236,7 @@ async def apply_if_different(api: Api, kind: Kind, wanted: Object, say: Say) -> 
         raise
     if live is not None and _substance(applied) == _substance(live):
         return False  # what differed are defaults that the API server fills in
-    say(f"installed {key_of(wanted)}")
+    say(Installed(wanted))
     return True
 
 

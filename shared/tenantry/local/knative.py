@@ -30,10 +30,11 @@ from tenantry.local.ledger_box import LedgerBox, ledger_file, trigger_file
 from tenantry.local.letter_box import LetterBox
 from tenantry.local.manifest_files import rewrite
 from tenantry.local.manifests import Manifests, heard, load
+from tenantry.local.phases import Phases, Tell
 from tenantry.local.presence import Presence
 from tenantry.local.processes import FunctionProcess, Spawn, execute
 from tenantry.local.schedule import Schedule
-from tenantry.local.sinks import Poster
+from tenantry.local.sinks import Poster, Sink
 from tenantry.local.source import ApiServerSource
 from tenantry.local.specs import SourceSpec
 from tenantry.local.subscription import OnDelivery
@@ -63,6 +64,10 @@ def _ignore(line: str) -> None:
     del line
 
 
+def _nothing(sink: Sink) -> Sink:
+    return sink
+
+
 class Knative:
     """Runs between ``async with`` and its end; afterwards nothing is left running.
 
@@ -83,6 +88,9 @@ class Knative:
             ``TENANTRY_HOME``.
         without: names of admission policies to be left out, or ``all``.
         spawn: how processes of functions are started.
+        tell: gets what each phase of the start came to.  Then `say` does not hear of each object that is installed, nor of what
+            nobody serves.
+        between: given the broker as a sink, what the sources send to in its place: it may lose events, or send some twice.
     """
 
     def __init__(
@@ -102,6 +110,8 @@ class Knative:
         environment: Mapping[str, str] | None = None,
         without: Collection[str] = (),
         spawn: Spawn = execute,
+        tell: Tell | None = None,
+        between: Callable[[Sink], Sink] = _nothing,
     ) -> None:
         self.functions: dict[str, FunctionProcess] = {}
         """By Service: where duties of a function run apart there is one for each (`tenantry.model.descriptor`)."""
@@ -129,6 +139,8 @@ class Knative:
         self._environment = dict(environment or {})
         self._without = without
         self._spawn = spawn
+        self._phases = Phases(tell, say) if tell is not None else None
+        self._between = between
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -180,6 +192,13 @@ class Knative:
             await self.followed.drain()
         await self.broker.drain()
 
+    async def deliver(self) -> None:
+        """Wait until what the sources have told so far is delivered; for a source that may not watch yet nobody waits."""
+        followed = self.followed.sources.values() if self.followed is not None else ()
+        for source in (*self.sources, *followed):
+            await source.backlog.drain()
+        await self.broker.drain()
+
     async def sweep(self, function: str) -> None:
         """Fire a function's schedule now and wait until all of its Services have swept."""
         await self.schedule.fire_now(f"{service_named(function).function}-sweep")
@@ -193,7 +212,10 @@ class Knative:
         admin = await self._stack.enter_async_context(
             await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=self._kubeconfig)
         )
-        await install(admin, self.names, config, self._say, without=self._without)
+        phases = self._phases
+        await install(admin, self.names, config, phases.install if phases else self._say, without=self._without)
+        if phases:
+            phases.installed()
         self._presence = await self._stack.enter_async_context(Presence(admin))
         poster = await self._stack.enter_async_context(Poster())
         self._stack.push_async_callback(self.dead_letters.close)
@@ -221,9 +243,12 @@ class Knative:
             )
         )
         self.broker_url = await self.broker.serve()
-        await self._presence.tell(self.broker_url, str(self.ledger.path.absolute()) if self.ledger.path else "")
+        ledger = str(self.ledger.path.absolute()) if self.ledger.path else ""
+        await self._presence.tell(self.broker_url, str(config_path.absolute()) if config_path else "", ledger)
         self._stack.push_async_callback(self._deliver_decisions)
         await self._start_functions()
+        if phases:
+            phases.started(len(self.functions), len(self.names))
         self._stack.push_async_callback(self._deliver_the_rest)
         self.schedule = await self._stack.enter_async_context(
             Schedule(self._pings(manifests), lambda _: self.broker.accept, say=self._say)
@@ -232,6 +257,8 @@ class Knative:
             await self._stack.enter_async_context(self._runner(self._helm, config))
         if self._watch:
             await self._start_sources(manifests, admin)
+            if phases:
+                phases.watched(len(self.sources))
         for ping in self._pings(manifests):
             await self.schedule.fire_now(ping.name)
         self._leaving = asyncio.create_task(self._leave(self._presence))
@@ -309,21 +336,22 @@ class Knative:
 
     async def _start_sources(self, manifests: Manifests, admin: Api) -> None:
         apis: dict[str, Api] = {}
+        sink = self._between(self.broker.accept)
 
-        async def start(spec: SourceSpec) -> ApiServerSource:
+        async def start(spec: SourceSpec, on_unserved: Callable[[str], None] | None = None) -> ApiServerSource:
             account = spec.service_account_name
             if account not in apis:
                 kubeconfig = await self._identity(account, admin)
                 apis[account] = await self._stack.enter_async_context(
                     await Api.connect(field_manager="tenantry-source", kubeconfig=kubeconfig, concurrency=WATCHES)
                 )
-            return await ApiServerSource(apis[account], spec, self.broker.accept, say=self._say).__aenter__()
+            return await ApiServerSource(apis[account], spec, sink, say=self._say, on_unserved=on_unserved).__aenter__()
 
         # Asked before anything is watched: a cluster that is full keeps this process busy with what it has for a while.
         follows = await admin.served(API_SERVER_SOURCE.api_version, API_SERVER_SOURCE.kind) is not None
         specs = [each for each in heard(manifests.sources, self._served(manifests)) if await self._has_account(each, admin)]
         for spec in specs:
-            source = await start(spec)
+            source = await start(spec, self._phases.unserved.add if self._phases else None)
             self._stack.push_async_exit(source.__aexit__)
             self.sources.append(source)
         for source in self.sources:

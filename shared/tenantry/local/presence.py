@@ -34,6 +34,8 @@ BROKER = "tenantry.dev/broker"
 """Annotation on such a Lease: the address of the broker, on the machine of its holder."""
 LEDGER = "tenantry.dev/ledger"
 """Annotation on such a Lease: the file of decisions, on the same machine; empty where decisions are switched off."""
+CONFIGURATION = "tenantry.dev/configuration"
+"""Annotation on such a Lease: the file with the configuration, on the machine of its holder; empty for the defaults."""
 _GOODBYE_S = 5.0
 
 
@@ -69,14 +71,19 @@ class Presence:
         with contextlib.suppress(ApiError, TimeoutError):  # the control plane may be gone before us
             await asyncio.wait_for(self._api.delete(LEASE, self.name, SYSTEM_NAMESPACE), _GOODBYE_S)
 
-    async def tell(self, broker: str, ledger: str = "") -> None:
-        """Say where the broker is, for who wants to send it something, and the ledger, for who wants to read it."""
-        found = {BROKER: broker, LEDGER: ledger}
+    async def tell(self, broker: str, configuration: str, ledger: str = "") -> None:
+        """Say where the broker is, for who wants to send it something, by which configuration all is done, and the ledger."""
+        found = {BROKER: broker, CONFIGURATION: configuration, LEDGER: ledger}
         patch = [{"op": "add", "path": pointer("metadata", "annotations", name), "value": text} for name, text in found.items()]
         await self._api.json_patch(LEASE, self.name, SYSTEM_NAMESPACE, patch)
 
     def _lease(self, spec: Object) -> Object:
-        metadata = {"name": self.name, "namespace": SYSTEM_NAMESPACE, "labels": dict(PRESENCE), "annotations": {BROKER: ""}}
+        metadata = {
+            "name": self.name,
+            "namespace": SYSTEM_NAMESPACE,
+            "labels": dict(PRESENCE),
+            "annotations": {BROKER: "", CONFIGURATION: ""},
+        }
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
 
     def _changed(self, verb: Verb, namespace: str, name: str, obj: Object | None) -> None:

@@ -44,15 +44,24 @@ class ApiServerSource:
     """Watches what a `SourceSpec` says and sends each change to a sink.
 
     Runs between ``async with`` and its end; ``say`` gets one line for people whenever something is lost or found again.
+    ``on_unserved`` is told each group and version that nobody serves when the source starts; without it that is said, too.
     """
 
     def __init__(
-        self, api: Api, spec: SourceSpec, sink: Sink, *, concurrency: int = 64, say: Callable[[str], None] = _log.info
+        self,
+        api: Api,
+        spec: SourceSpec,
+        sink: Sink,
+        *,
+        concurrency: int = 64,
+        say: Callable[[str], None] = _log.info,
+        on_unserved: Callable[[str], None] | None = None,
     ) -> None:
         self.spec = spec
         self.backlog = Backlog(sink, self._event, concurrency=concurrency, say=self._say)
         self._api = api
         self._tell = say
+        self._on_unserved = on_unserved
         self._type = APISERVER_TYPE_PREFIX + ("resource." if spec.mode == "Resource" else "ref.")
         self._overrides = dict(spec.ce_overrides.extensions)
         self._tasks: dict[Reflector | None, asyncio.Task[None]] = {}
@@ -124,7 +133,11 @@ class ApiServerSource:
                 await self._api.request("GET", _discovery(api_version))
             except KindNotServed:
                 self._held.set()
-                self._state(api_version, f"nothing is watched until the server serves {api_version}", False)
+                if self._on_unserved is not None:
+                    self._on_unserved(api_version)
+                    self._lost[api_version] = "", False  # said as soon as it is served
+                else:
+                    self._state(api_version, f"nothing is watched until the server serves {api_version}", False)
             except ApiError as error:
                 self._state(api_version, error.message, True)
             else:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tenantry.model.config import Config
 
@@ -26,11 +26,11 @@ class ConfigError(ValueError):
     """The configuration cannot be used; the message has one line for each problem."""
 
 
-class _StrictLoader(yaml.SafeLoader):
+class StrictLoader(yaml.SafeLoader):
     """A YAML loader that refuses a key given twice, which plain YAML silently drops."""
 
 
-def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
         if key_node.tag == _MERGE:
@@ -44,7 +44,7 @@ def _mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     return loader.construct_mapping(node, deep=True)
 
 
-_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def load_config(path: Path | None = None) -> Config:
@@ -74,21 +74,27 @@ def parse_config(text: str, name: str = "configuration") -> Config:
         ConfigError: see `load_config`.
     """
     try:
-        document = yaml.load(text, _StrictLoader)  # noqa: S506 - a SafeLoader underneath
+        document = yaml.load(text, StrictLoader)  # noqa: S506 - a SafeLoader underneath
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
         raise ConfigError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict | None):
-        raise ConfigError(f"{name}: the file must be a mapping with the keys {', '.join(_allowed(()))}")
+        raise ConfigError(f"{name}: the file must be a mapping with the keys {', '.join(_allowed((), Config))}")
     try:
         return Config.model_validate(document or {}, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{name}: {line}" for line in _explain(error))) from None
+        raise ConfigError("\n".join(f"{name}: {line}" for _, line in explain(error, Config))) from None
 
 
-def _explain(error: ValidationError) -> list[str]:
-    lines = []
+Location = tuple[int | str, ...]
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Location, str]]:
+    """Each problem as its location in the document and a line that names the key's path and what is allowed there.
+
+    ``model`` is what the document was validated by, by alias.
+    """
     problems = error.errors()
     for problem in problems:
         loc, path = problem["loc"], _path(problem["loc"])
@@ -96,7 +102,7 @@ def _explain(error: ValidationError) -> list[str]:
             continue  # a list is only short because an entry is wrong, and that is reported already
         match problem["type"]:
             case "extra_forbidden":
-                allowed = _allowed(loc[:-1])
+                allowed = _allowed(loc[:-1], model)
                 near = difflib.get_close_matches(str(loc[-1]), allowed, 1)
                 line = f"{path}: unknown key{f'; did you mean {near[0]}?' if near else ''} (allowed here: {', '.join(allowed)})"
             case "missing":
@@ -106,11 +112,10 @@ def _explain(error: ValidationError) -> list[str]:
                 line = f"{path}: {message}" if path else message
                 if not isinstance(problem.get("input"), dict | list):
                     line += f" (given: {problem.get('input')!r})" if "given" not in line else ""
-        lines.append(line)
-    return lines
+        yield loc, line
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
+def _path(loc: Location) -> str:
     path = ""
     for step in loc:
         if isinstance(step, int):
@@ -120,13 +125,13 @@ def _path(loc: tuple[int | str, ...]) -> str:
     return path
 
 
-def _allowed(loc: tuple[int | str, ...]) -> list[str]:
+def _allowed(loc: Location, model: type[BaseModel]) -> list[str]:
     """The keys that a section knows, by walking the JSON schema along the path."""
-    schema = here = Config.model_json_schema(by_alias=True)
+    schema = here = model.model_json_schema(by_alias=True)
 
     def resolve(node: dict[str, Any]) -> dict[str, Any]:
-        while "$ref" in node:
-            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        while reference := node.get("$ref") or next((each["$ref"] for each in node.get("anyOf", ()) if "$ref" in each), ""):
+            node = schema["$defs"][reference.rpartition("/")[2]]
         return node
 
     for step in loc:
