@@ -19,7 +19,7 @@ from writing import WAYS, create, with_part
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, PROJECT_HELM_CHART, Object, annotations_of, is_terminating, labels_of
-from tenantry.model.names import ADOPT, ALLOW_DELETION, PROJECT_CHART
+from tenantry.model.names import ADOPT, ALLOW_DELETION, PROJECT_CHART, PROJECT_LABEL_ACCEPTED
 from tenantry.testing import eventually
 from tenantry.testing.settling import settle
 
@@ -167,7 +167,7 @@ async def test_who_holds_the_right_joins_leaves_and_moves(scene: Scene, attacker
 
 MARKS = [
     *(("labels", key) for key in (OPERATED, ORPHANED, PROJECT_ID)),
-    *(("annotations", key) for key in (ADOPT, PROJECT_CHART, ALLOW_DELETION)),
+    *(("annotations", key) for key in (ADOPT, PROJECT_CHART, ALLOW_DELETION, PROJECT_LABEL_ACCEPTED)),
 ]
 
 

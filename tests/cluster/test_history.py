@@ -35,6 +35,8 @@ from tenantry.testing.objects import obj
 
 FUNCTIONS = ("namespace-registration", "release-provisioning", "rbac-aggregation", "lock-enforcement")
 REGISTRATION = FUNCTIONS[0]
+KILLS = 5
+"""So often is it tried to kill a function before it can tell."""
 CHART = Path(__file__).parents[2] / "docs" / "examples" / "monitored-app"
 CONFIG: dict[str, Any] = {
     "global": {"cattle": {"systemProjectId": "p-system"}},
@@ -285,20 +287,25 @@ async def test_a_killed_function_loses_nothing_without_a_word(
     keeping: Knative, heard: Heard, admin: Api, audit_log: AuditLog
 ) -> None:
     """Killed at its first write, before it could tell: what it did then is named as missing, and its successor tells the rest."""
-    await asyncio.wait_for(keeping.drain(), DRAINED_S)
-    people, project, began = People(admin), f"p-{token()}", now()
-    function, home = keeping.functions[REGISTRATION], registration(project)
-    before = (await history(keeping))["decisions"]
-    instance = next(each["process"] for each in reversed(before) if each["service"] == REGISTRATION)
-    heard.kill_at = (f"create Namespace {home}", function.kill)
-    await people.namespace(f"team-{project}", project)
-    await people.until(CONFIG_MAP, "apps.example.com.v1alpha1", home, bool, within=PROJECTS_S * 3)
-    found = await _settled(keeping, project)
-    told = await history(keeping, "--since", began)
-
-    stored = audited(audit_log, [REGISTRATION], began)
-    lost = stored - writes_in(each for each in found if each["service"] == REGISTRATION and each["time"] >= began[:19])
-    assert ("write", "namespaces", "", home) in lost, "the kill came too late for this test"
+    people = People(admin)
+    for _ in range(KILLS):
+        function = keeping.functions[REGISTRATION]
+        await asyncio.wait_for(keeping.drain(), DRAINED_S)
+        project, began = f"p-{token()}", now()
+        home = registration(project)
+        before = (await history(keeping))["decisions"]
+        instance = next(each["process"] for each in reversed(before) if each["service"] == REGISTRATION)
+        heard.kill_at = (f"create Namespace {home}", function.kill)
+        await people.namespace(f"team-{project}", project)
+        await people.until(CONFIG_MAP, "apps.example.com.v1alpha1", home, bool, within=PROJECTS_S * 3)
+        found = await _settled(keeping, project)
+        told = await history(keeping, "--since", began)
+        stored = audited(audit_log, [REGISTRATION], began)
+        lost = stored - writes_in(each for each in found if each["service"] == REGISTRATION and each["time"] >= began[:19])
+        if ("write", "namespaces", "", home) in lost:
+            break  # else the kill came when it had told already
+    else:
+        pytest.fail("each kill came too late for this test")
     last = max(each["sequence"] for each in found if each["process"] == instance)
     (gap,) = told["missing"]
     assert (gap["process"], gap["first"]) == (instance, last + 1)

@@ -238,7 +238,8 @@ async def watching(control_plane: ControlPlane, *arguments: str, terminal: tuple
     if terminal:
         ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *terminal, 0, 0))
     environment = {**os.environ, "KUBECONFIG": str(control_plane.kubeconfig), "TERM": "xterm", "PYTHONUTF8": "1"}
-    environment.pop("COLUMNS", None)
+    for size in ("COLUMNS", "LINES"):
+        environment.pop(size, None)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tenantry.cli", *arguments), stdin=asyncio.subprocess.DEVNULL, stdout=theirs, env=environment
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from map_objects import NOW, said
 
 from tenantry.cli import main
 from tenantry.cli.served import has_ours
@@ -20,7 +20,6 @@ from tenantry.cli.standing.page import page_of
 from tenantry.cli.standing.picture import picture_of
 from tenantry.cli.standing.read import marks, tells
 from tenantry.model.config import Config
-from tenantry.model.descriptor import Service
 from tenantry.model.flux.names import ACCESS_INDEX, TENANCY_PROFILE, TENANT
 from tenantry.model.kinds import (
     HELM_CHART,
@@ -37,14 +36,7 @@ from tenantry.model.map.problems import fix_in
 from tenantry.model.map.seen import kept
 from tenantry.model.map.system import (
     GivenUp,
-    ServiceState,
     System,
-    deployed_state,
-    knative_state,
-    not_ready,
-    period_s,
-    time_text,
-    told_state,
 )
 from tenantry.model.names import OPERATED, PROJECT_CHART, PROJECT_ID, SCOPE_INSTANCE_UID
 from tenantry.model.projects import RELEASE_MANAGER
@@ -59,13 +51,7 @@ MADE_FOR_RELEASE = [
         "fieldsV1": {"f:metadata": {"f:labels": {"f:kubernetes.io/metadata.name": {}}}},
     }
 ]
-NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m"
-
-
-def said(type_: str, status: str, reason: str, message: str = "it is wrong: correct it") -> Object:
-    condition = {"type": type_, "status": status, "reason": reason, "message": message}
-    return {"conditions": [{**condition, "lastTransitionTime": "2026-11-27T11:00:00Z"}]}
 
 
 def user(name: str) -> Object:
@@ -285,56 +271,6 @@ def test_of_an_object_only_what_is_shown_is_kept() -> None:
     assert small == {**obj(HELM_CHART, "x", "y", labels={PROJECT_ID: "p"})} | {"metadata": small["metadata"]}
     assert small["metadata"] == {"name": "x", "namespace": "y", "labels": {PROJECT_ID: "p"}}
     assert kept(small, frozenset({PROJECT_ID})) == small
-
-
-# -- what runs -----------------------------------------------------------------------------------------------------------
-
-SERVICE = Service("scope-binding", "scope-binding")
-
-
-def test_a_sweep_is_late_after_two_and_a_half_periods() -> None:
-    """The period is that of the schedule; one whose time nobody knows is not late."""
-    assert [period_s(each) for each in ("3-59/10 * * * *", "1-59/5 * * * *", "@hourly")] == [600, 300, 0]
-    for minutes, late in ((5, False), (24, False), (26, True)):
-        swept = (NOW - timedelta(minutes=minutes)).isoformat()
-        assert ServiceState("a", "a", True, "", swept, 600).is_late(NOW) is late
-    assert not ServiceState("a", "a", True, "", "", 600).is_late(NOW)
-
-
-def test_a_service_is_as_what_runs_it_says() -> None:
-    """By `tenantry up`, by a Knative Service, by a Deployment: up, down, or nobody can say; and why a time is not known."""
-    schedule = "7-59/10 * * * *"
-    failed = told_state(SERVICE, schedule, {"up": True, "starts": 3, "tried": {"status": 503, "at": "t"}})
-    assert (failed.up, failed.state) == (True, "running, started 3 times")
-    assert failed.note == "its last sweep answered 503 at t: see what `tenantry up` printed then"
-    assert told_state(SERVICE, schedule, {"up": False, "swept": "2026-11-27T11:59:00Z"}).age_s(NOW) == 60
-    ready = knative_state(SERVICE, schedule, {"status": said("Ready", "True", "")})
-    assert (ready.up, ready.swept) == (True, "")
-    assert "tenantry.sweep.age" in ready.note
-    broken = knative_state(SERVICE, schedule, {"status": said("Ready", "False", "RevisionMissing", "no image")})
-    assert (broken.up, broken.state) == (False, "not ready: RevisionMissing no image")
-    assert knative_state(SERVICE, schedule, {}).up is None
-    gone = deployed_state(SERVICE, schedule, {"spec": {"replicas": 1}, "status": {}}, "", "why")
-    assert (gone.up, gone.state, gone.note) == (False, "0 of 1 available", "why")
-
-
-def test_what_of_the_way_of_events_is_not_ready_is_named() -> None:
-    """A Trigger that is not ready is told with its reason; one that has not said anything yet is not."""
-    down = {**obj(NAMESPACE, "t"), "status": said("Ready", "False", "BrokerMissing", "no broker")}
-    assert not_ready([("Trigger", [down, obj(NAMESPACE, "new")])]) == ("Trigger t is not ready: BrokerMissing no broker",)
-
-
-def test_ages_are_for_people() -> None:
-    """Seconds, minutes, hours and days, of each at least two of the smaller unit."""
-    assert [time_text(each) for each in (None, 0, 119, 120, 7199, 7200, 200000)] == [
-        "unknown",
-        "0 s",
-        "119 s",
-        "2 min",
-        "119 min",
-        "2 h",
-        "2 d",
-    ]
 
 
 # -- how it is drawn -----------------------------------------------------------------------------------------------------

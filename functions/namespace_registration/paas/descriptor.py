@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from namespace_registration import NAME
-from tenantry.model.descriptor import EventsOf, Finalizer, Mark, Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Finalizer, OwnerMark, Part, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import NAMESPACE, RESOURCE_QUOTA
 from tenantry.model.names import field_manager
 from tenantry.model.paas.names import (
@@ -42,5 +42,5 @@ part = Part(
     PAAS_NAMESPACES,
     # what the other parts tell is joined into these
     tells=tuple(each for kind in (PAAS, PAAS_NS) for each in (Tells(kind, READY), Tells(kind, WARNINGS, bad="True", warns=True))),
-    marks=(Mark("paas", MANAGED_BY_PAAS),),
+    marks=(OwnerMark("paas", MANAGED_BY_PAAS),),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from namespace_registration import NAME
-from tenantry.model.descriptor import EventsOf, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, OwnerMark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT
 from tenantry.model.names import OPERATED, PROJECT_ID, REGISTERED_CONDITION
 
@@ -40,5 +40,5 @@ part = Part(
     ),
     makes=(Product(CONFIG_MAP, OURS), Product(NETWORK_POLICY, OURS)),
     tells=(Tells(NAMESPACE, REGISTERED_CONDITION),),
-    marks=(Mark("project", PROJECT_ID),),
+    marks=(OwnerMark("project", PROJECT_ID),),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from namespace_registration import NAME
-from tenantry.model.descriptor import EventsOf, Finalizer, Mark, Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Finalizer, OwnerMark, Part, Service, Source, Tells, Trigger, Watch
 from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT, TENANT_LABEL
 from tenantry.model.flux.tenant import NAMESPACES_FINALIZER
 from tenantry.model.flux.tenant_status import READY
@@ -33,6 +33,6 @@ TENANT_NAMESPACES = Service(
 part = Part(
     TENANT_NAMESPACES,
     tells=(Tells(TENANT, READY),),  # what the other parts tell is joined into it
-    marks=(Mark("tenant", MADE_FOR_TENANT), Mark("tenant", TENANT_LABEL)),
+    marks=(OwnerMark("tenant", MADE_FOR_TENANT), OwnerMark("tenant", TENANT_LABEL)),
 )
 """What it makes stays when it is uninstalled: namespaces of teams, and the accounts that deliver into them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rbac_aggregation import NAME
-from tenantry.model.descriptor import EventsOf, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, OwnerMark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, PROJECT_HELM_CHART, ROLE, ROLE_BINDING
 from tenantry.model.names import BINDING_OF, OPERATED, ROLE_OF, ROLES_BOUND_CONDITION
 
@@ -35,5 +35,5 @@ part = Part(
     ),
     makes=(Product(ROLE_BINDING, f"{OPERATED}=true"),),
     tells=(Tells(PROJECT_HELM_CHART, ROLES_BOUND_CONDITION),),
-    marks=(Mark("release", BINDING_OF),),
+    marks=(OwnerMark("release", BINDING_OF),),
 )

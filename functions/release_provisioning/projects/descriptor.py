@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from release_provisioning import NAME
-from tenantry.model.descriptor import EventsOf, Finalizer, Mark, Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Finalizer, OwnerMark, Part, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -65,5 +65,5 @@ part = Part(
         "helmProjectOperator.namespaceAnnotations",
     ),
     tells=(Tells(PROJECT_HELM_CHART, "Stalled", bad="True"),),
-    marks=(Mark("chart", PROJECT_CHART, annotation=True),),
+    marks=(OwnerMark("chart", PROJECT_CHART, annotation=True),),
 )

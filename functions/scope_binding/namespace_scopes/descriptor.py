@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from scope_binding import NAME
-from tenantry.model.descriptor import Command, EventsOf, Finalizer, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import (
+    Command,
+    EventsOf,
+    Finalizer,
+    OwnerMark,
+    Part,
+    Product,
+    Service,
+    Source,
+    Tells,
+    Trigger,
+    Watch,
+)
 from tenantry.model.kinds import (
     CLUSTER_SERVICE_VERSION,
     CONFIG_MAP,
@@ -60,7 +72,7 @@ part = Part(
     NAMESPACE_SCOPES,
     makes=(Product(ROLE_BINDING, GIVEN_FROM), Product(ROLE, GIVEN_FROM)),
     tells=(Tells(NAMESPACE_SCOPE, "Ready"),),
-    marks=(Mark("namespace-scopes", GIVEN_FROM),),
+    marks=(OwnerMark("namespace-scopes", GIVEN_FROM),),
     commands=(
         Command("authorize-namespace", "scope_binding.command", "Let the operators of another namespace act in a namespace."),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scope_binding import NAME
 from scope_binding.scopes.names import SCOPED, TEMPLATED
-from tenantry.model.descriptor import EventsOf, Mark, Part, Product, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, OwnerMark, Part, Product, Service, Source, Tells, Trigger, Watch
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -47,5 +47,5 @@ part = Part(
         *(Tells(kind, TEMPLATED) for kind in (SCOPE_TEMPLATE, SCOPE_TEMPLATE_FRAMEWORK)),
         *(Tells(kind, SCOPED) for kind in (SCOPE_INSTANCE, SCOPE_INSTANCE_FRAMEWORK)),
     ),
-    marks=(Mark("scope", SCOPE_INSTANCE_UID, uid_of=(SCOPE_INSTANCE, SCOPE_INSTANCE_FRAMEWORK)),),
+    marks=(OwnerMark("scope", SCOPE_INSTANCE_UID, uid_of=(SCOPE_INSTANCE, SCOPE_INSTANCE_FRAMEWORK)),),
 )

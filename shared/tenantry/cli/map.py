@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tenantry.cli.options import kubeconfig_option
-from tenantry.cli.standing.look import NOT_READ, WELL, Look, look_once
+from tenantry.cli.standing.look import NOT_READ, WELL, Sight, look_once
 
 FORMATS = ("html", "svg", "json")
 
@@ -73,7 +73,7 @@ def map(where: tuple[str, Path | None], kubeconfig: Path | None) -> None:  # noq
     sys.exit(NOT_READ if found.map.unread else WELL)
 
 
-def _text(form: str, found: Look) -> str:
+def _text(form: str, found: Sight) -> str:
     if form == "json":
         return json.dumps(found.map.document(), indent=2, ensure_ascii=False) + "\n"
     if form == "svg":

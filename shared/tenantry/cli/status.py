@@ -12,7 +12,7 @@ from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.cli.standing.draw import head_lines, status_lines
 from tenantry.cli.standing.glyphs import Glyphs, Line
-from tenantry.cli.standing.look import Look, look_once
+from tenantry.cli.standing.look import Sight, look_once
 from tenantry.cli.standing.printing import show
 from tenantry.cli.standing.watch import watch, watch_option
 from tenantry.model.kinds import Object
@@ -46,14 +46,14 @@ def status(watching: bool, kubeconfig: Path | None, output: str) -> None:
     sys.exit(found.code)
 
 
-def lines(found: Look, glyphs: Glyphs, width: int) -> list[Line]:
+def lines(found: Sight, glyphs: Glyphs, width: int) -> list[Line]:
     """The screen."""
     assert found.system is not None
     head = head_lines(found.map.unread, found.map.missing, glyphs)
     return [*head, *status_lines(found.map, found.system, found.at, glyphs, width)]
 
 
-def document(found: Look) -> Object:
+def document(found: Sight) -> Object:
     """For programs."""
     assert found.system is not None
     map_ = found.map

@@ -14,7 +14,7 @@ from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.cli.standing.draw import head_lines, tree_lines
 from tenantry.cli.standing.glyphs import Glyphs, Line
-from tenantry.cli.standing.look import NOT_READ, PROBLEMS, WELL, Look, look_once, nodes_of, parsed_target
+from tenantry.cli.standing.look import NOT_READ, PROBLEMS, WELL, Sight, look_once, nodes_of, parsed_target
 from tenantry.cli.standing.printing import show
 from tenantry.cli.standing.watch import watch, watch_option
 from tenantry.model.kinds import Object
@@ -58,14 +58,14 @@ def tree(target: str, watching: bool, kubeconfig: Path | None, output: str) -> N
     sys.exit(_code(target, found))
 
 
-def _code(target: str, found: Look) -> int:
+def _code(target: str, found: Sight) -> int:
     if found.map.unread:
         return NOT_READ
     problems = (each for node in nodes_of(found.map, target) for below in node.walk() for each in below.problems)
     return WELL if all(each.warns for each in problems) else PROBLEMS
 
 
-def lines(target: str, found: Look, glyphs: Glyphs, width: int) -> list[Line]:
+def lines(target: str, found: Sight, glyphs: Glyphs, width: int) -> list[Line]:
     """The tree."""
     del width
     nodes = nodes_of(found.map, target)
@@ -73,7 +73,7 @@ def lines(target: str, found: Look, glyphs: Glyphs, width: int) -> list[Line]:
     return [*head_lines(found.map.unread, found.map.missing, glyphs), *(drawn or [Line("nothing is here yet")])]
 
 
-def document(target: str, found: Look) -> Object:
+def document(target: str, found: Sight) -> Object:
     """For programs."""
     return {
         **({"unread": dict(found.map.unread)} if found.map.unread else {}),

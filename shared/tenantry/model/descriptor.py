@@ -156,7 +156,7 @@ class Tells:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class OwnerMark:
     """A label (or annotation) by which an object says whose it is: an owner of a type, or the uid of an object of a kind.
 
     It is for showing: what decides asks for more than a label.
@@ -189,7 +189,7 @@ class Part:
     makes: tuple[Product, ...] = ()
     commands: tuple[Command, ...] = ()
     tells: tuple[Tells, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[OwnerMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Descriptor:
     commands: tuple[Command, ...] = ()
     units: tuple[tuple[str, Service], ...] = ()
     tells: tuple[Tells, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[OwnerMark, ...] = ()
 
     @property
     def name(self) -> str:

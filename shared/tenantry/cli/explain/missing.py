@@ -6,7 +6,7 @@ from tenantry.cli.explain.can import Judged
 from tenantry.cli.explain.paths import Bound
 from tenantry.cli.explain.reading import Reading
 from tenantry.cli.explain.told import Told, question_told, rule_text, unread_told, what_is_asked
-from tenantry.cli.explain.units import Cause, Explainer, offered
+from tenantry.cli.explain.units import CauseFound, Explainer, offered
 from tenantry.model.kinds import CLUSTER_ROLE, ROLE, ROLE_BINDING, Object, key_of
 from tenantry.model.origin import Offer
 from tenantry.model.rbac import EVERYTHING, Question, allowing, binder, nearest, subject_in
@@ -50,7 +50,7 @@ def _bound_told(bound: Bound, question: Question) -> Told:
     return {**told, "lacks": f"a rule is near, but for {lacks}", "nearest": rule_text(rule)}
 
 
-def _offer_told(by: Explainer, offer: Offer, cause: Cause) -> Told:
+def _offer_told(by: Explainer, offer: Offer, cause: CauseFound) -> Told:
     because = offer.because
     told: Told = {
         "function": by.function,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tenantry.cli.explain.paths import KINDS, RightPath
 from tenantry.cli.explain.reading import Reading
-from tenantry.cli.explain.units import Cause, Explained, explained
+from tenantry.cli.explain.units import CauseFound, Explained, explained
 from tenantry.model.kinds import Object, key_of, labels_of
 from tenantry.model.origin import leaving
 from tenantry.model.rbac import EVERYTHING, BoundSubject, Question
@@ -85,7 +85,7 @@ def explained_told(found: Explained, reading: Reading) -> Told:
     }
 
 
-def _cause_told(cause: Cause, reading: Reading) -> Told:
+def _cause_told(cause: CauseFound, reading: Reading) -> Told:
     because = cause.because
     if because.about is None:
         return {

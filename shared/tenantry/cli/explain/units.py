@@ -37,7 +37,7 @@ class Explainer:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class CauseFound:
     """A line from which an object follows: whether its object is there now (None: it may not be read), and who of us made it."""
 
     because: Because
@@ -52,7 +52,7 @@ class Explained:
 
     by: Explainer
     origin: Origin
-    causes: tuple[Cause, ...] = field(default=())
+    causes: tuple[CauseFound, ...] = field(default=())
 
     @property
     def ends(self) -> list[str]:
@@ -84,7 +84,7 @@ async def explained(obj: Object, subject: BoundSubject | None, reading: Reading,
             continue
         origin: Origin | None = await each.module.explain(obj, subject, reading)
         if origin is not None:
-            causes: list[Cause] = []
+            causes: list[CauseFound] = []
             for because in origin.because:
                 cause = await _cause(because, obj, reading, depth)
                 told = any(because.about == before.because.about for before in causes)
@@ -93,17 +93,17 @@ async def explained(obj: Object, subject: BoundSubject | None, reading: Reading,
     return tuple(found)
 
 
-async def _cause(because: Because, of: Object, reading: Reading, depth: int) -> Cause:
+async def _cause(because: Because, of: Object, reading: Reading, depth: int) -> CauseFound:
     if because.about is None or because.about == key_of(of):
-        return Cause(because)
+        return CauseFound(because)
     kind = await reading.api.served(because.about.api_version, because.about.kind)
     live = await reading.get(kind, because.about.name, because.about.namespace) if kind is not None else None
     if kind is None or live is None:
         blind = kind is not None and reading.could_not(kind, because.about.name, because.about.namespace)
-        return Cause(because, None if blind else False)
+        return CauseFound(because, None if blind else False)
     whose = await explained(live, None, reading, depth + 1) if depth < _DEPTH else ()
     makers = tuple(each for each in whose if each.origin.does == MAKES)
-    return Cause(because, True, tuple(problems_of(live)), makers)
+    return CauseFound(because, True, tuple(problems_of(live)), makers)
 
 
 def problems_of(live: Object) -> list[str]:
@@ -118,7 +118,7 @@ def _is_problem(condition: Object) -> bool:
     return (good and status == "False") or (type_ in ("HasErrors", "Stalled") and status == "True")
 
 
-async def offered(question: Question, reading: Reading) -> AsyncIterator[tuple[Explainer, Offer, Cause]]:
+async def offered(question: Question, reading: Reading) -> AsyncIterator[tuple[Explainer, Offer, CauseFound]]:
     """What declarations could give a right, and why they do not."""
     for each in explainers():
         offers = getattr(each.module, "offers", None)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tenantry.cli.standing.glyphs import Glyphs, Line, printable
 from tenantry.model.limits import few
-from tenantry.model.map import Map, Node, Problem
+from tenantry.model.map import Map, Node, ToldProblem
 from tenantry.model.map.system import System, time_text
 
 SUBJECTS = 5
@@ -145,7 +145,7 @@ def problem_lines(map_: Map, now: datetime, glyphs: Glyphs, width: int, most: in
         yield Line(f"{glyphs.more} and {len(map_.problems) - most} more: `tenantry status -o json`")
 
 
-def _problem(problem: Problem, now: datetime, glyphs: Glyphs, width: int) -> Iterator[Line]:
+def _problem(problem: ToldProblem, now: datetime, glyphs: Glyphs, width: int) -> Iterator[Line]:
     mark, colour = (glyphs.warning, "yellow") if problem.warns else (glyphs.error, "red")
     owner = f" of {problem.owner}" if problem.owner and problem.owner != f"{problem.kind.lower()}/{problem.name}" else ""
     yield Line(f"{mark} {problem.reason}: {problem.about}{owner}", colour, bold=True)
@@ -154,7 +154,7 @@ def _problem(problem: Problem, now: datetime, glyphs: Glyphs, width: int) -> Ite
     yield from _wrapped(printable(problem.fix, glyphs), "fix: ", width)
 
 
-def concerns(problem: Problem, now: datetime) -> str:
+def concerns(problem: ToldProblem, now: datetime) -> str:
     """Whom a problem concerns, and for how long."""
     since = ""
     if problem.since and now.timestamp():

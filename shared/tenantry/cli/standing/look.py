@@ -23,7 +23,7 @@ NAMED = (*OWNERS, "namespace")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sight:
     """What was seen at a moment.  ``system`` is None where nobody asked for it."""
 
     map: Map
@@ -39,7 +39,7 @@ class Look:
         return WELL if well else PROBLEMS
 
 
-async def look(api: Api, *, system: bool, within: str = "") -> tuple[Look, Standing]:
+async def look(api: Api, *, system: bool, within: str = "") -> tuple[Sight, Standing]:
     """Read everything once; where namespaces may not be listed and one was asked for, that one.
 
     Raises:
@@ -54,14 +54,14 @@ async def look(api: Api, *, system: bool, within: str = "") -> tuple[Look, Stand
         return await looked(api, standing, system=system), standing
 
 
-async def looked(api: Api, standing: Standing, *, system: bool) -> Look:
+async def looked(api: Api, standing: Standing, *, system: bool) -> Sight:
     """The look that follows from lists that were read."""
     unread = dict(standing.seen.unread)
     runs = await read_system(api, standing.served, standing.told, unread) if system else None
-    return Look(map_of(replace(standing.seen, unread=unread)), runs, datetime.now(UTC))
+    return Sight(map_of(replace(standing.seen, unread=unread)), runs, datetime.now(UTC))
 
 
-async def look_once(kubeconfig: Path | None, *, system: bool, within: str = "") -> Look:
+async def look_once(kubeconfig: Path | None, *, system: bool, within: str = "") -> Sight:
     """`look` with a client of its own."""
     async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
         return (await look(api, system=system, within=within))[0]

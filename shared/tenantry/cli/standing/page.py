@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from tenantry.cli.standing.draw import concerns, summary
-from tenantry.model.map import Map, Node, Problem
+from tenantry.model.map import Map, Node, ToldProblem
 
 _HERE = "tenantry.cli.standing"
 
@@ -55,7 +55,7 @@ def _data(map_: Map, at: datetime) -> dict[str, Any]:
     }
 
 
-def _problem(problem: Problem, at: datetime) -> dict[str, Any]:
+def _problem(problem: ToldProblem, at: datetime) -> dict[str, Any]:
     return {
         "about": problem.about,
         "reason": problem.reason,

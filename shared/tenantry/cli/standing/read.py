@@ -15,7 +15,7 @@ from tenantry.cli.progress import ReadProgress
 from tenantry.cli.served import ServedKinds, has_ours, served_kinds
 from tenantry.cli.standing.told import Told, here
 from tenantry.model.config import Config
-from tenantry.model.descriptor import Mark, Tells
+from tenantry.model.descriptor import OwnerMark, Tells
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object
 from tenantry.model.map.seen import MapSeen, kept, kinds_of
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -47,7 +47,7 @@ def tells() -> tuple[Tells, ...]:
     return tuple(each for function in descriptors().values() for each in function.tells)
 
 
-def marks() -> tuple[Mark, ...]:
+def marks() -> tuple[OwnerMark, ...]:
     """The marks of all functions."""
     return tuple(each for function in descriptors().values() for each in function.marks)
 

@@ -22,7 +22,7 @@ from tenantry.api import Api
 from tenantry.api.errors import TransientError
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.standing.glyphs import Glyphs, Line, glyphs_for
-from tenantry.cli.standing.look import Look, look, looked
+from tenantry.cli.standing.look import Sight, look, looked
 from tenantry.cli.standing.printing import redraw
 from tenantry.cli.standing.read import PERSON, Standing, mark_keys
 from tenantry.cli.standing.told import here
@@ -40,8 +40,8 @@ AGAIN_S = 5.0
 """How often what runs the functions is asked anew: it tells nobody of a change."""
 FOOT = "Ctrl-C ends"
 
-Lines = Callable[[Look, Glyphs, int], Sequence[Line]]
-Document = Callable[[Look], Object]
+Lines = Callable[[Sight, Glyphs, int], Sequence[Line]]
+Document = Callable[[Sight], Object]
 
 watch_option = click.option(
     "--watch",
@@ -64,7 +64,7 @@ def watch(kubeconfig: Path | None, output: str, lines: Lines, document: Document
     sys.exit(code)
 
 
-def _teller(output: str, lines: Lines, document: Document) -> Callable[[Look], None]:
+def _teller(output: str, lines: Lines, document: Document) -> Callable[[Sight], None]:
     if output != "text":
         return _Documents(document).tell
     if sys.stdout.isatty():
@@ -79,7 +79,7 @@ class _Documents:
         self._document = document
         self._last = ""
 
-    def tell(self, found: Look) -> None:
+    def tell(self, found: Sight) -> None:
         text = json.dumps(self._document(found), ensure_ascii=False)
         if text != self._last:
             self._last = text
@@ -94,7 +94,7 @@ class _Changes:
         self._lines = lines
         self._last: dict[str, str] | None = None
 
-    def tell(self, found: Look) -> None:
+    def tell(self, found: Sight) -> None:
         glyphs = glyphs_for()
         texts = [line.text for line in self._lines(found, glyphs, 0)]
         now = {_AGES.sub(" ", text): text for text in texts if text}
@@ -109,7 +109,7 @@ class _Changes:
         sys.stdout.flush()
 
 
-async def _watch(kubeconfig: Path | None, tell: Callable[[Look], None], system: bool) -> int:
+async def _watch(kubeconfig: Path | None, tell: Callable[[Sight], None], system: bool) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -24,7 +24,7 @@ from tenantry.model.kinds import (
 from tenantry.model.limits import few
 from tenantry.model.map.items import note_of, subject_text
 from tenantry.model.map.nodes import Node
-from tenantry.model.map.problems import Problem, problems_in
+from tenantry.model.map.problems import ToldProblem, problems_in
 from tenantry.model.map.seen import READ_ALWAYS, MapSeen, named_namespaces
 from tenantry.model.names import PROJECT_ID, SYSTEM_NAMESPACE
 from tenantry.model.projects import Place, place_of
@@ -48,14 +48,14 @@ class Map:
     """
 
     groups: tuple[Node, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[ToldProblem, ...]
     unread: Mapping[str, str]
     missing: tuple[str, ...]
     people: int
     namespaces: int
 
     @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[ToldProblem, ...]:
         """The problems that are no warnings."""
         return tuple(each for each in self.problems if not each.warns)
 
@@ -136,7 +136,7 @@ class _Maker:
             for name, found in self._bindings.items()
             if not self._is_system(name)
         }
-        self._problems: dict[tuple[str, str, str, str], tuple[Problem, ...]] = {}
+        self._problems: dict[tuple[str, str, str, str], tuple[ToldProblem, ...]] = {}
         self._bound_by = self._namespaces_by_uid()
         self._of_chart: defaultdict[str, list[tuple[Kind, Object]]] = defaultdict(list)
         self._inside: defaultdict[str, list[tuple[Kind, Object]]] = defaultdict(list)
@@ -231,7 +231,7 @@ class _Maker:
             return {place for owner, places in self._of_owner.items() if owner[0] == type_ for place in places}
         return set(self._namespaces)
 
-    def _of(self, kind: Kind, obj: Object) -> tuple[Problem, ...]:
+    def _of(self, kind: Kind, obj: Object) -> tuple[ToldProblem, ...]:
         """The problems of an object, worked out once."""
         metadata = obj["metadata"]
         key = kind.api_version, kind.kind, metadata.get("namespace") or "", metadata["name"]
@@ -300,7 +300,7 @@ class _Maker:
         people = frozenset().union(*(self._subjects.get(place, frozenset()) for place in places))
         counts = f"{len(places)} {'namespace' if len(places) == 1 else 'namespaces'}"
         notes = [f"{counts}, {len(people)} {'person' if len(people) == 1 else 'people'}"]
-        problems: tuple[Problem, ...] = ()
+        problems: tuple[ToldProblem, ...] = ()
         declared = self._declared[type_]
         if name in declared:
             kind, obj = declared[name]
@@ -323,7 +323,7 @@ class _Maker:
         notes = (known, "being deleted" if is_terminating(namespace) else "")
         return self._contents(name, ", ".join(filter(None, notes)), self._of(NAMESPACE, namespace))
 
-    def _contents(self, name: str, note: str = "", problems: tuple[Problem, ...] = ()) -> Node:
+    def _contents(self, name: str, note: str = "", problems: tuple[ToldProblem, ...] = ()) -> Node:
         items = [self._item(kind, each) for kind, each in self._inside.get(name, ())]
         children = (*sorted(items, key=_by_kind), *self._sources.get(name, ()), *self._binding_nodes(name))
         return Node(NAMESPACE.kind, name, note=note, problems=problems, children=children)

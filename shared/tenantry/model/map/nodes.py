@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tenantry.model.kinds import Object
-from tenantry.model.map.problems import Problem
+from tenantry.model.map.problems import ToldProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Node:
     role: str = ""
     by: str = ""
     subjects: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ToldProblem, ...] = ()
     children: tuple[Node, ...] = field(default=())
 
     @property

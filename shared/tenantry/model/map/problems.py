@@ -27,7 +27,7 @@ _VERBS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ToldProblem:
     """One condition that tells of a problem; ``plural`` names the kind for ``kubectl``, ``owner`` is as ``project/p-a``."""
 
     kind: str
@@ -111,7 +111,7 @@ def problems_in(
     owner: str,
     concerned: Callable[[], AbstractSet[str]],
     people: Mapping[str, frozenset[str]],
-) -> tuple[Problem, ...]:
+) -> tuple[ToldProblem, ...]:
     """The problems of an object; ``concerned`` are the namespaces that it concerns, ``people`` whom their bindings name."""
     found = []
     metadata = obj["metadata"]
@@ -122,7 +122,7 @@ def problems_in(
         message = str(condition.get("message") or "")
         where = f" -n {namespace}" if namespace else ""
         found.append(
-            Problem(
+            ToldProblem(
                 kind.kind,
                 name,
                 namespace,

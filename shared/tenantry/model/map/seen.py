@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tenantry.model.config import Config
-from tenantry.model.descriptor import Mark, Tells
+from tenantry.model.descriptor import OwnerMark, Tells
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -37,7 +37,7 @@ class MapSeen:
     missing: tuple[str, ...] = ()
     within: str = ""
     tells: tuple[Tells, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[OwnerMark, ...] = ()
 
     def of(self, kind: Kind) -> Sequence[Object]:
         """The objects of a kind; none where it was not read."""

@@ -24,7 +24,7 @@ _ACCOUNT = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """A condition on decisions ``d`` in SQL, with its arguments, and in words."""
 
     condition: str
@@ -57,7 +57,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise LedgerError(f"the ledger {path} cannot be read ({error}): {way}") from error
 
 
-def asked_for(what: str) -> Question:
+def asked_for(what: str) -> Query:
     """The decisions that a text asks for.
 
     ``type/name`` and ``type/namespace/name`` with a small letter at first is an owner; ``Kind/name`` and ``Kind/namespace/name``
@@ -65,7 +65,7 @@ def asked_for(what: str) -> Question:
     subject of bindings; a single word is a namespace, or the name of a user or group.
     """
     if not what:
-        return Question("1", (), "")
+        return Query("1", (), "")
     first, _, rest = what.partition("/")
     if first in _SUBJECTS[:2] and rest:
         return _of_subjects((what,), f"subject {what}")
@@ -78,9 +78,9 @@ def asked_for(what: str) -> Question:
         of_object = _of_object(kind, group, namespace, name)
         return _either(of_object, _of_subjects((what,), ""), what) if kind == _SUBJECTS[2] else of_object
     if rest:
-        return _either(Question("d.owner = ?", (what,), ""), _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
+        return _either(Query("d.owner = ?", (what,), ""), _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
     within = "(namespace = ? OR (kind = 'Namespace' AND name = ? AND namespace = ''))"
-    of_namespace = Question(
+    of_namespace = Query(
         f"(d.id IN (SELECT decision FROM writes WHERE {within}) "  # noqa: S608 - no part of it is from outside
         f"OR d.id IN (SELECT decision FROM causes WHERE {within}))",
         (what,) * 4,
@@ -89,23 +89,23 @@ def asked_for(what: str) -> Question:
     return _either(of_namespace, _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
 
 
-def _of_subjects(subjects: Sequence[str], words: str) -> Question:
+def _of_subjects(subjects: Sequence[str], words: str) -> Query:
     marks = ", ".join("?" * len(subjects))
-    return Question(f"d.id IN (SELECT decision FROM subjects WHERE subject IN ({marks}))", tuple(subjects), words)  # noqa: S608
+    return Query(f"d.id IN (SELECT decision FROM subjects WHERE subject IN ({marks}))", tuple(subjects), words)  # noqa: S608
 
 
-def _of_object(kind: str, group: str, namespace: str, name: str) -> Question:
+def _of_object(kind: str, group: str, namespace: str, name: str) -> Query:
     of_group = " AND api_version LIKE ?" if group else ""
     one = f"SELECT decision FROM {{}} WHERE namespace = ? AND name = ? AND kind = ?{of_group}"  # noqa: S608
     arguments = (namespace, name, kind, *([f"{group}/%"] if group else ()))
-    return Question(f"(d.id IN ({one.format('writes')}) OR d.id IN ({one.format('causes')}))", arguments * 2, f"{kind} {name}")
+    return Query(f"(d.id IN ({one.format('writes')}) OR d.id IN ({one.format('causes')}))", arguments * 2, f"{kind} {name}")
 
 
-def _either(one: Question, other: Question, words: str) -> Question:
-    return Question(f"({one.condition} OR {other.condition})", (*one.arguments, *other.arguments), words)
+def _either(one: Query, other: Query, words: str) -> Query:
+    return Query(f"({one.condition} OR {other.condition})", (*one.arguments, *other.arguments), words)
 
 
-def decisions(connection: sqlite3.Connection, asked: Question, since: int, until: int, limit: int) -> tuple[list[Object], int]:
+def decisions(connection: sqlite3.Connection, asked: Query, since: int, until: int, limit: int) -> tuple[list[Object], int]:
     """The newest decisions from ``since`` to ``until``, in milliseconds since 1970, the oldest first; and how many older ones."""
     where = f"FROM decisions d WHERE d.at BETWEEN ? AND ? AND {asked.condition}"
     arguments = (since, until, *asked.arguments)
@@ -181,7 +181,7 @@ def owner_at(connection: sqlite3.Connection, owner: str, at: int) -> Object | No
 
     Objects with the version and the fields that they were left with, those of bindings with subjects and role.
     """
-    found, _ = decisions(connection, Question("d.owner = ?", (owner,), owner), 0, at, FOREVER)
+    found, _ = decisions(connection, Query("d.owner = ?", (owner,), owner), 0, at, FOREVER)
     if not found:
         return None
     objects: dict[tuple[str, ...], Object] = {}
