@@ -84,6 +84,8 @@ class Arena:
         self.workload = workload
         self.logs: list[tuple[int, str]] = []
         self.hands: Api
+        self.kubeconfig: Path
+        """Of the administrator, past the proxies."""
         self.world: World
         self.player: Player
         self.proxies: list[FaultProxy] = []
@@ -121,6 +123,7 @@ class Arena:
         services = tuple(self.workload.services or (each.name for each in descriptor_of(function).services))
         planes = self._planes or self._stack.enter_context(ControlPlanes())
         plane = await asyncio.to_thread(planes.take)
+        self.kubeconfig = plane.kubeconfig
         if self._planes:
             self._stack.push_async_callback(asyncio.to_thread, planes.give_back, plane)
         config_path = self._folder / "tenantry.yaml"

@@ -1,0 +1,408 @@
+"""The API of a cluster with changes laid on top: it reads the server, and what would be written is laid on.
+
+An `Engine` over it decides with the functions' own units as it would live: every read is as if all that was laid on were there,
+and every write is carried out by the rules of `tenantry.model.written`.  No request of it changes anything in the cluster.
+
+Live answers are kept: a plan is of one moment.  What is not read for want of a right is noted, and raised as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from copy import deepcopy
+from typing import Any
+
+from tenantry.api import Api, Keep, Listing
+from tenantry.api.client import FIELD_MANAGERS, forget_others
+from tenantry.api.errors import (
+    AlreadyExists,
+    ApiError,
+    ConflictError,
+    Forbidden,
+    Invalid,
+    KindNotServed,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NotFound,
+)
+from tenantry.engine.context import running_owner
+from tenantry.engine.overlay.asking import Ask, nobody
+from tenantry.engine.overlay.rights import allowed
+from tenantry.engine.overlay.selecting import fits_fields, fits_labels, label_selector
+from tenantry.engine.overlay.store import Actor, Overlay, Place, Verb, acting, place_of
+from tenantry.engine.recorder import now_seconds
+from tenantry.model.comparison import Schema
+from tenantry.model.kinds import (
+    CONFIG_MAP,
+    NAMESPACE,
+    SERVICE_ACCOUNT,
+    Key,
+    Kind,
+    Object,
+    can_be_name,
+    finalizers_of,
+    is_terminating,
+    key_in,
+    object_of,
+)
+from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, NAMESPACE_NAME
+from tenantry.model.written import (
+    BadPatchError,
+    applied,
+    created,
+    declared_part,
+    filled,
+    is_counted,
+    is_custom,
+    patched,
+    same_content,
+    updated,
+    without_empty_lists,
+)
+
+KUBERNETES, KUBERNETES_MANAGER = "Kubernetes", "kube-controller-manager"
+"""Who Kubernetes' own controllers are, in what is printed and as field manager."""
+EVERYWHERE = ((SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT), (CONFIG_MAP, "kube-root-ca.crt"))
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+FOREGROUND = "foregroundDeletion"
+
+
+class OverlayApi(Api):
+    """One identity's view of a cluster with an overlay; ``ask`` may ask the server about each write before it is laid on."""
+
+    def __init__(self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: Ask = nobody) -> None:
+        # No client of its own: what is to be read, the live one reads.
+        self.field_manager = field_manager or live.field_manager
+        self.live = live
+        self.overlay = overlay
+        self.turns = live.turns
+        self.server = live.server
+        self._ask = ask
+        self._keeps = live._keeps
+        self._reads: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def close(self) -> None:
+        """Nothing: the live client is its owner's."""
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    async def _once(self, asked: Hashable, read: Callable[[], Awaitable[Any]], what: str) -> Any:
+        """What a read of the server gives, which is made once."""
+        if asked not in self._reads:
+            self._reads[asked] = asyncio.ensure_future(_awaited(read))
+        try:
+            return await asyncio.shield(self._reads[asked])
+        except Forbidden as error:
+            self.overlay.unseen[what] = error.message
+            raise
+        except KindNotServed:
+            raise
+        except ApiError as error:
+            self._reads.pop(asked, None)
+            if not isinstance(error, NotFound):
+                self.overlay.unseen[what] = error.message
+            raise
+
+    async def current(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        """The whole object as it would be, or None; a copy."""
+        place = place_of(kind, name, namespace)
+        if place in self.overlay.laid:
+            laid = self.overlay.laid[place][1]
+            return None if laid is None else {**deepcopy(laid), "apiVersion": kind.api_version}
+        if place.namespace and self.overlay.is_gone(place.namespace):
+            return None
+        if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
+            return None
+        what = f"{kind.plural} {namespace}/{name}" if kind.namespaced else f"{kind.plural} {name}"
+        found: Object | None = await self._once(
+            ("get", kind, place), lambda: self.live.get(kind, name, place.namespace, whole=True), f"get {what}"
+        )
+        return deepcopy(found)
+
+    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
+        """The object as it would be, or None."""
+        found = await self.current(kind, name, namespace)
+        return found if whole or found is None else self._kept(kind, found)
+
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        """The resourceVersion that the object would have; empty when there would be none."""
+        found = await self.current(kind, name, namespace)
+        return "" if found is None else str(found["metadata"]["resourceVersion"])
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        metadata_only: bool = False,
+        not_older_than: str = "",
+        keep: Keep | None = None,
+        one_page: bool = False,
+    ) -> Listing:
+        """The objects as they would be: those of the server, but for what is laid on, and that."""
+        del not_older_than  # versions of what is laid on are none of the server's
+        asked = (kind, namespace, label_selector, field_selector, limit, metadata_only, keep, one_page)
+
+        async def read() -> tuple[Listing, list[Place]]:
+            places: list[Place] = []
+
+            def noted(item: Object) -> Object:
+                metadata = item["metadata"]
+                places.append(place_of(kind, metadata["name"], metadata.get("namespace", "")))
+                return item if keep is None else keep(item)
+
+            found = await self.live.list(
+                kind,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                metadata_only=metadata_only,
+                keep=noted,
+                one_page=one_page,
+            )
+            return found, places[len(places) - len(found.items) :]  # an expired list begins anew
+
+        if namespace and self.overlay.is_gone(namespace):
+            return Listing([], str(self.overlay.version()))
+        where = f" in {namespace}" if namespace else ""
+        found, places = await self._once(("list", *asked), read, f"list {kind.plural}{where}")
+        laid, selector = self.overlay.laid, _parsed(label_selector)
+        items = [
+            (place, deepcopy(item))
+            for place, item in zip(places, found.items, strict=True)
+            if place not in laid and not (place.namespace and self.overlay.is_gone(place.namespace))
+        ]
+        for obj in self.overlay.of_kind(kind):
+            place = place_of(kind, obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
+            inside = not namespace or not kind.namespaced or place.namespace == namespace
+            if inside and fits_labels(obj, selector) and fits_fields(obj, field_selector):
+                item = {name: obj[name] for name in ("apiVersion", "kind", "metadata")} if metadata_only else obj
+                forget_others(item)
+                kept = self._kept(kind, item)
+                items.append((place, kept if keep is None else keep(kept)))
+        items.sort(key=lambda each: (each[0].namespace, each[0].name))
+        return Listing([item for _, item in items], found.resource_version, found.complete)
+
+    def has_large(self, kind: Kind) -> bool:
+        """As the server's client has it."""
+        return self.live.has_large(kind)
+
+    async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
+        """How the server serves a kind."""
+        return await self.live.served(api_version, kind, again=again)
+
+    async def groups(self) -> Object:
+        """What the server serves."""
+        return await self.live.groups()
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """A kind in the version that the server prefers."""
+        return await self.live.preferred(group, kind, again=again)
+
+    async def has_status(self, kind: Kind) -> bool:
+        """Whether the status of a kind is written by itself."""
+        return await self.live.has_status(kind)
+
+    async def is_foreign(self, kind: Kind) -> bool:
+        """Whether a kind of ours is served by a CRD of another system."""
+        return await self.live.is_foreign(kind)
+
+    async def schema(self, kind: Kind) -> Schema:
+        """How the server merges a kind's fields."""
+        return await self.live.schema(kind)
+
+    async def request(
+        self, method: str, path: str, query: Any = None, body: Any = None, content_type: str = "application/json"
+    ) -> Object:
+        """Reads, and access reviews, which are answered by the bindings as they would be."""
+        del content_type
+        if method == "GET":
+            return await self.live.request(method, path, query)
+        if (method, path) == ("POST", REVIEWS):
+            return {**body, "status": {"allowed": await allowed(body["spec"], self)}}
+        raise NotImplementedError(f"{method} {path} is nothing that can be foreseen")
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    async def apply(
+        self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False, manager: str = ""
+    ) -> Object:
+        """What an apply would make, laid on unless it is a dry run."""
+        del force
+        name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")
+        live = await self.current(kind, name, namespace)
+        uid = body["metadata"].get("uid")
+        if uid and (live is None or live["metadata"]["uid"] != uid):
+            raise ConflictError(f"{name} is another object", status=409, reason="Conflict")
+        if live is None and subresource:
+            raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
+        answer = await self._ask.apply(self, kind, body, live, subresource, manager or self.field_manager)
+        schema, has_status = await self.schema(kind), await self.has_status(kind)
+        if answer is not None:
+            made = answer
+        else:
+            made = applied(
+                body, live, schema, manager=manager or self.field_manager, subresource=subresource, has_status=has_status
+            )
+        verb: Verb = "status" if subresource else "create" if live is None else "update"
+        return await self._store(verb, kind, made, live, manager, dry_run=dry_run)
+
+    async def create(self, kind: Kind, body: Object, *, dry_run: bool = False, manager: str = "") -> Object:
+        """What a create would make, laid on unless it is a dry run."""
+        metadata = dict(body["metadata"])
+        if not metadata.get("name"):
+            metadata["name"] = f"{metadata.get('generateName', '')}{self.overlay.version()[-5:]}"
+        body = {**body, "metadata": metadata}
+        live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
+        if live is not None:
+            raise AlreadyExists(f"{kind.plural} {metadata['name']} already exists", status=409, reason="AlreadyExists")
+        answer = await self._ask.create(self, kind, body, manager or self.field_manager)
+        has_status = await self.has_status(kind)
+        made = answer or created(body, await self.schema(kind), manager=manager or self.field_manager, has_status=has_status)
+        return await self._store("create", kind, made, None, manager, dry_run=dry_run)
+
+    async def json_patch(
+        self, kind: Kind, name: str, namespace: str, operations: Sequence[Object], *, subresource: str = "", dry_run: bool = False
+    ) -> Object:
+        """What a JSON patch would make, laid on unless it is a dry run."""
+        live = await self.current(kind, name, namespace)
+        if live is None:
+            raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
+        try:
+            after = patched(live, operations)
+        except BadPatchError as error:
+            raise ConflictError(str(error), status=422, reason="Invalid") from error
+        await self._ask.patch(self, kind, live, operations, subresource)
+        if not subresource and await self.has_status(kind) and "status" in live:
+            after["status"] = live["status"]
+        made = updated(after, live, await self.schema(kind), manager=self.field_manager, subresource=subresource)
+        return await self._store("status" if subresource else "update", kind, made, live, "", dry_run=dry_run)
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> None:
+        """What a deletion would leave: nothing, or an object that waits for its finalizers; unless it is a dry run."""
+        live = await self.current(kind, name, namespace)
+        if live is None:
+            return
+        metadata = live["metadata"]
+        if uid not in ("", metadata["uid"]) or resource_version not in ("", metadata["resourceVersion"]):
+            raise ConflictError(f"{name} is not what was meant", status=409, reason="Conflict")
+        await self._ask.delete(self, kind, live, propagation)
+        if dry_run:
+            return
+        key = key_in(kind, name, namespace)
+        holds = [*finalizers_of(live), *([FOREGROUND] if propagation == "Foreground" and not finalizers_of(live) else [])]
+        if not holds and kind != NAMESPACE:
+            self.overlay.put("delete", kind, key, live, None, self._who(""))
+            return
+        if is_terminating(live):
+            return
+        after = deepcopy(live)
+        after["metadata"] |= {"deletionTimestamp": now_seconds(), "resourceVersion": self.overlay.version()}
+        if holds:
+            after["metadata"]["finalizers"] = holds
+        if metadata.get("generation"):
+            after["metadata"]["generation"] = metadata["generation"] + 1
+        if kind == NAMESPACE:
+            after["status"] = {**(after.get("status") or {}), "phase": "Terminating"}
+        self.overlay.put("delete", kind, key, live, after, self._who(""))
+
+    async def _store(
+        self, verb: Verb, kind: Kind, made: Object, live: Object | None, manager: str, *, dry_run: bool = False
+    ) -> Object:
+        """The object as it would be stored, laid on unless nothing changes."""
+        metadata = made["metadata"]
+        namespace = metadata.get("namespace", "")
+        if "spec" in made and not is_custom(kind.group):
+            made["spec"] = without_empty_lists(made["spec"])
+        key = Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", metadata["name"])
+        if live is None:
+            await self._check_place(kind, key)
+            if is_custom(kind.group):
+                made = filled(made, await self.schema(kind))
+            made = await self._begun(kind, made)
+        elif same_content(made, live):
+            return self._kept(kind, deepcopy(live))
+        else:
+            if new := set(finalizers_of(made)) - set(finalizers_of(live)) if is_terminating(live) else set():
+                raise Invalid(f"no new finalizers can be added while the object is deleted: {sorted(new)}", status=422)
+            has_status = await self.has_status(kind)
+            counts = live["metadata"].get("generation")
+            one, other = (declared_part(each, has_status=has_status) for each in (made, live))
+            if counts and one != other:
+                made["metadata"]["generation"] = counts + 1
+            made["metadata"]["resourceVersion"] = self.overlay.version()
+        if not dry_run:
+            gone = is_terminating(made) and not finalizers_of(made) and kind != NAMESPACE
+            self.overlay.put(verb, kind, key, live, None if gone else made, self._who(manager))
+            if live is None and kind == NAMESPACE:
+                await self._furnish(key)
+        return self._kept(kind, deepcopy(made))
+
+    async def _furnish(self, namespace: Key) -> None:
+        """What Kubernetes' controllers put into every new namespace, at once."""
+        who, owner = acting.get(), running_owner.get()
+        acting.set(Actor(KUBERNETES, "", str(namespace), who.step))
+        running_owner.set("")
+        for kind, name in EVERYWHERE:
+            body = object_of(kind, {"name": name, "namespace": namespace.name})
+            made = await self._begun(kind, created(body, Schema(), manager=KUBERNETES_MANAGER))
+            self.overlay.put("create", kind, key_in(kind, name, namespace.name), None, made, ("", KUBERNETES_MANAGER))
+        acting.set(who)
+        running_owner.set(owner)
+
+    async def _check_place(self, kind: Kind, key: Key) -> None:
+        """That something may be made there."""
+        if not kind.namespaced:
+            return
+        if not key.namespace:
+            raise Invalid(f"{kind.plural} {key.name} needs a namespace", status=400)
+        namespace = await self.current(NAMESPACE, key.namespace)
+        if namespace is None:
+            raise NamespaceNotFound(f'namespaces "{key.namespace}" not found', status=404, reason="NotFound")
+        if is_terminating(namespace):
+            raise NamespaceTerminating(f"namespace {key.namespace} is being terminated", status=403, reason="Forbidden")
+
+    async def _begun(self, kind: Kind, made: Object) -> Object:
+        """A new object with what the server gives it."""
+        metadata = made["metadata"]
+        place = place_of(kind, metadata["name"], metadata.get("namespace", ""))
+        metadata |= {"uid": self.overlay.uid(place), "resourceVersion": self.overlay.version()}
+        metadata["creationTimestamp"] = now_seconds()
+        if is_counted(kind.group) or (is_custom(kind.group) and await self.has_status(kind)):
+            metadata["generation"] = 1
+        if kind == NAMESPACE:
+            metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_NAME: metadata["name"]}
+            made.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+            made["status"] = {"phase": "Active"}
+        return made
+
+    def _who(self, manager: str) -> tuple[str, str]:
+        return running_owner.get(), manager or self.field_manager
+
+
+async def _awaited(read: Callable[[], Awaitable[Any]]) -> Any:
+    return await read()
+
+
+def _parsed(text: str) -> Any:
+    return label_selector(text)
+
+
+def is_ours(manager: str) -> bool:
+    """Whether a field manager is one of ours."""
+    return manager.startswith(FIELD_MANAGERS)

@@ -1,0 +1,315 @@
+"""What functions would do about a change: their own units run over the cluster with the change laid on top.
+
+Each object that is changed is told to the units of every function, as an event would tell it; what they write is laid on too, and
+told in turn, until nothing changes any more.  What Kubernetes' own controllers do meanwhile is done in their place
+(`tenantry.engine.overlay.controllers`).  Units are made anew for each look, so that nothing is spared because of a hint, and no
+run waits: who would look again later looks again when nothing else is left to do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+from tenantry.api import Api
+from tenantry.api.errors import TransientError
+from tenantry.engine import Engine, Verdict
+from tenantry.engine.context import running_owner
+from tenantry.engine.overlay.api import OverlayApi
+from tenantry.engine.overlay.asking import Ask, nobody
+from tenantry.engine.overlay.controllers import Controllers
+from tenantry.engine.overlay.store import Actor, Overlay, Written, acting
+from tenantry.engine.request import Look, Request, RunOwner, Sweep
+from tenantry.engine.unit import ANY_KIND, Handler, Owner, Unit
+from tenantry.model.config import Config
+from tenantry.model.descriptor import Descriptor
+from tenantry.model.kinds import Key, Kind, labels_of
+from tenantry.model.names import field_manager
+from tenantry.serving.function import Function, Settings
+
+LOOKS = 20_000
+"""Looks, at most: who has not come to rest then never does."""
+SAME_WRITES = 12
+"""Writes of one function to one object, at most, until it counts as coming to no rest."""
+LONGEST_S = 3600.0
+
+
+class Postponed(TransientError):
+    """A run would look again some time later: first all else is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A unit that did not come to an end with something: what it was asked, and what it answered."""
+
+    function: str
+    unit: str
+    about: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Foreseen:
+    """What would come of a change."""
+
+    written: list[Written]
+    problems: list[Problem] = field(default_factory=list)
+    restless: str = ""
+    """What was written again and again, if something was."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A function with its view of the cluster."""
+
+    descriptor: Descriptor
+    function: Function
+    over: OverlayApi
+    kinds: Mapping[str, frozenset[tuple[str, str]]]
+    """By unit, group and kind of what concerns it."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request for units; None: all that it concerns."""
+
+    request: Request
+    step: int
+    cause: str
+    of: tuple[str, str] | None = None
+
+
+class Foresight:
+    """Functions over one cluster and one overlay.  Made by `foresight`."""
+
+    def __init__(
+        self, parts: Sequence[_Part], hands: OverlayApi, settings: Mapping[str, Settings], kinds: Iterable[Kind]
+    ) -> None:
+        self.hands = hands
+        """The API by which the change itself is made: what is written with it is laid on, as the change."""
+        self.overlay = hands.overlay
+        self.looks = 0
+        self._parts = parts
+        self._settings = settings
+        self._controllers = Controllers(hands, kinds)
+        self._patient = False
+        self._noted = 0
+        self._queue: dict[str, _Asked] = {}
+        self._later: dict[str, tuple[_Asked, Verdict, int]] = {}
+        self._counts: Counter[tuple[str, Key]] = Counter()
+        self._bugs = _Bugs()
+
+    async def to_rest(self, said: Callable[[int, int], None] = lambda *_: None) -> Foreseen:
+        """Follow what was laid on until nothing changes; ``said`` hears of looks done and writes foreseen."""
+        restless = ""
+        with self._bugs:
+            while not restless:
+                self._controllers.note()
+                restless = self._tell()
+                if self._queue:
+                    _, asked = next(iter(self._queue.items()))
+                    del self._queue[_name(asked)]
+                    await self._ask(asked)
+                    self.looks += 1
+                    said(self.looks, len(self.overlay.written))
+                    if self.looks > LOOKS:
+                        restless = f"{len(self._queue)} objects still to be looked at"
+                elif not await self._controllers.later(self._step()) and not self._again():
+                    break
+        problems = [
+            Problem(
+                *(asked.of or ("", "")),
+                about=_about(asked.request),
+                reason=self._bugs.said.get(_about(asked.request), verdict.reason),
+            )
+            for asked, verdict, _ in self._later.values()
+        ]
+        acting.set(Actor())
+        return Foreseen(self.overlay.written, problems, restless)
+
+    def sweep(self) -> None:
+        """Have every owner of every unit looked at: what a schedule asks for."""
+        for part in self._parts:
+            for unit in part.kinds:
+                self._add(_Asked(Sweep(), 0, "the sweep", (part.descriptor.name, unit)))
+
+    def run(self, owner: Owner, function: str = "", unit: str = "") -> list[tuple[str, str]]:
+        """Have one owner looked at, by the units that know its type; they are returned."""
+        found = []
+        for part in self._parts:
+            for each in self._fresh(part):
+                fits = function in ("", part.descriptor.name) and unit in ("", each.name)
+                if fits and each.accepts(owner):
+                    found.append((part.descriptor.name, each.name))
+        for of in found:
+            self._add(_Asked(RunOwner(of[1], str(owner)), 0, f"owner {owner}", of))
+        return found
+
+    @property
+    def units(self) -> dict[str, list[str]]:
+        """The units of each function that is asked."""
+        return {part.descriptor.name: list(part.kinds) for part in self._parts}
+
+    def _step(self) -> int:
+        return max((each.actor.step for each in self.overlay.written), default=0) + 1
+
+    def _add(self, asked: _Asked) -> None:
+        self._queue.setdefault(_name(asked), asked)
+
+    def _tell(self) -> str:
+        """Have what was written since looked at; says what is written without end."""
+        for written in self.overlay.written[self._noted :]:
+            self._noted += 1
+            hint = {str(name): str(value) for name, value in labels_of(written.after or written.before).items()}
+            self._add(_Asked(Look(written.key, hint), written.actor.step + 1, str(written.key)))
+            self._counts[written.actor.name, written.key] += 1
+            if written.actor.unit and self._counts[written.actor.name, written.key] > SAME_WRITES:
+                return f"{written.actor.name} writes {written.key} again and again"
+        return ""
+
+    async def _ask(self, asked: _Asked) -> None:
+        for part in self._parts:
+            concerned = [unit for unit, kinds in part.kinds.items() if self._concerns(asked, part, unit, kinds)]
+            if not concerned:
+                continue
+            units = {unit.name: unit for unit in self._fresh(part)}
+            for name in concerned:
+                acting.set(Actor(part.descriptor.name, name, asked.cause, asked.step))
+                running_owner.set("")
+                engine = Engine(part.descriptor.name, part.over, [units[name]], deadline_s=LONGEST_S)
+                self._bugs.about = _about(asked.request)
+                verdict = await engine.answer(asked.request)
+                await engine.drain()
+                again = replace(asked, of=(part.descriptor.name, name))
+                if verdict.status == 204:
+                    self._later.pop(_name(again), None)
+                else:
+                    self._later[_name(again)] = again, verdict, len(self.overlay.written)
+
+    def _concerns(self, asked: _Asked, part: _Part, unit: str, kinds: frozenset[tuple[str, str]]) -> bool:
+        if asked.of is not None:
+            return asked.of == (part.descriptor.name, unit)
+        assert isinstance(asked.request, Look)
+        key = asked.request.key
+        return (key.api_version.rpartition("/")[0], key.kind) in kinds or ("*", "*") in kinds
+
+    def _fresh(self, part: _Part) -> list[Unit]:
+        return [self._hurried(unit) for unit in part.function.units(self._settings[part.descriptor.name])]
+
+    def _hurried(self, unit: Unit) -> Unit:
+        """The unit with handlers that wait for nothing."""
+        unit.handlers = {name: self._handler(each) for name, each in unit.handlers.items()}
+        return unit
+
+    def _handler(self, handler: Handler[Any]) -> Handler[Any]:
+        def second_look_after_s(observed: Any) -> float:
+            if handler.second_look_after_s(observed) > 0 and not self._patient:
+                raise Postponed("it would be looked again later")
+            return 0.0
+
+        return replace(handler, pause_s=0.0, refused_again_after_s=0.0, second_look_after_s=second_look_after_s)
+
+    def _again(self) -> bool:
+        """Ask again what did not end well, where something has changed since, or where it was to be asked last."""
+        patient, self._patient = self._patient, True
+        for name, (asked, _, count) in self._later.items():
+            if not patient or count < len(self.overlay.written):
+                self._queue.setdefault(name, asked)
+        return bool(self._queue)
+
+
+@asynccontextmanager
+async def foresight(
+    config: Config,
+    functions: Iterable[Descriptor],
+    *,
+    kubeconfig: Path | None = None,
+    hands: str = "kubectl",
+    ask: Ask = nobody,
+    duties: Mapping[str, str] | None = None,
+) -> AsyncIterator[Foresight]:
+    """Connect, and lay nothing on yet.
+
+    Args:
+        config: the configuration that the functions have, or would have.
+        functions: those that are asked.
+        hands: the field manager of the change itself.
+        ask: who is asked about each write.
+        duties: the one duty of a function that has it alone, by function; default: all.
+
+    Raises:
+        ConfigError: a function cannot be made with this configuration.
+    """
+    overlay = Overlay()
+    async with AsyncExitStack() as stack:
+        live = await stack.enter_async_context(await Api.connect(field_manager=hands, kubeconfig=kubeconfig))
+        parts: list[_Part] = []
+        settings: dict[str, Settings] = {}
+        kinds: dict[tuple[str, str], Kind] = {}
+        for descriptor in functions:
+            function = function_of(descriptor)
+            settings[descriptor.name] = Settings(config, (duties or {}).get(descriptor.name, ""))
+            own = await Api.connect(field_manager=field_manager(descriptor.name), kubeconfig=kubeconfig, keeps=function.keeps)
+            over = OverlayApi(await stack.enter_async_context(own), overlay, ask=ask)
+            units = list(function.units(settings[descriptor.name]))
+            every = [kind for unit in units for kind in (*unit.kinds, *(each.kind for each in unit.prefetch()))]
+            every += [each.kind for each in descriptor.makes]
+            kinds |= {(kind.group, kind.kind): kind for kind in every if kind != ANY_KIND}
+            named = {unit.name: frozenset((kind.group, kind.kind) for kind in unit.kinds) for unit in units}
+            parts.append(_Part(descriptor, function, over, named))
+        yield Foresight(parts, OverlayApi(live, overlay, ask=ask), settings, kinds.values())
+
+
+def function_of(descriptor: Descriptor) -> Function:
+    """The function that a descriptor describes."""
+    package = descriptor.units[0][0].partition(".")[0]
+    function: Function = import_module(f"{package}.function").function
+    return function
+
+
+class _Bugs(logging.Handler):
+    """Keeps quiet what engines log while they plan, but for bugs, whose messages it keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: dict[str, str] = {}
+        self.about = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a bug's message."""
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            self.said[self.about] = f"a bug: {type(error).__name__}: {error}"
+
+    def __enter__(self) -> Self:
+        log = logging.getLogger("tenantry")
+        self._before = log.propagate
+        log.propagate = False
+        log.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        log = logging.getLogger("tenantry")
+        log.removeHandler(self)
+        log.propagate = self._before
+
+
+def _about(request: Request) -> str:
+    match request:
+        case Look():
+            return str(request.key)
+        case RunOwner():
+            return f"owner {request.owner}"
+        case _:
+            return "the sweep"
+
+
+def _name(asked: _Asked) -> str:
+    about = repr(asked.request.key) if isinstance(asked.request, Look) else _about(asked.request)
+    return f"{asked.of} {about}"

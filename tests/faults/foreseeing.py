@@ -1,0 +1,188 @@
+"""Plans compared with what then really happens: each step of a scenario is foreseen, then done, and the writes compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from tenantry.engine.overlay.store import Written, place_of
+from tenantry.model.kinds import EVENT, Key, Kind, Object, is_terminating
+from tenantry.serving.config import load_config
+from tenantry.serving.foresight import Foreseen, Foresight, foresight
+from tenantry.serving.installed import descriptor_of
+from tenantry.testing.arena import HANDS, Arena
+from tenantry.testing.masks import flatten, state_of
+from tenantry.testing.naming import role_of, tag_of
+from tenantry.testing.recording import Exchange
+from tenantry.testing.workload import KINDS, Run, Scenario
+
+Write = tuple[str, str]
+"""Verb and role of an object."""
+_BY_PLURAL = {(kind.api_version, kind.plural): kind for kind in KINDS.values()}
+_TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_COUNTS = ("metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp")
+
+
+class Shadow(Run):
+    """The hands of a run over an overlay: the same steps, of which nothing is done."""
+
+    def __init__(self, run: Run, future: Foresight) -> None:
+        super().__init__(run.tag, future.hands, self._rest)
+        self.declared = dict(run.declared)
+        self._future = future
+
+    async def _rest(self) -> None:
+        await self._future.to_rest()
+
+    async def delete(self, kind: str, name: str, namespace: str = "", *, gone: bool = False) -> None:
+        """Delete an object; who waits until it is gone waits for what comes of that."""
+        served = KINDS[kind]
+        self.declared.pop(Key(served.api_version, kind, self.named(namespace), self.named(name)), None)
+        await self._api.delete(served, self.named(name), self.named(namespace))
+        if gone:
+            await self._rest()
+
+
+@dataclass
+class Compared:
+    """One step: what was foreseen and what happened, and the objects in the end."""
+
+    step: str
+    foreseen: set[Write]
+    happened: set[Write]
+    states: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def differences(self) -> list[str]:
+        """A line each."""
+        lines = [f"foreseen only: {' '.join(each)}" for each in sorted(self.foreseen - self.happened)]
+        lines += [f"happened only: {' '.join(each)}" for each in sorted(self.happened - self.foreseen)]
+        return [f"{self.step}: {line}" for line in (*lines, *self.states, *self.problems)]
+
+
+async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
+    """Foresee each step of a scenario before it is done."""
+    run, _ = await arena.open()
+    if scenario.by_itself:
+        arena.only = run.tag
+    compared = []
+    try:
+        for number, step in enumerate([*scenario.before, *scenario.steps]):
+            name = f"{scenario.name} step {number + 1}"
+            mark = len(arena.exchanges(run.tag))
+            before = dict(arena.world.of(run.tag))
+            workload = arena.workload
+            descriptor = descriptor_of(workload.function)
+            only = [each for each in descriptor.services if each.name in workload.services]
+            duties = {descriptor.name: only[0].duty} if len(only) == 1 else {}
+            config = load_config(arena._folder / "tenantry.yaml")
+            async with foresight(config, [descriptor], kubeconfig=arena.kubeconfig, hands=HANDS, duties=duties) as future:
+                shadow = Shadow(run, future)
+                await step(shadow)
+                found = await future.to_rest()
+            await step(run)
+            await run.settle()
+            happened = _happened(arena.exchanges(run.tag)[mark:])
+            expected = _laid(future, before, run.tag, {kind.kind for kind in arena.world.kinds})
+            compared.append(
+                Compared(
+                    name,
+                    _foreseen(found, run.tag, whole=scenario.by_itself),
+                    happened,
+                    _states(expected, arena.world.of(run.tag), run.tag),
+                    [f"{each.unit} {role_of(each.about)}: {each.reason}" for each in found.problems]
+                    + ([found.restless] if found.restless else []),
+                )
+            )
+    finally:
+        arena.only = ""
+        await arena.close(run.tag)
+    return compared
+
+
+def _foreseen(found: Foreseen, tag: str, *, whole: bool) -> set[Write]:
+    writes = [each for each in found.written if each.actor.unit and _is_of(each, tag, whole=whole)]
+    return {(_verb(each), _role(each.kind, each.key, each.after or each.before)) for each in writes}
+
+
+def _is_of(written: Written, tag: str, *, whole: bool) -> bool:
+    return whole or tag_of(written.key.namespace, written.key.name) == tag
+
+
+def _verb(written: Written) -> str:
+    return "update" if written.verb == "status" else written.verb
+
+
+def _happened(exchanges: Iterable[Exchange]) -> set[Write]:
+    found = set()
+    for each in exchanges:
+        if not each.is_write or not each.changed:
+            continue
+        kind = _BY_PLURAL.get((each.api_version, each.resource))
+        body = each.stored if isinstance(each.stored, dict) else {}
+        verb = "create" if each.verb == "create" or each.status == 201 else "delete" if each.verb == "delete" else "update"
+        if kind is None:
+            found.add((verb, role_of(f"{each.resource} {each.namespace}/{each.name}")))
+            continue
+        key = Key(kind.api_version, kind.kind, each.namespace if kind.namespaced else "", each.name)
+        found.add((verb, _role(kind, key, body)))
+    return found
+
+
+def _role(kind: Kind, key: Key, obj: Object | None) -> str:
+    if kind.kind == EVENT.kind and obj and obj.get("regarding"):
+        return role_of(f"Event {obj.get('reason')} of {obj['regarding']['kind']} {obj['regarding'].get('name')}")
+    return role_of(str(key))
+
+
+def _laid(future: Foresight, before: Mapping[Key, Object], tag: str, kinds: set[str]) -> dict[Key, Object]:
+    """The objects of a run as they would be: those that there were, and what is laid on."""
+    found = {key: obj for key, obj in before.items() if place_of(_kind(key), key.name, key.namespace) not in future.overlay.laid}
+    for kind, obj in future.overlay.laid.values():
+        if obj is not None and kind.kind in kinds:
+            metadata = obj["metadata"]
+            key = Key(kind.api_version, kind.kind, metadata.get("namespace") or "", metadata["name"])
+            if tag_of(key.namespace, key.name) == tag and not is_terminating(obj):
+                found[key] = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+    leaving = {
+        each["metadata"]["name"]
+        for kind, each in future.overlay.laid.values()
+        if each is not None and kind.kind == "Namespace" and is_terminating(each)
+    }
+    return {key: obj for key, obj in found.items() if not future.overlay.is_gone(key.namespace) and key.namespace not in leaving}
+
+
+def _kind(key: Key) -> Kind:
+    return Kind(key.api_version, key.kind, "", bool(key.namespace))
+
+
+def _states(expected: Mapping[Key, Object], found: Mapping[Key, Object], tag: str) -> list[str]:
+    """Where the objects in the end are not as foreseen."""
+    one, two = (state_of(_named(each), tag) for each in (expected, found))
+    lines = [f"state: {role} is missing" for role in sorted(set(one) - set(two))]
+    lines += [f"state: {role} was not foreseen" for role in sorted(set(two) - set(one))]
+    for role in sorted(set(one) & set(two)):
+        for path in sorted(set(one[role]) | set(two[role])):
+            if path not in _COUNTS and one[role].get(path) != two[role].get(path):
+                lines.append(f"state: {role} {path}: foreseen {one[role].get(path)!r}, found {two[role].get(path)!r}")
+    return lines
+
+
+def _named(objects: Mapping[Key, Object]) -> dict[Key, Object]:
+    """Objects in which uids are names, and times are none."""
+    uids = {obj["metadata"]["uid"]: f"uid of {key.kind} {key.name}" for key, obj in objects.items()}
+    text = json.dumps(
+        [[list(map(str, (key.api_version, key.kind, key.namespace, key.name))), obj] for key, obj in objects.items()]
+    )
+    for uid, name in uids.items():
+        text = text.replace(uid, name)
+    text = _TIMES.sub("(time)", text)
+    return {Key(*key): obj for key, obj in json.loads(text)}
+
+
+__all__ = ["Compared", "compare", "deepcopy", "flatten", "Any"]
