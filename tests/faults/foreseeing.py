@@ -78,10 +78,9 @@ async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
             before = dict(arena.world.of(run.tag))
             workload = arena.workload
             descriptor = descriptor_of(workload.function)
-            only = [each for each in descriptor.services if each.name in workload.services]
-            duties = {descriptor.name: only[0].duty} if len(only) == 1 else {}
+            services = [each for each in descriptor.services if each.name in (workload.services or [each.name])]
             config = load_config(arena._folder / "tenantry.yaml")
-            async with foresight(config, [descriptor], kubeconfig=arena.kubeconfig, hands=HANDS, duties=duties) as future:
+            async with foresight(config, services, kubeconfig=arena.kubeconfig, hands=HANDS) as future:
                 shadow = Shadow(run, future)
                 await step(shadow)
                 found = await future.to_rest()

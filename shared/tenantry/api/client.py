@@ -98,15 +98,16 @@ class Api(Wire):
         concurrency: int = CONCURRENCY,
         timeout_s: float = TIMEOUT_S,
         keeps: Mapping[Kind, Keep] | None = None,
+        impersonate: str = "",
     ) -> Self:
-        """A client for the cluster that the kubeconfig, or else the environment, names.
+        """A client for the cluster that the kubeconfig, or else the environment, names; it may ask in the name of another user.
 
         Raises:
             ConnectError: there is no usable configuration.  No request is made here.
         """
         configuration, token = await load_configuration(kubeconfig)
         try:
-            return cls(
+            made = cls(
                 configuration,
                 field_manager=field_manager,
                 token=token,
@@ -116,6 +117,9 @@ class Api(Wire):
             )
         except (OSError, ValueError) as error:  # also those of ssl
             raise ConnectError(f"the certificates that the kubeconfig names cannot be used: {error}") from error
+        if impersonate:
+            made._headers = {**made._headers, "Impersonate-User": impersonate}
+        return made
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -28,10 +28,11 @@ from tenantry.engine.overlay.store import Actor, Overlay, Written, acting
 from tenantry.engine.request import Look, Request, RunOwner, Sweep
 from tenantry.engine.unit import ANY_KIND, Handler, Owner, Unit
 from tenantry.model.config import Config
-from tenantry.model.descriptor import Descriptor
+from tenantry.model.descriptor import Descriptor, Service
 from tenantry.model.kinds import Key, Kind, labels_of
-from tenantry.model.names import field_manager
+from tenantry.model.names import SYSTEM_NAMESPACE, field_manager
 from tenantry.serving.function import Function, Settings
+from tenantry.serving.installed import descriptor_of
 
 LOOKS = 20_000
 """Looks, at most: who has not come to rest then never does."""
@@ -66,10 +67,11 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A function with its view of the cluster."""
+    """A Service of a function with its view of the cluster."""
 
-    descriptor: Descriptor
+    service: Service
     function: Function
+    settings: Settings
     over: OverlayApi
     kinds: Mapping[str, frozenset[tuple[str, str]]]
     """By unit, group and kind of what concerns it."""
@@ -88,15 +90,12 @@ class _Asked:
 class Foresight:
     """Functions over one cluster and one overlay.  Made by `foresight`."""
 
-    def __init__(
-        self, parts: Sequence[_Part], hands: OverlayApi, settings: Mapping[str, Settings], kinds: Iterable[Kind]
-    ) -> None:
+    def __init__(self, parts: Sequence[_Part], hands: OverlayApi, kinds: Iterable[Kind]) -> None:
         self.hands = hands
         """The API by which the change itself is made: what is written with it is laid on, as the change."""
         self.overlay = hands.overlay
         self.looks = 0
         self._parts = parts
-        self._settings = settings
         self._controllers = Controllers(hands, kinds)
         self._patient = False
         self._noted = 0
@@ -137,24 +136,24 @@ class Foresight:
         """Have every owner of every unit looked at: what a schedule asks for."""
         for part in self._parts:
             for unit in part.kinds:
-                self._add(_Asked(Sweep(), 0, "the sweep", (part.descriptor.name, unit)))
+                self._add(_Asked(Sweep(), 0, "the sweep", (part.service.name, unit)))
 
     def run(self, owner: Owner, function: str = "", unit: str = "") -> list[tuple[str, str]]:
         """Have one owner looked at, by the units that know its type; they are returned."""
         found = []
         for part in self._parts:
             for each in self._fresh(part):
-                fits = function in ("", part.descriptor.name) and unit in ("", each.name)
+                fits = function in ("", part.service.function) and unit in ("", each.name)
                 if fits and each.accepts(owner):
-                    found.append((part.descriptor.name, each.name))
+                    found.append((part.service.name, each.name))
         for of in found:
             self._add(_Asked(RunOwner(of[1], str(owner)), 0, f"owner {owner}", of))
         return found
 
     @property
     def units(self) -> dict[str, list[str]]:
-        """The units of each function that is asked."""
-        return {part.descriptor.name: list(part.kinds) for part in self._parts}
+        """The units of each Service that is asked."""
+        return {part.service.name: list(part.kinds) for part in self._parts}
 
     def _step(self) -> int:
         return max((each.actor.step for each in self.overlay.written), default=0) + 1
@@ -180,13 +179,13 @@ class Foresight:
                 continue
             units = {unit.name: unit for unit in self._fresh(part)}
             for name in concerned:
-                acting.set(Actor(part.descriptor.name, name, asked.cause, asked.step))
+                acting.set(Actor(part.service.function, name, asked.cause, asked.step))
                 running_owner.set("")
-                engine = Engine(part.descriptor.name, part.over, [units[name]], deadline_s=LONGEST_S)
+                engine = Engine(part.service.function, part.over, [units[name]], deadline_s=LONGEST_S, service=part.service)
                 self._bugs.about = _about(asked.request)
                 verdict = await engine.answer(asked.request)
                 await engine.drain()
-                again = replace(asked, of=(part.descriptor.name, name))
+                again = replace(asked, of=(part.service.name, name))
                 if verdict.status == 204:
                     self._later.pop(_name(again), None)
                 else:
@@ -194,13 +193,13 @@ class Foresight:
 
     def _concerns(self, asked: _Asked, part: _Part, unit: str, kinds: frozenset[tuple[str, str]]) -> bool:
         if asked.of is not None:
-            return asked.of == (part.descriptor.name, unit)
+            return asked.of == (part.service.name, unit)
         assert isinstance(asked.request, Look)
         key = asked.request.key
         return (key.api_version.rpartition("/")[0], key.kind) in kinds or ("*", "*") in kinds
 
     def _fresh(self, part: _Part) -> list[Unit]:
-        return [self._hurried(unit) for unit in part.function.units(self._settings[part.descriptor.name])]
+        return [self._hurried(unit) for unit in part.function.units(part.settings)]
 
     def _hurried(self, unit: Unit) -> Unit:
         """The unit with handlers that wait for nothing."""
@@ -227,21 +226,21 @@ class Foresight:
 @asynccontextmanager
 async def foresight(
     config: Config,
-    functions: Iterable[Descriptor],
+    services: Iterable[Service],
     *,
     kubeconfig: Path | None = None,
     hands: str = "kubectl",
     ask: Ask = nobody,
-    duties: Mapping[str, str] | None = None,
+    as_functions: bool = False,
 ) -> AsyncIterator[Foresight]:
     """Connect, and lay nothing on yet.
 
     Args:
         config: the configuration that the functions have, or would have.
-        functions: those that are asked.
+        services: those that are asked.
         hands: the field manager of the change itself.
         ask: who is asked about each write.
-        duties: the one duty of a function that has it alone, by function; default: all.
+        as_functions: questions about writes are asked in the name of each Service's account.
 
     Raises:
         ConfigError: a function cannot be made with this configuration.
@@ -250,20 +249,27 @@ async def foresight(
     async with AsyncExitStack() as stack:
         live = await stack.enter_async_context(await Api.connect(field_manager=hands, kubeconfig=kubeconfig))
         parts: list[_Part] = []
-        settings: dict[str, Settings] = {}
         kinds: dict[tuple[str, str], Kind] = {}
-        for descriptor in functions:
-            function = function_of(descriptor)
-            settings[descriptor.name] = Settings(config, (duties or {}).get(descriptor.name, ""))
-            own = await Api.connect(field_manager=field_manager(descriptor.name), kubeconfig=kubeconfig, keeps=function.keeps)
-            over = OverlayApi(await stack.enter_async_context(own), overlay, ask=ask)
-            units = list(function.units(settings[descriptor.name]))
+        for service in services:
+            descriptor = descriptor_of(service.function)
+            function, settings = function_of(descriptor), Settings(config, service.duty)
+            manager = field_manager(service.function)
+            own = await stack.enter_async_context(
+                await Api.connect(field_manager=manager, kubeconfig=kubeconfig, keeps=function.keeps)
+            )
+            asking = None
+            if as_functions:
+                user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{service.name}"
+                asking = await stack.enter_async_context(
+                    await Api.connect(field_manager=manager, kubeconfig=kubeconfig, keeps=function.keeps, impersonate=user)
+                )
+            units = list(function.units(settings))
             every = [kind for unit in units for kind in (*unit.kinds, *(each.kind for each in unit.prefetch()))]
             every += [each.kind for each in descriptor.makes]
             kinds |= {(kind.group, kind.kind): kind for kind in every if kind != ANY_KIND}
             named = {unit.name: frozenset((kind.group, kind.kind) for kind in unit.kinds) for unit in units}
-            parts.append(_Part(descriptor, function, over, named))
-        yield Foresight(parts, OverlayApi(live, overlay, ask=ask), settings, kinds.values())
+            parts.append(_Part(service, function, settings, OverlayApi(own, overlay, ask=ask, asking=asking), named))
+        yield Foresight(parts, OverlayApi(live, overlay, ask=ask), kinds.values())
 
 
 def function_of(descriptor: Descriptor) -> Function:

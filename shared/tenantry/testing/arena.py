@@ -123,10 +123,9 @@ class Arena:
         services = tuple(self.workload.services or (each.name for each in descriptor_of(function).services))
         planes = self._planes or self._stack.enter_context(ControlPlanes())
         plane = await asyncio.to_thread(planes.take)
-        self.kubeconfig = plane.kubeconfig
         if self._planes:
             self._stack.push_async_callback(asyncio.to_thread, planes.give_back, plane)
-        config_path = self._folder / "tenantry.yaml"
+        config_path, self.kubeconfig = self._folder / "tenantry.yaml", plane.kubeconfig
         config_path.write_text(yaml.safe_dump(dict(self.workload.config)))
         enter = self._stack.enter_async_context
         installer = await enter(await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=plane.kubeconfig))

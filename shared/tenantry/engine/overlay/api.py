@@ -9,7 +9,8 @@ Live answers are kept: a plan is of one moment.  What is not read for want of a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -25,6 +26,7 @@ from tenantry.api.errors import (
     NamespaceNotFound,
     NamespaceTerminating,
     NotFound,
+    RefusedError,
 )
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.asking import Ask, nobody
@@ -69,12 +71,18 @@ FOREGROUND = "foregroundDeletion"
 
 
 class OverlayApi(Api):
-    """One identity's view of a cluster with an overlay; ``ask`` may ask the server about each write before it is laid on."""
+    """One identity's view of a cluster with an overlay.
 
-    def __init__(self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: Ask = nobody) -> None:
+    ``ask`` may ask the server about each write before it is laid on, by the client ``asking``; default: the one that reads.
+    """
+
+    def __init__(
+        self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: Ask = nobody, asking: Api | None = None
+    ) -> None:
         # No client of its own: what is to be read, the live one reads.
         self.field_manager = field_manager or live.field_manager
         self.live = live
+        self.asking = asking or live
         self.overlay = overlay
         self.turns = live.turns
         self.server = live.server
@@ -241,7 +249,8 @@ class OverlayApi(Api):
             raise ConflictError(f"{name} is another object", status=409, reason="Conflict")
         if live is None and subresource:
             raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
-        answer = await self._ask.apply(self, kind, body, live, subresource, manager or self.field_manager)
+        with self._noting(key_in(kind, name, namespace), dry_run=dry_run):
+            answer = await self._ask.apply(self, kind, body, live, subresource, manager or self.field_manager)
         schema, has_status = await self.schema(kind), await self.has_status(kind)
         if answer is not None:
             made = answer
@@ -261,7 +270,8 @@ class OverlayApi(Api):
         live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
         if live is not None:
             raise AlreadyExists(f"{kind.plural} {metadata['name']} already exists", status=409, reason="AlreadyExists")
-        answer = await self._ask.create(self, kind, body, manager or self.field_manager)
+        with self._noting(key_in(kind, metadata["name"], metadata.get("namespace", "")), dry_run=dry_run):
+            answer = await self._ask.create(self, kind, body, manager or self.field_manager)
         has_status = await self.has_status(kind)
         made = answer or created(body, await self.schema(kind), manager=manager or self.field_manager, has_status=has_status)
         return await self._store("create", kind, made, None, manager, dry_run=dry_run)
@@ -277,11 +287,21 @@ class OverlayApi(Api):
             after = patched(live, operations)
         except BadPatchError as error:
             raise ConflictError(str(error), status=422, reason="Invalid") from error
-        await self._ask.patch(self, kind, live, operations, subresource)
+        with self._noting(key_in(kind, name, namespace), dry_run=dry_run):
+            await self._ask.patch(self, kind, live, operations, subresource)
         if not subresource and await self.has_status(kind) and "status" in live:
             after["status"] = live["status"]
         made = updated(after, live, await self.schema(kind), manager=self.field_manager, subresource=subresource)
         return await self._store("status" if subresource else "update", kind, made, live, "", dry_run=dry_run)
+
+    async def update(self, kind: Kind, after: Object) -> Object:
+        """What an update to ``after`` would make of the object that is there, laid on."""
+        metadata = after["metadata"]
+        live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
+        if live is None:
+            raise NotFound(f"{kind.plural} {metadata['name']} not found", status=404, reason="NotFound")
+        made = updated(after, live, await self.schema(kind), manager=self.field_manager)
+        return await self._store("update", kind, made, live, "")
 
     async def delete(
         self,
@@ -301,7 +321,8 @@ class OverlayApi(Api):
         metadata = live["metadata"]
         if uid not in ("", metadata["uid"]) or resource_version not in ("", metadata["resourceVersion"]):
             raise ConflictError(f"{name} is not what was meant", status=409, reason="Conflict")
-        await self._ask.delete(self, kind, live, propagation)
+        with self._noting(key_in(kind, name, namespace), dry_run=dry_run):
+            await self._ask.delete(self, kind, live, propagation)
         if dry_run:
             return
         key = key_in(kind, name, namespace)
@@ -320,6 +341,16 @@ class OverlayApi(Api):
         if kind == NAMESPACE:
             after["status"] = {**(after.get("status") or {}), "phase": "Terminating"}
         self.overlay.put("delete", kind, key, live, after, self._who(""))
+
+    @contextmanager
+    def _noting(self, key: Key, *, dry_run: bool) -> Iterator[None]:
+        """Note what the server says about a write that it would refuse."""
+        try:
+            yield
+        except RefusedError as error:
+            if not dry_run:
+                self.overlay.refused[key] = error.message
+            raise
 
     async def _store(
         self, verb: Verb, kind: Kind, made: Object, live: Object | None, manager: str, *, dry_run: bool = False

@@ -75,7 +75,7 @@ class DryRuns:
         if not self._may_ask(over.overlay, kind, metadata["name"], metadata.get("namespace", "")):
             return None
         self.asked += 1
-        found = await over.live.apply(kind, body, subresource=subresource, dry_run=True, manager=manager)
+        found = await over.asking.apply(kind, body, subresource=subresource, dry_run=True, manager=manager)
         return None if live is None else found  # of what is new the server makes up a uid each time
 
     async def create(self, over: OverlayApi, kind: Kind, body: Object, manager: str) -> Object | None:
@@ -83,7 +83,7 @@ class DryRuns:
         metadata = body["metadata"]
         if self._may_ask(over.overlay, kind, metadata["name"], metadata.get("namespace", "")):
             self.asked += 1
-            await over.live.create(kind, body, dry_run=True, manager=manager)
+            await over.asking.create(kind, body, dry_run=True, manager=manager)
         return None
 
     async def patch(self, over: OverlayApi, kind: Kind, live: Object, operations: Sequence[Object], subresource: str) -> None:
@@ -92,7 +92,7 @@ class DryRuns:
         if self._may_ask(over.overlay, kind, metadata["name"], metadata.get("namespace", "")):
             self.asked += 1
             name, namespace = metadata["name"], metadata.get("namespace", "")
-            await over.live.json_patch(kind, name, namespace, operations, subresource=subresource, dry_run=True)
+            await over.asking.json_patch(kind, name, namespace, operations, subresource=subresource, dry_run=True)
 
     async def delete(self, over: OverlayApi, kind: Kind, live: Object, propagation: str) -> None:
         """Ask about the deletion."""
@@ -101,7 +101,7 @@ class DryRuns:
         if self._may_ask(over.overlay, kind, name, namespace):
             self.asked += 1
             try:
-                await over.live.delete(kind, name, namespace, propagation=propagation, dry_run=True)
+                await over.asking.delete(kind, name, namespace, propagation=propagation, dry_run=True)
             except KindNotServed:
                 raise
             except NotFound:

@@ -1,7 +1,8 @@
 """What Kubernetes' own controllers do about what was laid on: functions wait for some of it.
 
-Deleted namespaces are emptied, what a deleted object owns is collected, quotas get a status, and aggregated ClusterRoles their rules.
-What a new namespace gets, it has at once (`OverlayApi`).  What other controllers do (Jobs, Helm, Flux, OLM) is not foreseen, and named.
+Deleted namespaces are emptied, what a deleted object owns is collected, quotas get a status, and aggregated ClusterRoles their
+rules.  What a new namespace gets, it has at once (`OverlayApi`).  What other controllers do (Jobs, Helm, Flux, OLM) is not
+foreseen, and named.
 """
 
 from __future__ import annotations
