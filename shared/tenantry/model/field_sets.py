@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tenantry.model.comparison import MISSING, Schema, find_entry
@@ -50,6 +50,28 @@ def leaves(fields: Mapping[str, Any], path: Steps = ()) -> Iterator[Steps]:
             yield from leaves(below, (*path, step))
         else:
             yield (*path, step)
+
+
+def lost(
+    before: Mapping[str, Any], now: Mapping[str, Any], others: Sequence[Mapping[str, Any]], path: Steps = ()
+) -> Iterator[Steps]:
+    """What was in a set of fields, is not any more, and is in none of the others; an entry of a list as a whole."""
+    for step, below in before.items():
+        if step == ".":
+            continue
+        left = [each[step] for each in others if step in each]
+        if step in now:
+            yield from lost(below, now[step], left, (*path, step))
+        elif not left:
+            yield from (
+                [(*path, step)] if step[0] in "kv" else leaves(below, (*path, step)) if _is_deep(below) else [(*path, step)]
+            )
+        elif _is_deep(below):
+            yield from lost(below, {}, left, (*path, step))
+
+
+def _is_deep(fields: Mapping[str, Any]) -> bool:
+    return any(each != "." for each in fields)
 
 
 def has_path(fields: Mapping[str, Any], path: Steps) -> bool:

@@ -18,8 +18,8 @@ from tenantry.model.field_sets import (
     entries_without,
     entry_step,
     fields_in,
-    has_path,
     leaves,
+    lost,
     take_out,
     value_of,
 )
@@ -123,9 +123,8 @@ def applied(
     others = [each for each in entries if each is not before]
     changed = [path for path in leaves(fields) if value_of(base, path) != value_of(made, path)]
     others = entries_without(others, changed)
-    for path in leaves((before or {}).get("fieldsV1") or {}):
-        if not has_path(fields, path) and not any(has_path(each.get("fieldsV1") or {}, path) for each in others):
-            take_out(made, path)
+    for path in list(lost((before or {}).get("fieldsV1") or {}, fields, [each.get("fieldsV1") or {} for each in others])):
+        take_out(made, path)
     entry = {"manager": manager, "operation": "Apply", "apiVersion": body["apiVersion"], "fieldsType": "FieldsV1"}
     if subresource:
         entry["subresource"] = subresource
@@ -155,8 +154,8 @@ def updated(after: Object, live: Object, schema: Schema, *, manager: str, subres
         return made
     now, before = (fields_of_write(each, schema) for each in (made, live))
     changed = [path for path in leaves(now) if value_of(live, path) != value_of(made, path)]
-    lost = [path for path in leaves(before) if value_of(made, path) is MISSING]
-    entries = entries_without(entries, [*changed, *lost])
+    gone = [path for path in leaves(before) if value_of(made, path) is MISSING]
+    entries = entries_without(entries, [*changed, *gone])
     if changed:
         mine = entries_of({"metadata": {"managedFields": entries}}, manager, subresource)
         entry = next((each for each in mine if each.get("operation") == "Update"), None)
@@ -175,6 +174,26 @@ def _own(made: Object, entries: list[Object]) -> None:
     made["metadata"].pop("managedFields", None)
     if entries:
         made["metadata"]["managedFields"] = entries
+
+
+_FIXED: Mapping[str, tuple[str, ...]] = {
+    "RoleBinding": ("roleRef",),
+    "ClusterRoleBinding": ("roleRef",),
+    "Deployment": ("spec", "selector"),
+    "StatefulSet": ("spec", "selector"),
+    "DaemonSet": ("spec", "selector"),
+    "Job": ("spec", "template"),
+}
+_CONTENTS = ("data", "binaryData", "stringData", "immutable")
+
+
+def fixed_change(live: Object, made: Object) -> str:
+    """What a write would change that an API server lets nobody change once it is there; empty when nothing."""
+    if live.get("immutable") is True:
+        return next((f"{name}: field is immutable" for name in _CONTENTS if live.get(name) != made.get(name)), "")
+    path = _FIXED.get(made["kind"], ())
+    steps = tuple(f"f:{name}" for name in path)
+    return f"{'.'.join(path)}: field is immutable" if path and value_of(live, steps) != value_of(made, steps) else ""
 
 
 def same_content(one: Object, other: Object) -> bool:

@@ -55,6 +55,7 @@ from tenantry.model.written import (
     created,
     declared_part,
     filled,
+    fixed_change,
     is_counted,
     is_custom,
     patched,
@@ -369,6 +370,8 @@ class OverlayApi(Api):
         elif same_content(made, live):
             return self._kept(kind, deepcopy(live))
         else:
+            if fixed := fixed_change(live, made):
+                raise Invalid(f'{kind.kind} "{key.name}" is invalid: {fixed}', status=422, reason="Invalid")
             if new := set(finalizers_of(made)) - set(finalizers_of(live)) if is_terminating(live) else set():
                 raise Invalid(f"no new finalizers can be added while the object is deleted: {sorted(new)}", status=422)
             has_status = await self.has_status(kind)
