@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 from tenantry.engine.overlay.store import Written, place_of
 from tenantry.model.kinds import EVENT, Key, Kind, Object, is_terminating
@@ -15,7 +13,7 @@ from tenantry.serving.config import load_config
 from tenantry.serving.foresight import Foreseen, Foresight, foresight
 from tenantry.serving.installed import descriptor_of
 from tenantry.testing.arena import HANDS, Arena
-from tenantry.testing.masks import flatten, state_of
+from tenantry.testing.masks import state_of
 from tenantry.testing.naming import role_of, tag_of
 from tenantry.testing.recording import Exchange
 from tenantry.testing.workload import KINDS, Run, Scenario
@@ -182,6 +180,3 @@ def _named(objects: Mapping[Key, Object]) -> dict[Key, Object]:
         text = text.replace(uid, name)
     text = _TIMES.sub("(time)", text)
     return {Key(*key): obj for key, obj in json.loads(text)}
-
-
-__all__ = ["Compared", "compare", "deepcopy", "flatten", "Any"]

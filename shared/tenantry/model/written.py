@@ -149,6 +149,7 @@ def updated(after: Object, live: Object, schema: Schema, *, manager: str, subres
     Who wrote ``managedFields`` themselves has said who owns what.
     """
     made, schema = deepcopy(after), with_metadata(schema)
+    made["metadata"] = _without_empty(made["metadata"])
     entries: list[Object] = deepcopy(made["metadata"].get("managedFields") or [])
     if entries != (live["metadata"].get("managedFields") or []):
         return made
@@ -170,7 +171,13 @@ def updated(after: Object, live: Object, schema: Schema, *, manager: str, subres
     return made
 
 
+def _without_empty(metadata: Object) -> Object:
+    """Metadata as it is stored: what is empty is not there."""
+    return {name: value for name, value in metadata.items() if value not in ({}, [])}
+
+
 def _own(made: Object, entries: list[Object]) -> None:
+    made["metadata"] = _without_empty(made["metadata"])
     made["metadata"].pop("managedFields", None)
     if entries:
         made["metadata"]["managedFields"] = entries
