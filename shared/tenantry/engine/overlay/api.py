@@ -273,6 +273,8 @@ class OverlayApi(Api):
             raise AlreadyExists(f"{kind.plural} {metadata['name']} already exists", status=409, reason="AlreadyExists")
         with self._noting(key_in(kind, metadata["name"], metadata.get("namespace", "")), dry_run=dry_run):
             answer = await self._ask.create(self, kind, body, manager or self.field_manager)
+        if kind == NAMESPACE:  # who creates one owns the label that every one gets
+            metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_NAME: metadata["name"]}
         has_status = await self.has_status(kind)
         made = answer or created(body, await self.schema(kind), manager=manager or self.field_manager, has_status=has_status)
         return await self._store("create", kind, made, None, manager, dry_run=dry_run)
@@ -359,8 +361,11 @@ class OverlayApi(Api):
         """The object as it would be stored, laid on unless nothing changes."""
         metadata = made["metadata"]
         namespace = metadata.get("namespace", "")
-        if "spec" in made and not is_custom(kind.group):
-            made["spec"] = without_empty_lists(made["spec"])
+        if not is_custom(kind.group):
+            made = {
+                **without_empty_lists({name: value for name, value in made.items() if name != "metadata"}),
+                "metadata": metadata,
+            }
         key = Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", metadata["name"])
         if live is None:
             await self._check_place(kind, key)
