@@ -2,27 +2,19 @@
 
 An `Engine` over it decides with the functions' own units as it would live: every read is as if all that was laid on were there,
 and every write is carried out by the rules of `tenantry.model.written`.  No request of it changes anything in the cluster.
-
-Live answers are kept: a plan is of one moment.  What is not read for want of a right is noted, and raised as ever.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
 
-from tenantry.api import Api, Keep, Listing
-from tenantry.api.client import FIELD_MANAGERS, forget_others
+from tenantry.api import Api
 from tenantry.api.errors import (
     AlreadyExists,
-    ApiError,
     ConflictError,
-    Forbidden,
     Invalid,
-    KindNotServed,
     NamespaceNotFound,
     NamespaceTerminating,
     NotFound,
@@ -30,9 +22,8 @@ from tenantry.api.errors import (
 )
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.asking import Ask, nobody
-from tenantry.engine.overlay.rights import allowed
-from tenantry.engine.overlay.selecting import fits_fields, fits_labels, label_selector
-from tenantry.engine.overlay.store import Actor, Overlay, Place, Verb, acting, place_of
+from tenantry.engine.overlay.reading import OverlayReads
+from tenantry.engine.overlay.store import Actor, Overlay, Verb, acting, place_of
 from tenantry.engine.recorder import now_seconds
 from tenantry.model.comparison import Schema
 from tenantry.model.kinds import (
@@ -42,7 +33,6 @@ from tenantry.model.kinds import (
     Key,
     Kind,
     Object,
-    can_be_name,
     finalizers_of,
     is_terminating,
     key_in,
@@ -67,12 +57,11 @@ from tenantry.model.written import (
 KUBERNETES, KUBERNETES_MANAGER = "Kubernetes", "kube-controller-manager"
 """Who Kubernetes' own controllers are, in what is printed and as field manager."""
 EVERYWHERE = ((SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT), (CONFIG_MAP, "kube-root-ca.crt"))
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 FOREGROUND = "foregroundDeletion"
 
 
-class OverlayApi(Api):
-    """One identity's view of a cluster with an overlay.
+class OverlayApi(OverlayReads):
+    """One identity's view of a cluster with an overlay, which it may write to.
 
     ``ask`` may ask the server about each write before it is laid on, by the client ``asking``; default: the one that reads.
     """
@@ -80,163 +69,9 @@ class OverlayApi(Api):
     def __init__(
         self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: Ask = nobody, asking: Api | None = None
     ) -> None:
-        # No client of its own: what is to be read, the live one reads.
-        self.field_manager = field_manager or live.field_manager
-        self.live = live
+        super().__init__(live, overlay, field_manager=field_manager)
         self.asking = asking or live
-        self.overlay = overlay
-        self.turns = live.turns
-        self.server = live.server
         self._ask = ask
-        self._keeps = live._keeps
-        self._reads: dict[Hashable, asyncio.Task[Any]] = {}
-
-    async def close(self) -> None:
-        """Nothing: the live client is its owner's."""
-
-    # -- reading ---------------------------------------------------------------------------------------
-
-    async def _once(self, asked: Hashable, read: Callable[[], Awaitable[Any]], what: str) -> Any:
-        """What a read of the server gives, which is made once."""
-        if asked not in self._reads:
-            self._reads[asked] = asyncio.ensure_future(_awaited(read))
-        try:
-            return await asyncio.shield(self._reads[asked])
-        except Forbidden as error:
-            self.overlay.unseen[what] = error.message
-            raise
-        except KindNotServed:
-            raise
-        except ApiError as error:
-            self._reads.pop(asked, None)
-            if not isinstance(error, NotFound):
-                self.overlay.unseen[what] = error.message
-            raise
-
-    async def current(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        """The whole object as it would be, or None; a copy."""
-        place = place_of(kind, name, namespace)
-        if place in self.overlay.laid:
-            laid = self.overlay.laid[place][1]
-            return None if laid is None else {**deepcopy(laid), "apiVersion": kind.api_version}
-        if place.namespace and self.overlay.is_gone(place.namespace):
-            return None
-        if not can_be_name(name) or not (namespace == "" or can_be_name(namespace)):
-            return None
-        what = f"{kind.plural} {namespace}/{name}" if kind.namespaced else f"{kind.plural} {name}"
-        found: Object | None = await self._once(
-            ("get", kind, place), lambda: self.live.get(kind, name, place.namespace, whole=True), f"get {what}"
-        )
-        return deepcopy(found)
-
-    async def get(self, kind: Kind, name: str, namespace: str = "", *, whole: bool = False) -> Object | None:
-        """The object as it would be, or None."""
-        found = await self.current(kind, name, namespace)
-        return found if whole or found is None else self._kept(kind, found)
-
-    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
-        """The resourceVersion that the object would have; empty when there would be none."""
-        found = await self.current(kind, name, namespace)
-        return "" if found is None else str(found["metadata"]["resourceVersion"])
-
-    async def list(
-        self,
-        kind: Kind,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 0,
-        metadata_only: bool = False,
-        not_older_than: str = "",
-        keep: Keep | None = None,
-        one_page: bool = False,
-    ) -> Listing:
-        """The objects as they would be: those of the server, but for what is laid on, and that."""
-        del not_older_than  # versions of what is laid on are none of the server's
-        asked = (kind, namespace, label_selector, field_selector, limit, metadata_only, keep, one_page)
-
-        async def read() -> tuple[Listing, list[Place]]:
-            places: list[Place] = []
-
-            def noted(item: Object) -> Object:
-                metadata = item["metadata"]
-                places.append(place_of(kind, metadata["name"], metadata.get("namespace", "")))
-                return item if keep is None else keep(item)
-
-            found = await self.live.list(
-                kind,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                metadata_only=metadata_only,
-                keep=noted,
-                one_page=one_page,
-            )
-            return found, places[len(places) - len(found.items) :]  # an expired list begins anew
-
-        if namespace and self.overlay.is_gone(namespace):
-            return Listing([], str(self.overlay.version()))
-        where = f" in {namespace}" if namespace else ""
-        found, places = await self._once(("list", *asked), read, f"list {kind.plural}{where}")
-        laid, selector = self.overlay.laid, _parsed(label_selector)
-        items = [
-            (place, deepcopy(item))
-            for place, item in zip(places, found.items, strict=True)
-            if place not in laid and not (place.namespace and self.overlay.is_gone(place.namespace))
-        ]
-        for obj in self.overlay.of_kind(kind):
-            place = place_of(kind, obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
-            inside = not namespace or not kind.namespaced or place.namespace == namespace
-            if inside and fits_labels(obj, selector) and fits_fields(obj, field_selector):
-                item = {name: obj[name] for name in ("apiVersion", "kind", "metadata")} if metadata_only else obj
-                forget_others(item)
-                kept = self._kept(kind, item)
-                items.append((place, kept if keep is None else keep(kept)))
-        items.sort(key=lambda each: (each[0].namespace, each[0].name))
-        return Listing([item for _, item in items], found.resource_version, found.complete)
-
-    def has_large(self, kind: Kind) -> bool:
-        """As the server's client has it."""
-        return self.live.has_large(kind)
-
-    async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
-        """How the server serves a kind."""
-        return await self.live.served(api_version, kind, again=again)
-
-    async def groups(self) -> Object:
-        """What the server serves."""
-        return await self.live.groups()
-
-    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
-        """A kind in the version that the server prefers."""
-        return await self.live.preferred(group, kind, again=again)
-
-    async def has_status(self, kind: Kind) -> bool:
-        """Whether the status of a kind is written by itself."""
-        return await self.live.has_status(kind)
-
-    async def is_foreign(self, kind: Kind) -> bool:
-        """Whether a kind of ours is served by a CRD of another system."""
-        return await self.live.is_foreign(kind)
-
-    async def schema(self, kind: Kind) -> Schema:
-        """How the server merges a kind's fields."""
-        return await self.live.schema(kind)
-
-    async def request(
-        self, method: str, path: str, query: Any = None, body: Any = None, content_type: str = "application/json"
-    ) -> Object:
-        """Reads, and access reviews, which are answered by the bindings as they would be."""
-        del content_type
-        if method == "GET":
-            return await self.live.request(method, path, query)
-        if (method, path) == ("POST", REVIEWS):
-            return {**body, "status": {"allowed": await allowed(body["spec"], self)}}
-        raise NotImplementedError(f"{method} {path} is nothing that can be foreseen")
-
-    # -- writing ---------------------------------------------------------------------------------------
 
     async def apply(
         self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False, manager: str = ""
@@ -432,16 +267,3 @@ class OverlayApi(Api):
 
     def _who(self, manager: str) -> tuple[str, str]:
         return running_owner.get(), manager or self.field_manager
-
-
-async def _awaited(read: Callable[[], Awaitable[Any]]) -> Any:
-    return await read()
-
-
-def _parsed(text: str) -> Any:
-    return label_selector(text)
-
-
-def is_ours(manager: str) -> bool:
-    """Whether a field manager is one of ours."""
-    return manager.startswith(FIELD_MANAGERS)

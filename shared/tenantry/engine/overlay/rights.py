@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Object
 
 if TYPE_CHECKING:
-    from tenantry.engine.overlay.api import OverlayApi
+    from tenantry.engine.overlay.reading import OverlayReads
 
 _RBAC = "rbac.authorization.k8s.io"
 
 
-async def allowed(spec: Mapping[str, Any], over: OverlayApi) -> bool:
+async def allowed(spec: Mapping[str, Any], over: OverlayReads) -> bool:
     """The answer to a SubjectAccessReview: the server's, where nothing of RBAC is laid on."""
     changed = any(place.group == _RBAC for place in over.overlay.laid)
     if not changed:
@@ -42,7 +42,7 @@ async def _none() -> None:
     return None
 
 
-async def _rules(binding: Object, over: OverlayApi) -> Sequence[Object]:
+async def _rules(binding: Object, over: OverlayReads) -> Sequence[Object]:
     reference = binding["roleRef"]
     kind = ROLE if reference["kind"] == ROLE.kind else CLUSTER_ROLE
     role = await over.get(kind, reference["name"], binding["metadata"].get("namespace", "") if kind is ROLE else "")
