@@ -6,9 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
+from tenantry.api import Api
+from tenantry.engine.overlay.api import OverlayApi
 from tenantry.engine.overlay.store import Written, place_of
-from tenantry.model.kinds import EVENT, Key, Kind, Object, is_terminating
+from tenantry.model.kinds import EVENT, JOB, Key, Kind, Object, is_terminating
 from tenantry.serving.config import load_config
 from tenantry.serving.foresight import Foreseen, Foresight, foresight
 from tenantry.serving.installed import descriptor_of
@@ -25,11 +28,30 @@ _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _COUNTS = ("metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp")
 
 
+class _Hands:
+    """The API of hands over an overlay; of what they do to pods the Job controller's part is done, too."""
+
+    def __init__(self, over: OverlayApi) -> None:
+        self._over = over
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._over, name)
+
+    async def request(self, method: str, path: str, query: Any = None, body: Any = None) -> Object:
+        """The end of a pod, which is that of its Job; else as ever."""
+        if method != "PUT":
+            return await self._over.request(method, path, query, body)
+        name, namespace = body["metadata"]["labels"]["batch.kubernetes.io/job-name"], body["metadata"]["namespace"]
+        ended = {"type": "Complete" if body["status"]["phase"] == "Succeeded" else "Failed", "status": "True"}
+        steps = [{"op": "add", "path": "/status", "value": {"conditions": [ended]}}]
+        return await self._over.json_patch(JOB, name, namespace, steps, subresource="status")
+
+
 class Shadow(Run):
     """The hands of a run over an overlay: the same steps, of which nothing is done."""
 
     def __init__(self, run: Run, future: Foresight) -> None:
-        super().__init__(run.tag, future.hands, self._rest)
+        super().__init__(run.tag, cast(Api, _Hands(future.hands)), self._rest)
         self.declared = dict(run.declared)
         self._future = future
 
@@ -164,6 +186,8 @@ def _states(expected: Mapping[Key, Object], found: Mapping[Key, Object], tag: st
     lines = [f"state: {role} is missing" for role in sorted(set(one) - set(two))]
     lines += [f"state: {role} was not foreseen" for role in sorted(set(two) - set(one))]
     for role in sorted(set(one) & set(two)):
+        if role.startswith(f"{JOB.kind} "):
+            continue  # the API server fills in most of a Job
         for path in sorted(set(one[role]) | set(two[role])):
             if path not in _COUNTS and one[role].get(path) != two[role].get(path):
                 lines.append(f"state: {role} {path}: foreseen {one[role].get(path)!r}, found {two[role].get(path)!r}")

@@ -60,14 +60,11 @@ def lost(
         if step == ".":
             continue
         left = [each[step] for each in others if step in each]
-        if step in now:
-            yield from lost(below, now[step], left, (*path, step))
+        is_whole = step[0] in "kv" or not _is_deep(below)
+        if step in now or not is_whole or (left and _is_deep(below)):
+            yield from lost(below, now.get(step, {}), left, (*path, step))
         elif not left:
-            yield from (
-                [(*path, step)] if step[0] in "kv" else leaves(below, (*path, step)) if _is_deep(below) else [(*path, step)]
-            )
-        elif _is_deep(below):
-            yield from lost(below, {}, left, (*path, step))
+            yield (*path, step)
 
 
 def _is_deep(fields: Mapping[str, Any]) -> bool:

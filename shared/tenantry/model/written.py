@@ -6,6 +6,7 @@ Admission, conversion and defaults of Kubernetes' own kinds are not here.  Who d
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
@@ -82,11 +83,38 @@ def filled(value: Any, schema: Schema) -> Any:
     return value
 
 
-def without_empty_lists(value: Any) -> Any:
-    """A value of one of Kubernetes' own kinds as it is stored: empty lists are none."""
+def as_stored(made: Object) -> Object:
+    """An object of one of Kubernetes' own kinds as it is stored: what is empty is not there, and a few defaults are."""
+    found = {name: _without_empty_lists(value) for name, value in made.items() if name != "metadata"} | {
+        "metadata": made["metadata"]
+    }
+    kind = made["kind"]
+    if kind in ("Secret", "ConfigMap"):
+        plain = found.pop("stringData", None) or {}
+        if plain:
+            coded = {name: base64.b64encode(str(value).encode()).decode() for name, value in plain.items()}
+            found["data"] = {**(found.get("data") or {}), **coded}
+        found = {name: value for name, value in found.items() if value != {}}
+    if kind == "Secret":
+        found.setdefault("type", "Opaque")
+    if kind in ("RoleBinding", "ClusterRoleBinding"):
+        found["roleRef"] = {"apiGroup": _RBAC, **(found.get("roleRef") or {})}
+        if found.get("subjects"):
+            found["subjects"] = [_subject(each) for each in found["subjects"]]
+    return found
+
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def _subject(subject: Object) -> Object:
+    return subject if subject.get("kind") == "ServiceAccount" else {"apiGroup": _RBAC, **subject}
+
+
+def _without_empty_lists(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: without_empty_lists(below) for name, below in value.items() if below != []}
-    return [without_empty_lists(each) for each in value] if isinstance(value, list) else value
+        return {name: _without_empty_lists(below) for name, below in value.items() if below != []}
+    return [_without_empty_lists(each) for each in value] if isinstance(value, list) else value
 
 
 def fields_of_write(body: Object, schema: Schema, parts: Sequence[str] = ()) -> Fields:

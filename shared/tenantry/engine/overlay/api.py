@@ -42,6 +42,7 @@ from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, NAMESPACE_NAME
 from tenantry.model.written import (
     BadPatchError,
     applied,
+    as_stored,
     created,
     declared_part,
     filled,
@@ -51,7 +52,6 @@ from tenantry.model.written import (
     patched,
     same_content,
     updated,
-    without_empty_lists,
 )
 
 KUBERNETES, KUBERNETES_MANAGER = "Kubernetes", "kube-controller-manager"
@@ -197,10 +197,7 @@ class OverlayApi(OverlayReads):
         metadata = made["metadata"]
         namespace = metadata.get("namespace", "")
         if not is_custom(kind.group):
-            made = {
-                **without_empty_lists({name: value for name, value in made.items() if name != "metadata"}),
-                "metadata": metadata,
-            }
+            made = as_stored(made)
         key = Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", metadata["name"])
         if live is None:
             await self._check_place(kind, key)
