@@ -55,12 +55,15 @@ def leaves(fields: Mapping[str, Any], path: Steps = ()) -> Iterator[Steps]:
 def lost(
     before: Mapping[str, Any], now: Mapping[str, Any], others: Sequence[Mapping[str, Any]], path: Steps = ()
 ) -> Iterator[Steps]:
-    """What was in a set of fields, is not any more, and is in none of the others; an entry of a list as a whole."""
+    """What was in a set of fields, is not any more, and is in none of the others; beside metadata the highest such path.
+
+    So what nobody owns, such as a default, goes with the field that it is in (structured-merge-diff, ``prune``).
+    """
     for step, below in before.items():
         if step == ".":
             continue
         left = [each[step] for each in others if step in each]
-        is_whole = step[0] in "kv" or not _is_deep(below)
+        is_whole = (*path, step)[0] != "f:metadata" or step[0] in "kv" or not _is_deep(below)
         if step in now or not is_whole or (left and _is_deep(below)):
             yield from lost(below, now.get(step, {}), left, (*path, step))
         elif not left:

@@ -7,7 +7,7 @@ Admission, conversion and defaults of Kubernetes' own kinds are not here.  Who d
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -62,15 +62,36 @@ def merged(live: Any, wanted: Any, schema: Schema) -> Any:
         return {**live, **{name: merged(live.get(name), value, schema.below(name)) for name, value in wanted.items()}}
     if isinstance(wanted, list) and isinstance(live, list) and schema.keys is not None:
         steps = [entry_step(each, schema) for each in wanted]
-        if None not in steps:
-            made, places = list(live), {entry_step(each, schema): number for number, each in enumerate(live)}
-            for step, each in zip(steps, wanted, strict=True):
-                if step in places:
-                    made[places[step]] = merged(made[places[step]], each, schema.below()) if schema.keys else each
-                else:
-                    made.append(deepcopy(each))
-            return made
+        before = [entry_step(each, schema) for each in live]
+        if None not in steps and None not in before:
+            there = dict(zip(before, live, strict=True))
+            below = schema.below()
+            return [
+                deepcopy(there[step] if number is None else merged(there.get(step), wanted[number], below))
+                for step, number in _in_order(before, steps)
+            ]
     return deepcopy(wanted)
+
+
+def _in_order(before: Sequence[str | None], steps: Sequence[str | None]) -> Iterator[tuple[str | None, int | None]]:
+    """The entries of two lists merged, each with its number in the second: that one's order counts, and what only the first has
+    stays where it was (structured-merge-diff, ``visitListItems``).
+    """
+    left, right, wanted, done = 0, 0, set(steps), set[str | None]()
+    while left < len(before) or right < len(steps):
+        if left < len(before):
+            step = before[left]
+            if step in done:
+                left += 1
+                continue
+            if step not in wanted:
+                left += 1
+                yield step, None
+                continue
+        if right < len(steps):
+            done.add(steps[right])
+            yield steps[right], right
+            right += 1
 
 
 def filled(value: Any, schema: Schema) -> Any:

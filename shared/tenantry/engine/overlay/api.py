@@ -196,13 +196,10 @@ class OverlayApi(OverlayReads):
         """The object as it would be stored, laid on unless nothing changes."""
         metadata = made["metadata"]
         namespace = metadata.get("namespace", "")
-        if not is_custom(kind.group):
-            made = as_stored(made)
+        made = filled(made, await self.schema(kind)) if is_custom(kind.group) else as_stored(made)
         key = Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", metadata["name"])
         if live is None:
             await self._check_place(kind, key)
-            if is_custom(kind.group):
-                made = filled(made, await self.schema(kind))
             made = await self._begun(kind, made)
         elif same_content(made, live):
             return self._kept(kind, deepcopy(live))
