@@ -24,7 +24,7 @@ from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import OverlayApi
 from tenantry.engine.overlay.asking import Ask, nobody
 from tenantry.engine.overlay.controllers import Controllers
-from tenantry.engine.overlay.store import Actor, Overlay, Written, acting
+from tenantry.engine.overlay.store import NOBODY, Actor, Overlay, Written, acting
 from tenantry.engine.request import Look, Request, RunOwner, Sweep
 from tenantry.engine.unit import ANY_KIND, Handler, Owner, Unit
 from tenantry.model.config import Config
@@ -49,7 +49,7 @@ class Postponed(TransientError):
 class Problem:
     """A unit that did not come to an end with something: what it was asked, and what it answered."""
 
-    function: str
+    service: str
     unit: str
     about: str
     reason: str
@@ -129,14 +129,14 @@ class Foresight:
             )
             for asked, verdict, _ in self._later.values()
         ]
-        acting.set(Actor())
+        acting.set(NOBODY)
         return Foreseen(self.overlay.written, problems, restless)
 
     def sweep(self) -> None:
         """Have every owner of every unit looked at: what a schedule asks for."""
         for part in self._parts:
             for unit in part.kinds:
-                self._add(_Asked(Sweep(), 0, "the sweep", (part.service.name, unit)))
+                self._add(_Asked(Sweep(), 1, "the sweep", (part.service.name, unit)))
 
     def run(self, owner: Owner, function: str = "", unit: str = "") -> list[tuple[str, str]]:
         """Have one owner looked at, by the units that know its type; they are returned."""
@@ -147,7 +147,7 @@ class Foresight:
                 if fits and each.accepts(owner):
                     found.append((part.service.name, each.name))
         for of in found:
-            self._add(_Asked(RunOwner(of[1], str(owner)), 0, f"owner {owner}", of))
+            self._add(_Asked(RunOwner(of[1], str(owner)), 1, f"owner {owner}", of))
         return found
 
     @property

@@ -141,7 +141,7 @@ def plan(
     else:
         show(outcome, diff=diff)
         for line in said:
-            click.echo(in_a_line(line), err=line.startswith(("could not be read", "without end", "comes to no rest")))
+            click.echo(in_a_line(line), err=line.startswith(("could not be read", "not foreseen to the end", "comes to no rest")))
     whole = not (overlay.unseen or overlay.refused or outcome.foreseen.problems or outcome.foreseen.restless)
     sys.exit(FAILED if not whole else CHANGES if outcome.writes else NOTHING)
 

@@ -12,7 +12,7 @@ import yaml
 from tenantry.cli.output import in_a_line
 from tenantry.cli.plan.outcome import Net, Outcome, grant_dict, grant_line, told
 from tenantry.engine.overlay.asking import DryRuns
-from tenantry.engine.overlay.store import Written
+from tenantry.engine.overlay.store import Overlay, Written
 from tenantry.model.comparison import Path, shown
 from tenantry.model.kinds import SECRET, Object, finalizers_of, is_terminating
 
@@ -43,7 +43,7 @@ def show(outcome: Outcome, *, diff: bool) -> None:
                 click.secho(in_a_line(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
 
 
-def notes(outcome: Outcome, overlay: Any, asked: DryRuns | None) -> Iterator[str]:
+def notes(outcome: Outcome, overlay: Overlay, asked: DryRuns | None) -> Iterator[str]:
     """What is not foreseen, not seen, or would be refused, a line each."""
     for what, about in overlay.unforeseen.items():
         yield f"not foreseen: {what} ({about})"
@@ -56,12 +56,14 @@ def notes(outcome: Outcome, overlay: Any, asked: DryRuns | None) -> Iterator[str
     for what, why in overlay.unseen.items():
         yield f"could not be read: {what}: {why}"
     for each in outcome.foreseen.problems:
-        yield f"without end: {each.function} {each.unit} about {each.about}: {each.reason}".replace("  ", " ")
+        older = f": {', '.join(sorted(overlay.not_served))}; is the installation older than this command?"
+        reason = each.reason + (older if each.reason.startswith("KindNotServed") else "")
+        yield f"not foreseen to the end: {each.service}/{each.unit} about {each.about}: {reason}"
     if outcome.foreseen.restless:
         yield f"comes to no rest: {outcome.foreseen.restless}; what is listed is the beginning"
 
 
-def as_dict(outcome: Outcome, overlay: Any, asked: DryRuns | None, source: str, *, diff: bool) -> dict[str, Any]:
+def as_dict(outcome: Outcome, overlay: Overlay, asked: DryRuns | None, source: str, *, diff: bool) -> dict[str, Any]:
     """A plan for programs."""
     return {
         "summary": outcome.summary,
@@ -80,7 +82,7 @@ def as_dict(outcome: Outcome, overlay: Any, asked: DryRuns | None, source: str, 
         "notAsked": [{"object": what, "why": why} for what, why in (asked.not_asked if asked is not None else {}).items()],
         "notRead": [{"what": what, "why": why} for what, why in overlay.unseen.items()],
         "problems": [
-            {"function": each.function, "unit": each.unit, "about": each.about, "reason": each.reason}
+            {"service": each.service, "unit": each.unit, "about": each.about, "reason": each.reason}
             for each in outcome.foreseen.problems
         ],
         "restless": outcome.foreseen.restless,

@@ -59,6 +59,7 @@ class OverlayReads(Api):
             self.overlay.unseen[what] = error.message
             raise
         except KindNotServed:
+            self.overlay.not_served.add(what.split(" ")[1])
             raise
         except ApiError as error:
             self._reads.pop(asked, None)

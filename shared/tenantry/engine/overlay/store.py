@@ -67,6 +67,8 @@ class Overlay:
     written: list[Written] = field(default_factory=list)
     unseen: dict[str, str] = field(default_factory=dict)
     """What could not be read, each with why."""
+    not_served: set[str] = field(default_factory=set)
+    """Kinds that were asked for and are not served."""
     refused: dict[Key, str] = field(default_factory=dict)
     """What the server would refuse, in its words."""
     unforeseen: dict[str, str] = field(default_factory=dict)
