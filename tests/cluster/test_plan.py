@@ -11,7 +11,7 @@ import pytest_asyncio
 import yaml
 from commanding import Command, account_kubeconfig, commanding
 from people import C1, FUNCTION, LABEL, PROJECT_ID, People, registration, token
-from scoping import OP, SCOPES, Scoping, role
+from scoping import SCOPES, Scoping, role
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -25,6 +25,7 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     SCOPE_INSTANCE,
     SERVICE_ACCOUNT,
+    Object,
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -33,6 +34,11 @@ from tenantry.testing.objects import obj
 
 NOTHING, FAILED, CHANGES = 0, 1, 2
 NO_WRITE = "0 created, 0 changed, 0 deleted"
+
+
+def user(name: str) -> Object:
+    """A person, as bindings name him."""
+    return {"apiGroup": ROLE_BINDING.group, "kind": "User", "name": name}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
@@ -66,7 +72,7 @@ async def test_a_label_is_followed_to_its_end(plan: Command, admin: Api, people:
     assert await admin.get(NAMESPACE, registration(project)) is None
     assert LABEL not in labels_of(await admin.get(NAMESPACE, name))
 
-    await people.namespace(name, labels={LABEL: project})
+    await people.label(name, {LABEL: project})
     await people.registered(project)
 
     async def remembered() -> bool:
@@ -80,10 +86,10 @@ async def test_a_label_is_followed_to_its_end(plan: Command, admin: Api, people:
 async def test_who_loses_rights_is_counted(plan: Command, scoping: Scoping, admin: Api) -> None:
     """The deletion of an instance takes its bindings, by Kubernetes' garbage collection, and the people of them are named."""
     test, person = f"plan-{token()}", f"op-{token()}"
-    await scoping.template(f"st-{test}", role(test, subjects=[{**OP, "name": person}]))
+    await scoping.template(f"st-{test}", role(test, subjects=[user(person)]))
     await scoping.instance(f"si-{test}", f"st-{test}", namespaces=["default"])
     await scoping.bound_in(test, "default")
-    code, output, _ = await plan("--delete", f"scopeinstance/si-{test}", "--diff")
+    code, output, _ = await plan("--delete", f"scopeinstances.{SCOPE_INSTANCE.group}/si-{test}", "--diff")
 
     assert code == CHANGES
     assert "1 deleted in 1 namespace; 1 person loses rights" in output.splitlines()[0]
@@ -97,7 +103,7 @@ async def test_manifests_are_planned_for_programs(plan: Command, tmp_path: Path)
     """A folder of manifests, namespaces before what is in them, gives JSON with every write, its cause and the people."""
     test, person = f"plan-{token()}", f"op-{token()}"
     instance = obj(SCOPE_INSTANCE, f"si-{test}", spec={"scopeTemplateName": f"st-{test}", "namespaces": [f"new-{test}"]})
-    template = obj(SCOPE_INSTANCE, f"st-{test}", spec={"clusterRoles": [role(test, subjects=[{**OP, "name": person}])]}) | {
+    template = obj(SCOPE_INSTANCE, f"st-{test}", spec={"clusterRoles": [role(test, subjects=[user(person)])]}) | {
         "kind": "ScopeTemplate"
     }
     tmp_path.joinpath("a.yaml").write_text(yaml.safe_dump_all([instance, template]))
