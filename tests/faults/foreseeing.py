@@ -21,6 +21,8 @@ from tenantry.testing.naming import role_of, tag_of
 from tenantry.testing.recording import Exchange
 from tenantry.testing.workload import KINDS, Run, Scenario
 
+FILLED_IN = (JOB.kind, "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+"""Kinds of Kubernetes' own in which the API server fills in most fields: a plan does not compute these defaults."""
 Write = tuple[str, str]
 """Verb and role of an object."""
 _BY_PLURAL = {(kind.api_version, kind.plural): kind for kind in KINDS.values()}
@@ -67,6 +69,9 @@ class Shadow(Run):
             await self._rest()
 
 
+GARBAGE = "the garbage collector and the function both delete what an owner left: whoever comes first"
+
+
 @dataclass
 class Compared:
     """One step: what was foreseen and what happened, and the objects in the end."""
@@ -74,15 +79,34 @@ class Compared:
     step: str
     foreseen: set[Write]
     happened: set[Write]
+    garbage: set[str] = field(default_factory=set)
+    """What an owner left, and is gone in the end, as foreseen."""
     states: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
+    def _apart(self) -> dict[str, Write]:
+        return {f"foreseen only: {' '.join(each)}": each for each in sorted(self.foreseen - self.happened)} | {
+            f"happened only: {' '.join(each)}": each for each in sorted(self.happened - self.foreseen)
+        }
+
     @property
     def differences(self) -> list[str]:
-        """A line each."""
-        lines = [f"foreseen only: {' '.join(each)}" for each in sorted(self.foreseen - self.happened)]
-        lines += [f"happened only: {' '.join(each)}" for each in sorted(self.happened - self.foreseen)]
+        """A line for each that nothing explains."""
+        lines = [line for line, write in self._apart().items() if not self._why(write)]
         return [f"{self.step}: {line}" for line in (*lines, *self.states, *self.problems)]
+
+    @property
+    def explained(self) -> list[str]:
+        """A line for each that is known, with why it is so."""
+        return [f"{self.step}: {line}: {why}" for line, write in self._apart().items() if (why := self._why(write))]
+
+    def _why(self, write: Write) -> str:
+        verb, role = write
+        if verb == "delete" and role in self.garbage:
+            return GARBAGE
+        about = role.rpartition(" of ")[2]
+        names = {f"{each.partition(' ')[0]} {each.rpartition('/')[2].rpartition(' ')[2]}" for each in self.garbage}
+        return GARBAGE if role.startswith("Event ") and about in names else ""
 
 
 async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
@@ -113,6 +137,7 @@ async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
                     name,
                     _foreseen(found, run.tag, whole=scenario.by_itself),
                     happened,
+                    _garbage(before, expected, arena.world.of(run.tag)),
                     _states(expected, arena.world.of(run.tag), run.tag),
                     [f"{each.unit} {role_of(each.about)}: {each.reason}" for each in found.problems]
                     + ([found.restless] if found.restless else []),
@@ -122,6 +147,11 @@ async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
         arena.only = ""
         await arena.close(run.tag)
     return compared
+
+
+def _garbage(before: Mapping[Key, Object], expected: Mapping[Key, Object], found: Mapping[Key, Object]) -> set[str]:
+    left = {key for key, obj in before.items() if obj["metadata"].get("ownerReferences")}
+    return {role_of(str(key)) for key in left - expected.keys() - found.keys()}
 
 
 def _foreseen(found: Foreseen, tag: str, *, whole: bool) -> set[Write]:
@@ -186,8 +216,8 @@ def _states(expected: Mapping[Key, Object], found: Mapping[Key, Object], tag: st
     lines = [f"state: {role} is missing" for role in sorted(set(one) - set(two))]
     lines += [f"state: {role} was not foreseen" for role in sorted(set(two) - set(one))]
     for role in sorted(set(one) & set(two)):
-        if role.startswith(f"{JOB.kind} "):
-            continue  # the API server fills in most of a Job
+        if role.startswith(FILLED_IN):
+            continue
         for path in sorted(set(one[role]) | set(two[role])):
             if path not in _COUNTS and _plain(one[role].get(path)) != _plain(two[role].get(path)):
                 lines.append(f"state: {role} {path}: foreseen {one[role].get(path)!r}, found {two[role].get(path)!r}")

@@ -23,15 +23,16 @@ async def test_what_is_foreseen_happens(name: str, fault_arena: Callable[..., Aw
     """The writes that a plan names before a step are those that functions make after it, and leave what it foresaw."""
     workload = load_workload(name, WORKLOADS)
     arena = await fault_arena(workload)
-    lines = []
+    lines, explained = [], []
     for scenario in workload.scenarios.values():
         try:
             for each in await compare(arena, scenario):
                 lines += each.differences
+                explained += each.explained
         except Exception as error:
             lines.append(f"{scenario.name}: {type(error).__name__}: {error}")
             if os.environ.get("RAISE"):
                 raise
     if path := os.environ.get("FORESEEN_OUT"):
-        Path(path, f"{name}.txt").write_text("\n".join(lines) + "\n")
+        Path(path, f"{name}.txt").write_text("\n".join([*lines, "-- explained", *explained]) + "\n")
     assert not lines, "\n".join(lines)

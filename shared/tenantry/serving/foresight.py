@@ -3,28 +3,30 @@
 Each object that is changed is told to the units of every function, as an event would tell it; what they write is laid on too, and
 told in turn, until nothing changes any more.  What Kubernetes' own controllers do meanwhile is done in their place
 (`tenantry.engine.overlay.controllers`).  Units are made anew for each look, so that nothing is spared because of a hint, and no
-run waits: who would look again later looks again when nothing else is left to do.
+run waits: where one would wait before it looks again, all else is done meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from tenantry.api import Api
-from tenantry.api.errors import TransientError
 from tenantry.engine import Engine, Verdict
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import OverlayApi
 from tenantry.engine.overlay.asking import Ask, nobody
 from tenantry.engine.overlay.controllers import Controllers
 from tenantry.engine.overlay.store import NOBODY, Actor, Overlay, Written, acting
+from tenantry.engine.reader import Reader
 from tenantry.engine.request import Look, Request, RunOwner, Sweep
 from tenantry.engine.unit import ANY_KIND, Handler, Owner, Unit
 from tenantry.model.config import Config
@@ -41,8 +43,10 @@ SAME_WRITES = 12
 LONGEST_S = 3600.0
 
 
-class Postponed(TransientError):
-    """A run would look again some time later: first all else is done."""
+_waits: ContextVar[bool] = ContextVar("waits", default=False)
+"""Whether the run of this task would wait before it looks again."""
+_meanwhile: ContextVar[bool] = ContextVar("meanwhile", default=False)
+"""Whether a run waits while this is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ class Foresight:
         self.looks = 0
         self._parts = parts
         self._controllers = Controllers(hands, kinds)
-        self._patient = False
+        self._restless = ""
+        self._waiting = asyncio.Lock()
         self._noted = 0
         self._queue: dict[str, _Asked] = {}
         self._later: dict[str, tuple[_Asked, Verdict, int]] = {}
@@ -106,21 +111,10 @@ class Foresight:
 
     async def to_rest(self, said: Callable[[int, int], None] = lambda *_: None) -> Foreseen:
         """Follow what was laid on until nothing changes; ``said`` hears of looks done and writes foreseen."""
-        restless = ""
         with self._bugs:
-            while not restless:
-                self._controllers.note()
-                restless = self._tell()
-                if self._queue:
-                    _, asked = next(iter(self._queue.items()))
-                    del self._queue[_name(asked)]
-                    await self._ask(asked)
-                    self.looks += 1
-                    said(self.looks, len(self.overlay.written))
-                    if self.looks > LOOKS:
-                        restless = f"{len(self._queue)} objects still to be looked at"
-                elif not await self._controllers.later(self._step()) and not self._again():
-                    break
+            await self._work_off(said)
+            while not self._restless and (await self._controllers.later(self._step()) or self._again()):
+                await self._work_off(said)
         problems = [
             Problem(
                 *(asked.of or ("", "")),
@@ -130,7 +124,30 @@ class Foresight:
             for asked, verdict, _ in self._later.values()
         ]
         acting.set(NOBODY)
-        return Foreseen(self.overlay.written, problems, restless)
+        return Foreseen(self.overlay.written, problems, self._restless)
+
+    async def _work_off(self, said: Callable[[int, int], None] = lambda *_: None) -> None:
+        """Have all looked at that is to be looked at, and what is written meanwhile."""
+        while not self._restless:
+            self._controllers.note()
+            self._restless = self._tell()
+            if not self._queue:
+                return
+            asked = self._queue.pop(next(iter(self._queue)))
+            await self._ask(asked)
+            self.looks += 1
+            said(self.looks, len(self.overlay.written))
+            if self.looks > LOOKS:
+                self._restless = f"{len(self._queue)} objects are still to be looked at"
+
+    async def _others_first(self) -> None:
+        """Where a run waits before it looks again: what else is to be done is done meanwhile, and waits for nothing."""
+        async with self._waiting:
+            who, owner, inside = acting.get(), running_owner.get(), _meanwhile.set(True)
+            await self._work_off()
+            _meanwhile.reset(inside)
+            acting.set(who)
+            running_owner.set(owner)
 
     def sweep(self) -> None:
         """Have every owner of every unit looked at: what a schedule asks for."""
@@ -208,17 +225,21 @@ class Foresight:
 
     def _handler(self, handler: Handler[Any]) -> Handler[Any]:
         def second_look_after_s(observed: Any) -> float:
-            if handler.second_look_after_s(observed) > 0 and not self._patient:
-                raise Postponed("it would be looked again later")
+            _waits.set(handler.second_look_after_s(observed) > 0 and not _meanwhile.get())
             return 0.0
 
-        return replace(handler, pause_s=0.0, refused_again_after_s=0.0, second_look_after_s=second_look_after_s)
+        async def observe(owner: Owner, reader: Reader) -> Any:
+            if _waits.get():
+                _waits.set(False)
+                await self._others_first()
+            return await handler.observe(owner, reader)
+
+        return replace(handler, observe=observe, pause_s=0.0, refused_again_after_s=0.0, second_look_after_s=second_look_after_s)
 
     def _again(self) -> bool:
-        """Ask again what did not end well, where something has changed since, or where it was to be asked last."""
-        patient, self._patient = self._patient, True
+        """Ask again what did not end well, where something has changed since."""
         for name, (asked, _, count) in self._later.items():
-            if not patient or count < len(self.overlay.written):
+            if count < len(self.overlay.written):
                 self._queue.setdefault(name, asked)
         return bool(self._queue)
 
