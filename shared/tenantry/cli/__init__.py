@@ -19,7 +19,7 @@ COMMANDS = (
     Command("dead-letters", "tenantry.cli.dead_letters", "Events that no function could handle: list, replay, clear."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
     Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
-    Command("plan", "tenantry.cli.plan", "What functions would write because of a change, before it is made."),
+    Command("plan", "tenantry.cli.foresee", "What functions would write because of a change, before it is made."),
     Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),
     Command("audit", "tenantry.cli.audit", "What the profile of many tenants would refuse, before it is switched on."),
     Command("sources", "tenantry.cli.sources", "Which sources of other namespaces a namespace may use."),

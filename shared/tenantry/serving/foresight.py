@@ -23,7 +23,7 @@ from tenantry.api import Api
 from tenantry.engine import Engine, Verdict
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import OverlayApi
-from tenantry.engine.overlay.asking import Ask, nobody
+from tenantry.engine.overlay.asking import ServerAsk, nobody
 from tenantry.engine.overlay.controllers import Controllers
 from tenantry.engine.overlay.store import NOBODY, Actor, Overlay, Written, acting
 from tenantry.engine.reader import Reader
@@ -50,7 +50,7 @@ _meanwhile: ContextVar[bool] = ContextVar("meanwhile", default=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class StuckUnit:
     """A unit that did not come to an end with something: what it was asked, and what it answered."""
 
     service: str
@@ -64,7 +64,7 @@ class Foreseen:
     """What would come of a change."""
 
     written: list[Written]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[StuckUnit] = field(default_factory=list)
     restless: str = ""
     """What was written again and again, if something was."""
 
@@ -116,7 +116,7 @@ class Foresight:
             while not self._restless and (await self._controllers.later(self._step()) or self._again()):
                 await self._work_off(said)
         problems = [
-            Problem(
+            StuckUnit(
                 *(asked.of or ("", "")),
                 about=_about(asked.request),
                 reason=self._bugs.said.get(_about(asked.request), verdict.reason),
@@ -251,7 +251,7 @@ async def foresight(
     *,
     kubeconfig: Path | None = None,
     hands: str = "kubectl",
-    ask: Ask = nobody,
+    ask: ServerAsk = nobody,
     as_functions: bool = False,
 ) -> AsyncIterator[Foresight]:
     """Connect, and lay nothing on yet.

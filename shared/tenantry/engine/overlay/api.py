@@ -21,7 +21,7 @@ from tenantry.api.errors import (
     RefusedError,
 )
 from tenantry.engine.context import running_owner
-from tenantry.engine.overlay.asking import Ask, nobody
+from tenantry.engine.overlay.asking import ServerAsk, nobody
 from tenantry.engine.overlay.reading import OverlayReads
 from tenantry.engine.overlay.store import Actor, Overlay, Verb, acting, place_of
 from tenantry.engine.recorder import now_seconds
@@ -67,7 +67,7 @@ class OverlayApi(OverlayReads):
     """
 
     def __init__(
-        self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: Ask = nobody, asking: Api | None = None
+        self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: ServerAsk = nobody, asking: Api | None = None
     ) -> None:
         super().__init__(live, overlay, field_manager=field_manager)
         self.asking = asking or live

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tenantry.engine.overlay.api import OverlayApi
 
 
-class Ask(Protocol):
+class ServerAsk(Protocol):
     """Who is asked; raises the refusal of a write, and may know what it would make."""
 
     async def apply(
@@ -53,7 +53,7 @@ class _Nobody:
         """Nothing."""
 
 
-nobody: Ask = _Nobody()
+nobody: ServerAsk = _Nobody()
 
 
 class DryRuns:

@@ -16,7 +16,7 @@ from tenantry.api.errors import ApiError, KindNotServed
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import FOREGROUND, KUBERNETES, KUBERNETES_MANAGER, OverlayApi
 from tenantry.engine.overlay.served import Resource, served_resources
-from tenantry.engine.overlay.store import Actor, Place, acting
+from tenantry.engine.overlay.store import Actor, ObjectPlace, acting
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     NAMESPACE,
@@ -79,7 +79,7 @@ class Controllers:
 
     # -- namespaces ------------------------------------------------------------------------------------
 
-    async def _empty(self, place: Place, namespace: Object) -> None:
+    async def _empty(self, place: ObjectPlace, namespace: Object) -> None:
         """Delete what is in a namespace, and then the namespace, unless finalizers hold something."""
         if self._resources is None:
             self._resources = await served_resources(self._over)

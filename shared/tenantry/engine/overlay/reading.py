@@ -20,7 +20,7 @@ from tenantry.api.errors import (
 )
 from tenantry.engine.overlay.rights import allowed
 from tenantry.engine.overlay.selecting import fits_fields, fits_labels, label_selector
-from tenantry.engine.overlay.store import Overlay, Place, place_of
+from tenantry.engine.overlay.store import ObjectPlace, Overlay, place_of
 from tenantry.model.comparison import Schema
 from tenantry.model.kinds import (
     Kind,
@@ -110,8 +110,8 @@ class OverlayReads(Api):
         del not_older_than  # versions of what is laid on are none of the server's
         asked = (kind, namespace, label_selector, field_selector, limit, metadata_only, keep, one_page)
 
-        async def read() -> tuple[Listing, list[Place]]:
-            places: list[Place] = []
+        async def read() -> tuple[Listing, list[ObjectPlace]]:
+            places: list[ObjectPlace] = []
 
             def noted(item: Object) -> Object:
                 metadata = item["metadata"]

@@ -18,7 +18,7 @@ _UIDS = uuid.UUID("6f2c1d0e-5b0a-4c57-9a53-6d1f3f1f7a10")
 Verb = Literal["create", "update", "status", "delete"]
 
 
-class Place(NamedTuple):
+class ObjectPlace(NamedTuple):
     """Where an object is, in whatever version of its kind it is read."""
 
     group: str
@@ -63,7 +63,7 @@ class Written:
 class Overlay:
     """Objects laid on a live cluster, by place; None where one is gone."""
 
-    laid: dict[Place, tuple[Kind, Object | None]] = field(default_factory=dict)
+    laid: dict[ObjectPlace, tuple[Kind, Object | None]] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
     unseen: dict[str, str] = field(default_factory=dict)
     """What could not be read, each with why."""
@@ -80,18 +80,18 @@ class Overlay:
         self._counted += 1
         return str(FIRST_VERSION + self._counted)
 
-    def uid(self, place: Place) -> str:
+    def uid(self, place: ObjectPlace) -> str:
         """A uid for what would be made: the same each time that the same is planned."""
         self._counted += 1
         return str(uuid.uuid5(_UIDS, f"{place} {self._counted}"))
 
     def is_gone(self, namespace: str) -> bool:
         """Whether a namespace was taken away, with all in it."""
-        return self.laid.get(Place("", NAMESPACE.kind, "", namespace), (NAMESPACE, {}))[1] is None
+        return self.laid.get(ObjectPlace("", NAMESPACE.kind, "", namespace), (NAMESPACE, {}))[1] is None
 
     def is_leaving(self, namespace: str) -> bool:
         """Whether a namespace is on its way out because of what was laid on."""
-        found = self.laid.get(Place("", NAMESPACE.kind, "", namespace))
+        found = self.laid.get(ObjectPlace("", NAMESPACE.kind, "", namespace))
         return found is not None and found[1] is not None and is_terminating(found[1])
 
     def put(self, verb: Verb, kind: Kind, key: Key, before: Object | None, after: Object | None, who: Any = None) -> None:
@@ -107,6 +107,6 @@ class Overlay:
                 yield {**deepcopy(obj), "apiVersion": kind.api_version}
 
 
-def place_of(kind: Kind, name: str, namespace: str) -> Place:
+def place_of(kind: Kind, name: str, namespace: str) -> ObjectPlace:
     """The place of an object of a kind; of a cluster-scoped one whatever namespace is asked for."""
-    return Place(kind.group, kind.kind, namespace if kind.namespaced else "", name)
+    return ObjectPlace(kind.group, kind.kind, namespace if kind.namespaced else "", name)

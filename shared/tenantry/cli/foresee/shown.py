@@ -9,8 +9,8 @@ from typing import Any
 import click
 import yaml
 
+from tenantry.cli.foresee.outcome import Net, PlanOutcome, grant_dict, grant_line, told
 from tenantry.cli.output import in_a_line
-from tenantry.cli.plan.outcome import Net, Outcome, grant_dict, grant_line, told
 from tenantry.engine.overlay.asking import DryRuns
 from tenantry.engine.overlay.store import Overlay, Written
 from tenantry.model.comparison import Path, shown
@@ -22,7 +22,7 @@ _PATHS = 4
 _UNIMPORTANT = ("lastTransitionTime",)
 
 
-def show(outcome: Outcome, *, diff: bool) -> None:
+def show(outcome: PlanOutcome, *, diff: bool) -> None:
     """Print a plan for people."""
     click.secho(outcome.summary, bold=True)
     rows = [(str(each.actor.step), each.verb, str(each.key), _why(each)) for each in outcome.writes]
@@ -43,7 +43,7 @@ def show(outcome: Outcome, *, diff: bool) -> None:
                 click.secho(in_a_line(line), fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
 
 
-def notes(outcome: Outcome, overlay: Overlay, asked: DryRuns | None) -> Iterator[str]:
+def notes(outcome: PlanOutcome, overlay: Overlay, asked: DryRuns | None) -> Iterator[str]:
     """What is not foreseen, not seen, or would be refused, a line each."""
     for what, about in overlay.unforeseen.items():
         yield f"not foreseen: {what} ({about})"
@@ -63,7 +63,7 @@ def notes(outcome: Outcome, overlay: Overlay, asked: DryRuns | None) -> Iterator
         yield f"comes to no rest: {outcome.foreseen.restless}; what is listed is the beginning"
 
 
-def as_dict(outcome: Outcome, overlay: Overlay, asked: DryRuns | None, source: str, *, diff: bool) -> dict[str, Any]:
+def as_dict(outcome: PlanOutcome, overlay: Overlay, asked: DryRuns | None, source: str, *, diff: bool) -> dict[str, Any]:
     """A plan for programs."""
     return {
         "summary": outcome.summary,

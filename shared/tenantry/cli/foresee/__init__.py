@@ -13,12 +13,12 @@ import click
 
 from tenantry.api import Api, ConnectError
 from tenantry.api.errors import ApiError
+from tenantry.cli.foresee.change import BadChange, PlannedChange, read_manifests
+from tenantry.cli.foresee.outcome import PlanOutcome, outcome_of
+from tenantry.cli.foresee.shown import as_dict, notes, show
+from tenantry.cli.foresee.target import NotInstalled, configuration, installed_services
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import in_a_line, output_option, structured
-from tenantry.cli.plan.change import BadChange, Change, read_manifests
-from tenantry.cli.plan.outcome import Outcome, outcome_of
-from tenantry.cli.plan.shown import as_dict, notes, show
-from tenantry.cli.plan.target import NotInstalled, configuration, installed_services
 from tenantry.cli.progress import ReadProgress
 from tenantry.engine.overlay.asking import DryRuns, nobody
 from tenantry.engine.overlay.store import Overlay
@@ -73,7 +73,7 @@ class _Plan(click.Command):
 class _Asked:
     """What is to be planned."""
 
-    change: Change
+    change: PlannedChange
     owners: Sequence[str]
     config: Path | None
     functions: Sequence[str]
@@ -132,7 +132,7 @@ def plan(
     """
     if not (owners or files or deletions or labels or further or config):
         raise click.UsageError("say what would change: -f, --delete, --label, --config, or name an owner")
-    change = Change(read_manifests(files), deletions, labels, namespace)
+    change = PlannedChange(read_manifests(files), deletions, labels, namespace)
     asked = _Asked(change, (*owners, *further), config, functions, field_manager, server, kubeconfig)
     outcome, overlay, dry_runs, source = asyncio.run(_planned(asked))
     said = list(notes(outcome, overlay, dry_runs))
@@ -146,7 +146,7 @@ def plan(
     sys.exit(FAILED if not whole else CHANGES if outcome.writes else NOTHING)
 
 
-async def _planned(asked: _Asked) -> tuple[Outcome, Overlay, DryRuns | None, str]:
+async def _planned(asked: _Asked) -> tuple[PlanOutcome, Overlay, DryRuns | None, str]:
     async with await Api.connect(field_manager=asked.manager, kubeconfig=asked.kubeconfig) as api:
         services, unsure = await installed_services(api, asked.functions)
         config, source = await configuration(api, asked.config)

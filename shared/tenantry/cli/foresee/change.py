@@ -36,7 +36,7 @@ class BadChange(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedChange:
     """What is to be done: objects with where they come from, and (KIND/NAME, text) pairs."""
 
     objects: Sequence[tuple[str, Object]] = ()

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from tenantry.api.errors import ApiError
 from tenantry.engine.overlay.api import EVERYWHERE, KUBERNETES, OverlayApi
-from tenantry.engine.overlay.store import Place, Written, place_of
+from tenantry.engine.overlay.store import ObjectPlace, Written, place_of
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, EVENT, ROLE_BINDING, Key, Object, is_terminating
 from tenantry.model.written import same_content
 from tenantry.serving.foresight import Foreseen
@@ -18,7 +18,7 @@ Effect = Literal["created", "changed", "deleted", "leaving", "made and deleted",
 _UNTOLD = ("managedFields", "uid", "resourceVersion", "creationTimestamp", "generation")
 
 
-class Grant(NamedTuple):
+class HeldRight(NamedTuple):
     """A right that somebody has: who, by which role, and where (empty: in the whole cluster)."""
 
     subject_kind: str
@@ -40,13 +40,13 @@ class Net:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlanOutcome:
     """All that is told of a plan."""
 
     foreseen: Foreseen
     nets: Sequence[Net]
-    lost: frozenset[Grant]
-    gained: frozenset[Grant]
+    lost: frozenset[HeldRight]
+    gained: frozenset[HeldRight]
 
     @property
     def follows(self) -> list[Net]:
@@ -75,10 +75,10 @@ class Outcome:
         return "; ".join(each for each in parts if each)
 
 
-async def outcome_of(found: Foreseen, over: OverlayApi) -> Outcome:
+async def outcome_of(found: Foreseen, over: OverlayApi) -> PlanOutcome:
     """What a plan comes to; the bindings of places where some change are read for who has rights by them."""
     nets = list(_nets(found.written))
-    before, after = set[Grant](), set[Grant]()
+    before, after = set[HeldRight](), set[HeldRight]()
     for kind in (ROLE_BINDING, CLUSTER_ROLE_BINDING):
         for namespace in sorted({each.key.namespace for each in nets if each.key.gvk == kind.gvk}):
             try:
@@ -86,11 +86,11 @@ async def outcome_of(found: Foreseen, over: OverlayApi) -> Outcome:
                 after |= _grants((await over.list(kind, namespace)).items)
             except ApiError as error:
                 over.overlay.unseen[f"list {kind.plural} in {namespace}".removesuffix(" in ")] = error.message
-    return Outcome(found, nets, frozenset(before - after), frozenset(after - before))
+    return PlanOutcome(found, nets, frozenset(before - after), frozenset(after - before))
 
 
 def _nets(written: Iterable[Written]) -> Iterator[Net]:
-    places: dict[Place, list[Written]] = {}
+    places: dict[ObjectPlace, list[Written]] = {}
     for each in written:
         if _is_told(each):
             places.setdefault(place_of(each.kind, each.key.name, each.key.namespace), []).append(each)
@@ -132,7 +132,7 @@ def _is_own_trouble(event: Object) -> bool:
     return bool(event.get("reason") == "RightMissing" and (event.get("regarding") or {}).get("kind") == "ServiceAccount")
 
 
-def _grants(bindings: Iterable[Object]) -> set[Grant]:
+def _grants(bindings: Iterable[Object]) -> set[HeldRight]:
     found = set()
     for binding in bindings:
         namespace, reference = binding["metadata"].get("namespace", ""), binding.get("roleRef") or {}
@@ -140,14 +140,14 @@ def _grants(bindings: Iterable[Object]) -> set[Grant]:
             name = subject["name"]
             if subject["kind"] == "ServiceAccount":
                 name = f"{subject.get('namespace') or namespace}/{name}"
-            found.add(Grant(subject["kind"], name, f"{reference.get('kind')} {reference.get('name')}", namespace))
+            found.add(HeldRight(subject["kind"], name, f"{reference.get('kind')} {reference.get('name')}", namespace))
     return found
 
 
 _CALLED = {"User": ("person", "people"), "Group": ("group", "groups"), "ServiceAccount": ("ServiceAccount", "ServiceAccounts")}
 
 
-def _people(grants: Iterable[Grant], one: str, several: str) -> str:
+def _people(grants: Iterable[HeldRight], one: str, several: str) -> str:
     """``1 person and 2 groups lose rights``; empty where there is nobody."""
     count = Counter(kind for kind, _ in {(each.subject_kind, each.subject) for each in grants})
     parts = [_many(count[kind], *words) for kind, words in _CALLED.items() if count[kind]]
@@ -161,13 +161,13 @@ def _many(count: int, one: str, several: str = "") -> str:
     return f"{count} {one if count == 1 else several or one + 's'}"
 
 
-def grant_line(grant: Grant, verb: str) -> str:
+def grant_line(grant: HeldRight, verb: str) -> str:
     """``User alice loses ClusterRole view in namespace team-a``."""
     where = f"in namespace {grant.namespace}" if grant.namespace else "in the whole cluster"
     return f"{grant.subject_kind} {grant.subject} {verb} {grant.role} {where}"
 
 
-def grant_dict(grant: Grant, effect: str) -> dict[str, Any]:
+def grant_dict(grant: HeldRight, effect: str) -> dict[str, Any]:
     """A gain or loss for programs."""
     kind, name, role, namespace = grant
     return {"effect": effect, "kind": kind, "name": name, "role": role, "namespace": namespace}
