@@ -15,6 +15,7 @@ from tenantry.api.errors import ApiError
 from tenantry.engine.overlay.api import OverlayApi
 from tenantry.engine.overlay.controllers import Controllers
 from tenantry.engine.overlay.store import Overlay
+from tenantry.engine.reader import Reader
 from tenantry.model.difference import difference
 from tenantry.model.field_sets import leaves
 from tenantry.model.kinds import (
@@ -24,6 +25,7 @@ from tenantry.model.kinds import (
     NAMESPACE,
     NETWORK_POLICY,
     RESOURCE_QUOTA,
+    ROLE,
     ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
@@ -310,3 +312,45 @@ async def test_after_a_plan_of_ours_nothing_differs(admin: Api, widgets: None) -
     await over.apply(WIDGET, body)
 
     assert difference(body, await over.get(WIDGET, name, name), manager=US) is None
+
+
+ASKED = (
+    {"verb": "get", "resource": "configmaps"},
+    {"verb": "get", "resource": "configmaps", "name": "other"},
+    {"verb": "create", "resource": "configmaps"},
+    {"verb": "get", "resource": "pods", "subresource": "log"},
+    {"verb": "get", "resource": "pods"},
+    {"verb": "delete", "group": "apps", "resource": "deployments"},
+)
+
+
+async def test_access_is_reviewed_by_the_bindings_as_they_would_be(admin: Api) -> None:
+    """What a Role and its binding would allow an account is what the server says once they are there."""
+    name = f"overlay-{token()}"
+    await admin.create(NAMESPACE, obj(NAMESPACE, name))
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["*"]},
+    ]
+    subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": name}]
+    reference = {"apiGroup": ROLE_BINDING.group, "kind": "Role", "name": name}
+
+    async def give(api: Api) -> None:
+        await api.create(ROLE, obj(ROLE, name, name, rules=rules))
+        await api.create(ROLE_BINDING, obj(ROLE_BINDING, name, name, roleRef=reference, subjects=subjects))
+
+    async def answers(api: Api) -> list[bool]:
+        reader = Reader(api)
+        named = [{"name": name, **each} if each["verb"] == "get" else each for each in ASKED]
+        return [await reader.allows(name, "default", {**each, "namespace": name}) for each in named]
+
+    over = OverlayApi(admin, Overlay())
+    before = await answers(over)
+    await give(over)
+    foreseen = await answers(over)
+    assert before == [False] * len(ASKED)
+    assert foreseen == [True, False, True, True, False, False]
+
+    await give(admin)
+    await eventually(lambda: answers(admin), lambda found: found == foreseen, within=10, what="the same answers")
