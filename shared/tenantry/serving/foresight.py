@@ -94,7 +94,7 @@ class _Asked:
 class Foresight:
     """Functions over one cluster and one overlay.  Made by `foresight`."""
 
-    def __init__(self, parts: Sequence[_Part], hands: OverlayApi, kinds: Iterable[Kind]) -> None:
+    def __init__(self, parts: Sequence[_Part], hands: OverlayApi, kinds: Iterable[Kind], bugs: _Bugs) -> None:
         self.hands = hands
         """The API by which the change itself is made: what is written with it is laid on, as the change."""
         self.overlay = hands.overlay
@@ -107,14 +107,13 @@ class Foresight:
         self._queue: dict[str, _Asked] = {}
         self._later: dict[str, tuple[_Asked, Verdict, int]] = {}
         self._counts: Counter[tuple[str, Key]] = Counter()
-        self._bugs = _Bugs()
+        self._bugs = bugs
 
     async def to_rest(self, said: Callable[[int, int], None] = lambda *_: None) -> Foreseen:
         """Follow what was laid on until nothing changes; ``said`` hears of looks done and writes foreseen."""
-        with self._bugs:
+        await self._work_off(said)
+        while not self._restless and (await self._controllers.later(self._step()) or self._again()):
             await self._work_off(said)
-            while not self._restless and (await self._controllers.later(self._step()) or self._again()):
-                await self._work_off(said)
         problems = [
             StuckUnit(
                 *(asked.of or ("", "")),
@@ -268,6 +267,7 @@ async def foresight(
     """
     overlay = Overlay()
     async with AsyncExitStack() as stack:
+        bugs = stack.enter_context(_Bugs())
         live = await stack.enter_async_context(await Api.connect(field_manager=hands, kubeconfig=kubeconfig))
         parts: list[_Part] = []
         kinds: dict[tuple[str, str], Kind] = {}
@@ -290,7 +290,7 @@ async def foresight(
             kinds |= {(kind.group, kind.kind): kind for kind in every if kind != ANY_KIND}
             named = {unit.name: frozenset((kind.group, kind.kind) for kind in unit.kinds) for unit in units}
             parts.append(_Part(service, function, settings, OverlayApi(own, overlay, ask=ask, asking=asking), named))
-        yield Foresight(parts, OverlayApi(live, overlay, ask=ask), kinds.values())
+        yield Foresight(parts, OverlayApi(live, overlay, ask=ask), kinds.values(), bugs)
 
 
 def function_of(descriptor: Descriptor) -> Function:

@@ -85,7 +85,7 @@ class OverlayApi(OverlayReads):
             raise ConflictError(f"{name} is another object", status=409, reason="Conflict")
         if live is None and subresource:
             raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
-        with self._noting(key_in(kind, name, namespace), dry_run=dry_run):
+        with self._asking(key_in(kind, name, namespace), dry_run=dry_run):
             answer = await self._ask.apply(self, kind, body, live, subresource, manager or self.field_manager)
         schema, has_status = await self.schema(kind), await self.has_status(kind)
         if answer is not None:
@@ -106,7 +106,7 @@ class OverlayApi(OverlayReads):
         live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
         if live is not None:
             raise AlreadyExists(f"{kind.plural} {metadata['name']} already exists", status=409, reason="AlreadyExists")
-        with self._noting(key_in(kind, metadata["name"], metadata.get("namespace", "")), dry_run=dry_run):
+        with self._asking(key_in(kind, metadata["name"], metadata.get("namespace", "")), dry_run=dry_run):
             answer = await self._ask.create(self, kind, body, manager or self.field_manager)
         if kind == NAMESPACE:  # who creates one owns the label that every one gets
             metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_NAME: metadata["name"]}
@@ -125,7 +125,7 @@ class OverlayApi(OverlayReads):
             after = patched(live, operations)
         except BadPatchError as error:
             raise ConflictError(str(error), status=422, reason="Invalid") from error
-        with self._noting(key_in(kind, name, namespace), dry_run=dry_run):
+        with self._asking(key_in(kind, name, namespace), dry_run=dry_run):
             await self._ask.patch(self, kind, live, operations, subresource)
         if not subresource and await self.has_status(kind) and "status" in live:
             after["status"] = live["status"]
@@ -159,7 +159,7 @@ class OverlayApi(OverlayReads):
         metadata = live["metadata"]
         if uid not in ("", metadata["uid"]) or resource_version not in ("", metadata["resourceVersion"]):
             raise ConflictError(f"{name} is not what was meant", status=409, reason="Conflict")
-        with self._noting(key_in(kind, name, namespace), dry_run=dry_run):
+        with self._asking(key_in(kind, name, namespace), dry_run=dry_run):
             await self._ask.delete(self, kind, live, propagation)
         if dry_run:
             return
@@ -181,7 +181,7 @@ class OverlayApi(OverlayReads):
         self.overlay.put("delete", kind, key, live, after, self._who(""))
 
     @contextmanager
-    def _noting(self, key: Key, *, dry_run: bool) -> Iterator[None]:
+    def _asking(self, key: Key, *, dry_run: bool) -> Iterator[None]:
         """Note what the server says about a write that it would refuse."""
         try:
             yield

@@ -50,19 +50,27 @@ class OverlayReads(Api):
     # -- reading ---------------------------------------------------------------------------------------
 
     async def _once(self, asked: Hashable, read: Callable[[], Awaitable[Any]], what: str) -> Any:
-        """What a read of the server gives, which is made once."""
+        """What a read of the server gives, which is made once; each time where it has no name (None)."""
+        if asked is None:
+            return await self._noting(read(), what)
         if asked not in self._reads:
             self._reads[asked] = asyncio.ensure_future(_awaited(read))
         try:
-            return await asyncio.shield(self._reads[asked])
-        except Forbidden as error:
-            self.overlay.unseen[what] = error.message
+            return await self._noting(asyncio.shield(self._reads[asked]), what)
+        except Forbidden:
             raise
+        except ApiError:
+            self._reads.pop(asked, None)  # it may be there, or answer, the next time
+            raise
+
+    async def _noting(self, read: Awaitable[Any], what: str) -> Any:
+        """The same read; what cannot be read is noted."""
+        try:
+            return await read
         except KindNotServed:
             self.overlay.not_served.add(what.split(" ")[1])
             raise
         except ApiError as error:
-            self._reads.pop(asked, None)
             if not isinstance(error, NotFound):
                 self.overlay.unseen[what] = error.message
             raise
@@ -108,7 +116,9 @@ class OverlayReads(Api):
     ) -> Listing:
         """The objects as they would be: those of the server, but for what is laid on, and that."""
         del not_older_than  # versions of what is laid on are none of the server's
-        asked = (kind, namespace, label_selector, field_selector, limit, metadata_only, keep, one_page)
+        asked: Hashable = ("list", kind, namespace, label_selector, field_selector, limit, metadata_only, keep, one_page)
+        if keep is not None and "<locals>" in keep.__qualname__:
+            asked = None  # made for this very list
 
         async def read() -> tuple[Listing, list[ObjectPlace]]:
             places: list[ObjectPlace] = []
@@ -133,7 +143,7 @@ class OverlayReads(Api):
         if namespace and self.overlay.is_gone(namespace):
             return Listing([], str(self.overlay.version()))
         where = f" in {namespace}" if namespace else ""
-        found, places = await self._once(("list", *asked), read, f"list {kind.plural}{where}")
+        found, places = await self._once(asked, read, f"list {kind.plural}{where}")
         laid, selector = self.overlay.laid, _parsed(label_selector)
         items = [
             (place, deepcopy(item))
