@@ -117,7 +117,7 @@ class OverlayReads(Api):
         """The objects as they would be: those of the server, but for what is laid on, and that."""
         del not_older_than  # versions of what is laid on are none of the server's
         asked: Hashable = ("list", kind, namespace, label_selector, field_selector, limit, metadata_only, keep, one_page)
-        if keep is not None and "<locals>" in keep.__qualname__:
+        if keep is not None and "<locals>" in getattr(keep, "__qualname__", "<locals>"):
             asked = None  # made for this very list
 
         async def read() -> tuple[Listing, list[ObjectPlace]]:
