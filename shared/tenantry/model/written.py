@@ -118,6 +118,8 @@ def as_stored(made: Object) -> Object:
         found = {name: value for name, value in found.items() if value != {}}
     if kind == "Secret":
         found.setdefault("type", "Opaque")
+    if kind == "Namespace":
+        found["status"] = {"phase": "Active", **(found.get("status") or {})}
     if kind in ("RoleBinding", "ClusterRoleBinding"):
         found["roleRef"] = {"apiGroup": _RBAC, **(found.get("roleRef") or {})}
         if found.get("subjects"):
