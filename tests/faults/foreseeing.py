@@ -44,7 +44,9 @@ class _Hands:
         if method != "PUT":
             return await self._over.request(method, path, query, body)
         name, namespace = body["metadata"]["labels"]["batch.kubernetes.io/job-name"], body["metadata"]["namespace"]
-        ended = {"type": "Complete" if body["status"]["phase"] == "Succeeded" else "Failed", "status": "True"}
+        told = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+        done = body["status"]["phase"] == "Succeeded"
+        ended = {"type": "Complete", "status": "True"} if done else {"type": "Failed", "status": "True", **told}
         steps = [{"op": "add", "path": "/status", "value": {"conditions": [ended]}}]
         return await self._over.json_patch(JOB, name, namespace, steps, subresource="status")
 
@@ -70,6 +72,8 @@ class Shadow(Run):
 
 
 GARBAGE = "the garbage collector and the function both delete what an owner left: whoever comes first"
+
+FIRST = "Kubernetes and the function both make the ServiceAccount of a new namespace: whoever comes first"
 
 
 @dataclass
@@ -104,6 +108,9 @@ class Compared:
         verb, role = write
         if verb == "delete" and role in self.garbage:
             return GARBAGE
+        if role.startswith("ServiceAccount ") and role.endswith("/default") and verb in ("create", "update"):
+            both = self.foreseen | self.happened
+            return FIRST if {("create", role), ("update", role)} <= both else ""
         about = role.rpartition(" of ")[2]
         names = {f"{each.partition(' ')[0]} {each.rpartition('/')[2].rpartition(' ')[2]}" for each in self.garbage}
         return GARBAGE if role.startswith("Event ") and about in names else ""

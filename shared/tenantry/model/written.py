@@ -25,6 +25,7 @@ from tenantry.model.field_sets import (
     value_of,
 )
 from tenantry.model.kinds import Object
+from tenantry.model.names import NAMESPACE_NAME
 
 _SYSTEM = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
 """Metadata that is no field of anybody's."""
@@ -120,6 +121,8 @@ def as_stored(made: Object) -> Object:
         found.setdefault("type", "Opaque")
     if kind == "Namespace":
         found["status"] = {"phase": "Active", **(found.get("status") or {})}
+        labels = {**(made["metadata"].get("labels") or {}), NAMESPACE_NAME: made["metadata"]["name"]}
+        found["metadata"] = {**made["metadata"], "labels": labels}
     if kind in ("RoleBinding", "ClusterRoleBinding"):
         found["roleRef"] = {"apiGroup": _RBAC, **(found.get("roleRef") or {})}
         if found.get("subjects"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -83,12 +83,12 @@ class _Part:
 
 @dataclass(slots=True)
 class _Asked:
-    """A request for units; None: all that it concerns."""
+    """A request for one unit of a Service."""
 
     request: Request
     step: int
     cause: str
-    of: tuple[str, str] | None = None
+    of: tuple[str, str]
 
 
 class Foresight:
@@ -116,7 +116,7 @@ class Foresight:
             await self._work_off(said)
         problems = [
             StuckUnit(
-                *(asked.of or ("", "")),
+                *asked.of,
                 about=_about(asked.request),
                 reason=self._bugs.said.get(_about(asked.request), verdict.reason),
             )
@@ -182,37 +182,32 @@ class Foresight:
         for written in self.overlay.written[self._noted :]:
             self._noted += 1
             hint = {str(name): str(value) for name, value in labels_of(written.after or written.before).items()}
-            self._add(_Asked(Look(written.key, hint), written.actor.step + 1, str(written.key)))
+            for of in self._concerned(written.key):
+                self._add(_Asked(Look(written.key, hint), written.actor.step + 1, str(written.key), of))
             self._counts[written.actor.name, written.key] += 1
             if written.actor.unit and self._counts[written.actor.name, written.key] > SAME_WRITES:
                 return f"{written.actor.name} writes {written.key} again and again"
         return ""
 
     async def _ask(self, asked: _Asked) -> None:
-        for part in self._parts:
-            concerned = [unit for unit, kinds in part.kinds.items() if self._concerns(asked, part, unit, kinds)]
-            if not concerned:
-                continue
-            units = {unit.name: unit for unit in self._fresh(part)}
-            for name in concerned:
-                acting.set(Actor(part.service.function, name, asked.cause, asked.step))
-                running_owner.set("")
-                engine = Engine(part.service.function, part.over, [units[name]], deadline_s=LONGEST_S, service=part.service)
-                self._bugs.about = _about(asked.request)
-                verdict = await engine.answer(asked.request)
-                await engine.drain()
-                again = replace(asked, of=(part.service.name, name))
-                if verdict.status == 204:
-                    self._later.pop(_name(again), None)
-                else:
-                    self._later[_name(again)] = again, verdict, len(self.overlay.written)
+        part = next(each for each in self._parts if each.service.name == asked.of[0])
+        unit = next(each for each in self._fresh(part) if each.name == asked.of[1])
+        acting.set(Actor(part.service.function, unit.name, asked.cause, asked.step))
+        running_owner.set("")
+        engine = Engine(part.service.function, part.over, [unit], deadline_s=LONGEST_S, service=part.service)
+        self._bugs.about = _about(asked.request)
+        verdict = await engine.answer(asked.request)
+        await engine.drain()
+        if verdict.status == 204:
+            self._later.pop(_name(asked), None)
+        else:
+            self._later[_name(asked)] = asked, verdict, len(self.overlay.written)
 
-    def _concerns(self, asked: _Asked, part: _Part, unit: str, kinds: frozenset[tuple[str, str]]) -> bool:
-        if asked.of is not None:
-            return asked.of == (part.service.name, unit)
-        assert isinstance(asked.request, Look)
-        key = asked.request.key
-        return (key.api_version.rpartition("/")[0], key.kind) in kinds or ("*", "*") in kinds
+    def _concerned(self, key: Key) -> Iterator[tuple[str, str]]:
+        """The units that a key concerns, each with its Service."""
+        wanted = {(key.api_version.rpartition("/")[0], key.kind), (ANY_KIND.group, ANY_KIND.kind)}
+        for part in self._parts:
+            yield from ((part.service.name, unit) for unit, kinds in part.kinds.items() if wanted & kinds)
 
     def _fresh(self, part: _Part) -> list[Unit]:
         return [self._hurried(unit) for unit in part.function.units(part.settings)]

@@ -254,9 +254,7 @@ class OverlayApi(OverlayReads):
         if is_counted(kind.group) or (is_custom(kind.group) and await self.has_status(kind)):
             metadata["generation"] = 1
         if kind == NAMESPACE:
-            metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_NAME: metadata["name"]}
             made.setdefault("spec", {})["finalizers"] = ["kubernetes"]
-            made["status"] = {"phase": "Active"}
         return made
 
     def _who(self, manager: str) -> tuple[str, str]:
