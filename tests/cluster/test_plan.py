@@ -65,7 +65,7 @@ async def test_a_label_is_followed_to_its_end(plan: Command, admin: Api, people:
 
     assert code == CHANGES
     first, *lines = output.splitlines()
-    assert first.startswith("1 created, 0 changed, 0 deleted in 1 namespace") or "created" in first
+    assert first == "4 created, 1 changed, 0 deleted in 2 namespaces"
     made = next(line for line in lines if f"create  Namespace {registration(project)}" in line)
     assert made.startswith("1 ")
     assert f"{FUNCTION}/projects for project/{project}, because of Namespace {name}" in made

@@ -29,14 +29,16 @@ class HeldRight(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """One object: before all writes and after them; ``change`` says that the change itself wrote it."""
+    """One object: before all writes and after them, what they come to, and what of that the change itself does and what follows.
+
+    ``change`` and ``follows`` are empty where nobody of that sort writes it.
+    """
 
     key: Key
     before: Object | None
     after: Object | None
-    effect: Effect
-    change: bool
-    writes: Sequence[Written]
+    change: Effect | Literal[""]
+    follows: Effect | Literal[""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class PlanOutcome:
     @property
     def follows(self) -> list[Net]:
         """The objects that others than the change write, Events aside."""
-        return [each for each in self.nets if not each.change and each.effect != "unchanged"]
+        return [each for each in self.nets if each.follows not in ("", "unchanged")]
 
     @property
     def writes(self) -> list[Written]:
@@ -67,7 +69,7 @@ class PlanOutcome:
     @property
     def summary(self) -> str:
         """``3 created, 1 changed, 0 deleted in 2 namespaces; 1 person loses rights``."""
-        count = Counter(each.effect for each in self.follows)
+        count = Counter(each.follows for each in self.follows)
         places = {each.key.namespace or (each.key.name if each.key.kind == "Namespace" else "") for each in self.follows} - {""}
         text = f"{count['created']} created, {count['changed']} changed, {count['deleted'] + count['leaving']} deleted"
         text += f" in {_many(len(places), 'namespace')}" if places else ""
@@ -96,13 +98,16 @@ def _nets(written: Iterable[Written]) -> Iterator[Net]:
             places.setdefault(place_of(each.kind, each.key.name, each.key.namespace), []).append(each)
     for writes in places.values():
         first, last = writes[0], writes[-1]
+        own = [each for each in writes if not each.actor.name]
+        others = [each for each in writes if each.actor.name]
+        between = own[-1].after if own else first.before
+        asked = own and between is not None and is_terminating(between)  # then it is the change that deletes it
         yield Net(
             last.key,
             first.before,
             last.after,
-            _effect(first.before, last.after),
-            any(not each.actor.name for each in writes),
-            writes,
+            _effect(own[0].before, own[-1].after) if own else "",
+            _effect(between, last.after) if others and not asked else "",
         )
 
 

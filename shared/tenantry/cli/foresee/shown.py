@@ -68,8 +68,8 @@ def as_dict(outcome: PlanOutcome, overlay: Overlay, asked: DryRuns | None, sourc
     return {
         "summary": outcome.summary,
         "configuration": source,
-        "change": [_object(each, diff=diff) for each in outcome.nets if each.change],
-        "objects": [_object(each, diff=diff) for each in outcome.follows],
+        "change": [_object(each, each.change, diff=diff) for each in outcome.nets if each.change],
+        "objects": [_object(each, each.follows, diff=diff) for each in outcome.follows],
         "writes": [_write(each) for each in outcome.writes],
         "rights": [grant_dict(each, "lost") for each in sorted(outcome.lost)]
         + [grant_dict(each, "gained") for each in sorted(outcome.gained)],
@@ -89,8 +89,8 @@ def as_dict(outcome: PlanOutcome, overlay: Overlay, asked: DryRuns | None, sourc
     }
 
 
-def _object(net: Net, *, diff: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {**_key(net), "effect": net.effect}
+def _object(net: Net, effect: str, *, diff: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {**_key(net), "effect": effect}
     if diff:
         found["diff"] = "\n".join(difference_of(net))
     return found
