@@ -308,7 +308,7 @@ async def test_after_a_plan_of_ours_nothing_differs(admin: Api, widgets: None) -
     name = f"overlay-{token()}"
     await admin.create(NAMESPACE, obj(NAMESPACE, name))
     over = OverlayApi(admin, Overlay(), field_manager=US)
-    body = obj(WIDGET, name, name, spec={"entries": [{"name": "a"}], "names": ["x"]}, labels={"a": "1"})
+    body = obj(WIDGET, name, name, spec={"size": 1, "nested": {"url": "u"}}, labels={"a": "1"})
     await over.apply(WIDGET, body)
 
     assert difference(body, await over.get(WIDGET, name, name), manager=US) is None

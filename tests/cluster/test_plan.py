@@ -65,7 +65,7 @@ async def test_a_label_is_followed_to_its_end(plan: Command, admin: Api, people:
 
     assert code == CHANGES
     first, *lines = output.splitlines()
-    assert first == "4 created, 1 changed, 0 deleted in 2 namespaces"
+    assert first == "3 created, 2 changed, 0 deleted in 2 namespaces"
     made = next(line for line in lines if f"create  Namespace {registration(project)}" in line)
     assert made.startswith("1 ")
     assert f"{FUNCTION}/projects for project/{project}, because of Namespace {name}" in made
@@ -92,7 +92,7 @@ async def test_who_loses_rights_is_counted(plan: Command, scoping: Scoping, admi
     code, output, _ = await plan("--delete", f"scopeinstances.{SCOPE_INSTANCE.group}/si-{test}", "--diff")
 
     assert code == CHANGES
-    assert "1 deleted in 1 namespace; 1 person loses rights" in output.splitlines()[0]
+    assert "2 deleted in 1 namespace; 1 person loses rights" in output.splitlines()[0]
     assert f"User {person} loses ClusterRole {test}-" in output
     assert "because of Kubernetes' controllers" in output
     assert f"-  name: {person}" in output

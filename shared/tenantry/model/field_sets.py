@@ -21,7 +21,11 @@ Steps = tuple[str, ...]
 def fields_in(value: Any, schema: Schema) -> Fields:
     """The fields of a value; none below what is replaced whole."""
     if isinstance(value, dict) and not schema.atomic:
-        return {f"f:{name}": fields_in(below, schema.below(name)) for name, below in value.items()}
+        return {
+            f"f:{name}": fields_in(below, schema.below(name))
+            for name, below in value.items()
+            if below != [] or schema.below(name).keys is None  # of a list that is merged only entries are fields
+        }
     if isinstance(value, list) and schema.keys is not None:
         steps = {entry_step(each, schema): each for each in value}
         if None not in steps and len(steps) == len(value):

@@ -107,9 +107,8 @@ def filled(value: Any, schema: Schema) -> Any:
 
 def as_stored(made: Object) -> Object:
     """An object of one of Kubernetes' own kinds as it is stored: what is empty is not there, and a few defaults are."""
-    found = {name: _without_empty_lists(value) for name, value in made.items() if name != "metadata"} | {
-        "metadata": made["metadata"]
-    }
+    found: Object = _without_empty_lists({name: value for name, value in made.items() if name != "metadata"})
+    found["metadata"] = made["metadata"]
     kind = made["kind"]
     if kind in ("Secret", "ConfigMap"):
         plain = found.pop("stringData", None) or {}

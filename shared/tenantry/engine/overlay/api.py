@@ -38,7 +38,7 @@ from tenantry.model.kinds import (
     key_in,
     object_of,
 )
-from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT, NAMESPACE_NAME
+from tenantry.model.names import DEFAULT_SERVICE_ACCOUNT
 from tenantry.model.written import (
     BadPatchError,
     applied,
@@ -108,10 +108,10 @@ class OverlayApi(OverlayReads):
             raise AlreadyExists(f"{kind.plural} {metadata['name']} already exists", status=409, reason="AlreadyExists")
         with self._asking(key_in(kind, metadata["name"], metadata.get("namespace", "")), dry_run=dry_run):
             answer = await self._ask.create(self, kind, body, manager or self.field_manager)
-        if kind == NAMESPACE:  # who creates one owns the label that every one gets
-            metadata["labels"] = {**(metadata.get("labels") or {}), NAMESPACE_NAME: metadata["name"]}
         has_status = await self.has_status(kind)
-        made = answer or created(body, await self.schema(kind), manager=manager or self.field_manager, has_status=has_status)
+        schema = await self.schema(kind)
+        body = filled(body, schema) if is_custom(kind.group) else as_stored(body)  # which he owns who creates it
+        made = answer or created(body, schema, manager=manager or self.field_manager, has_status=has_status)
         return await self._store("create", kind, made, None, manager, dry_run=dry_run)
 
     async def json_patch(
@@ -173,7 +173,7 @@ class OverlayApi(OverlayReads):
         after = deepcopy(live)
         after["metadata"] |= {"deletionTimestamp": now_seconds(), "resourceVersion": self.overlay.version()}
         if holds:
-            after["metadata"]["finalizers"] = holds
+            after["metadata"] |= {"finalizers": holds, "deletionGracePeriodSeconds": 0}
         if metadata.get("generation"):
             after["metadata"]["generation"] = metadata["generation"] + 1
         if kind == NAMESPACE:
