@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -15,14 +16,17 @@ from tenantry.model.kinds import EVENT, JOB, Key, Kind, Object, is_terminating
 from tenantry.serving.config import load_config
 from tenantry.serving.foresight import Foreseen, Foresight, foresight
 from tenantry.serving.installed import descriptor_of
+from tenantry.testing import eventually
 from tenantry.testing.arena import HANDS, Arena
 from tenantry.testing.masks import state_of
 from tenantry.testing.naming import role_of, tag_of
 from tenantry.testing.recording import Exchange
-from tenantry.testing.workload import KINDS, Run, Scenario
+from tenantry.testing.workload import KINDS, Run, Scenario, Step
 
 FILLED_IN = (JOB.kind, "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 """Kinds of Kubernetes' own in which the API server fills in most fields: a plan does not compute these defaults."""
+LATE_S = 10.0
+"""So long it is waited for what was foreseen and has not happened yet: what all runs share is announced apart."""
 Write = tuple[str, str]
 """Verb and role of an object."""
 _BY_PLURAL = {(kind.api_version, kind.plural): kind for kind in KINDS.values()}
@@ -75,6 +79,9 @@ GARBAGE = "the garbage collector and the function both delete what an owner left
 
 FIRST = "Kubernetes and the function both make the ServiceAccount of a new namespace: whoever comes first"
 
+MORE = "what is made may be made at once or be added to: it depends on what the run that makes it finds done"
+TAKEN_BACK = "what is said for a moment, and taken back, depends on what a run finds done"
+
 
 @dataclass
 class Compared:
@@ -85,6 +92,8 @@ class Compared:
     happened: set[Write]
     garbage: set[str] = field(default_factory=set)
     """What an owner left, and is gone in the end, as foreseen."""
+    unchanged: set[str] = field(default_factory=set)
+    """What is in the end as it was before, as foreseen."""
     states: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -111,6 +120,10 @@ class Compared:
         if role.startswith("ServiceAccount ") and role.endswith("/default") and verb in ("create", "update"):
             both = self.foreseen | self.happened
             return FIRST if {("create", role), ("update", role)} <= both else ""
+        if verb == "update" and {("create", role)} <= self.foreseen & self.happened:
+            return MORE
+        if verb == "update" and role in self.unchanged:
+            return TAKEN_BACK
         about = role.rpartition(" of ")[2]
         names = {f"{each.partition(' ')[0]} {each.rpartition('/')[2].rpartition(' ')[2]}" for each in self.garbage}
         return GARBAGE if role.startswith("Event ") and about in names else ""
@@ -123,37 +136,56 @@ async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
         arena.only = run.tag
     compared = []
     try:
-        for number, step in enumerate([*scenario.before, *scenario.steps]):
-            name = f"{scenario.name} step {number + 1}"
-            mark = len(arena.exchanges(run.tag))
-            before = dict(arena.world.of(run.tag))
-            workload = arena.workload
-            descriptor = descriptor_of(workload.function)
-            services = [each for each in descriptor.services if each.name in (workload.services or [each.name])]
-            config = load_config(arena._folder / "tenantry.yaml")
-            async with foresight(config, services, kubeconfig=arena.kubeconfig, hands=HANDS) as future:
-                shadow = Shadow(run, future)
-                await step(shadow)
-                found = await future.to_rest()
-            await step(run)
-            await run.settle()
-            happened = _happened(arena.exchanges(run.tag)[mark:])
-            expected = _laid(future, before, run.tag, {kind.kind for kind in arena.world.kinds})
-            compared.append(
-                Compared(
-                    name,
-                    _foreseen(found, run.tag, whole=scenario.by_itself),
-                    happened,
-                    _garbage(before, expected, arena.world.of(run.tag)),
-                    _states(expected, arena.world.of(run.tag), run.tag),
-                    [f"{each.unit} {role_of(each.about)}: {each.reason}" for each in found.problems]
-                    + ([found.restless] if found.restless else []),
-                )
-            )
+        for number, step in enumerate([*scenario.before, *scenario.steps], 1):
+            compared.append(await _compare(arena, run, step, f"{scenario.name} step {number}", whole=scenario.by_itself))
     finally:
         arena.only = ""
         await arena.close(run.tag)
     return compared
+
+
+async def _compare(arena: Arena, run: Run, step: Step, name: str, *, whole: bool) -> Compared:
+    """Foresee a step, do it, and wait until all that was foreseen has happened, or for some time."""
+    mark, before = len(arena.exchanges(run.tag)), dict(arena.world.of(run.tag))
+    descriptor = descriptor_of(arena.workload.function)
+    services = [each for each in descriptor.services if each.name in (arena.workload.services or [each.name])]
+    config = load_config(arena._folder / "tenantry.yaml")
+    async with foresight(config, services, kubeconfig=arena.kubeconfig, hands=HANDS) as future:
+        await step(Shadow(run, future))
+        found = await future.to_rest()
+    expected = _laid(future, before, run.tag, {kind.kind for kind in arena.world.kinds})
+    foreseen = _foreseen(found, run.tag, whole=whole)
+    problems = [f"{each.unit} {role_of(each.about)}: {each.reason}" for each in found.problems]
+
+    async def judged() -> Compared:
+        await run.settle()
+        world = arena.world.of(run.tag)
+        return Compared(
+            name,
+            foreseen,
+            _happened(arena.exchanges(run.tag)[mark:]),
+            _garbage(before, expected, world),
+            _unchanged(before, expected, run.tag),
+            _states(expected, world, run.tag),
+            [*problems, *filter(None, [found.restless])],
+        )
+
+    await step(run)
+    seen: list[Compared] = []
+
+    async def as_foreseen() -> bool:
+        seen.append(await judged())
+        return not seen[-1].differences
+
+    with contextlib.suppress(AssertionError):
+        await eventually(as_foreseen, within=LATE_S, what=name)
+    return seen[-1]
+
+
+def _unchanged(before: Mapping[Key, Object], expected: Mapping[Key, Object], tag: str) -> set[str]:
+    one, two = (state_of(_named(each), tag) for each in (before, expected))
+    same = set(one) & set(two)
+    return {role for role in same if {**one[role], _COUNTS[1]: ""} == {**two[role], _COUNTS[1]: ""}}
 
 
 def _garbage(before: Mapping[Key, Object], expected: Mapping[Key, Object], found: Mapping[Key, Object]) -> set[str]:
