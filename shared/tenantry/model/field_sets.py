@@ -20,13 +20,18 @@ Steps = tuple[str, ...]
 
 def fields_in(value: Any, schema: Schema) -> Fields:
     """The fields of a value; none below what is replaced whole."""
+    return _fields(value, schema) or {}
+
+
+def _fields(value: Any, schema: Schema) -> Fields | None:
+    """The same; None of what is no field either: a merged list without entries, and a map of nothing but such."""
     if isinstance(value, dict) and not schema.atomic:
-        return {
-            f"f:{name}": fields_in(below, schema.below(name))
-            for name, below in value.items()
-            if below != [] or schema.below(name).keys is None  # of a list that is merged only entries are fields
-        }
+        inside = {f"f:{name}": _fields(below, schema.below(name)) for name, below in value.items()}
+        found = {step: below for step, below in inside.items() if below is not None}
+        return found if found or not value else None
     if isinstance(value, list) and schema.keys is not None:
+        if not value:
+            return None
         steps = {entry_step(each, schema): each for each in value}
         if None not in steps and len(steps) == len(value):
             below = schema.below()

@@ -128,8 +128,8 @@ def told(obj: Object) -> Object:
 
 
 def _is_told(written: Written) -> bool:
-    usual = written.actor.name == KUBERNETES and written.verb == "create"
-    return written.kind.kind != EVENT.kind and not (usual and (written.kind, written.key.name) in EVERYWHERE)
+    usual = written.actor.name == KUBERNETES and (written.kind, written.key.name) in EVERYWHERE
+    return written.kind.kind != EVENT.kind and not usual
 
 
 def _is_own_trouble(event: Object) -> bool:

@@ -19,6 +19,8 @@ from tenantry.model.kinds import SECRET, Object, finalizers_of, is_terminating
 _COLOURS = {"create": "green", "delete": "red", "update": "yellow", "status": "cyan"}
 _PATHS = 4
 """Paths of fields in a line, at most; all are in JSON, YAML and the difference."""
+_EVENTS = 20
+"""Events that are printed, at most; all are in JSON and YAML."""
 _UNIMPORTANT = ("lastTransitionTime",)
 
 
@@ -33,10 +35,12 @@ def show(outcome: PlanOutcome, *, diff: bool) -> None:
     for grants, verb in ((outcome.lost, "loses"), (outcome.gained, "gains")):
         for grant in sorted(grants):
             click.echo(in_a_line(grant_line(grant, verb)))
-    for each in outcome.events:
+    for each in outcome.events[:_EVENTS]:
         assert each.after is not None
         event = each.after
         click.echo(in_a_line(f"says {event.get('reason')} of {_of(event)}: {event.get('note', '')}"))
+    if len(outcome.events) > _EVENTS:
+        click.echo(f"and {len(outcome.events) - _EVENTS} more Events: see -o json")
     if diff:
         for net in outcome.nets:
             for line in difference_of(net):
@@ -123,10 +127,12 @@ def _why(written: Written) -> str:
     text = f"{who}, because of {actor.cause}"
     if written.verb == "delete" and written.after is not None:
         text += f": stays until {', '.join(finalizers_of(written.after)) or 'it is empty'}"
+    elif written.verb != "delete" and written.after is None:
+        text += ": its last finalizer, and it is gone"
     elif written.before is not None and written.after is not None:
         paths = [shown(each) for each in changed(written)]
         more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
-        text += f": {', '.join(paths[:_PATHS])}{more}" if paths else ""
+        text += f": {', '.join(paths[:_PATHS])}{more}" if paths else ": only who owns its fields"
     return text
 
 

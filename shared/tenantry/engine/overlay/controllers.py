@@ -30,6 +30,8 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.selectors import BadSelector, parse_selector
 
+_THEIRS = frozenset({"batch.kubernetes.io/job-tracking", "kubernetes.io/pvc-protection"})
+"""Finalizers that Kubernetes' own controllers take off what is deleted."""
 _NOT_FORESEEN = {
     "batch/Job": "a Job runs: what it does, and what follows from that, is not foreseen",
     "helm.cattle.io/HelmChart": "Helm runs for a HelmChart: what it installs or removes, and what follows, is not foreseen",
@@ -66,6 +68,7 @@ class Controllers:
         before = len(self._over.overlay.written)
         self._act(step, "Kubernetes' controllers")
         await self._collect()
+        await self._let_go()
         await self._aggregate()
         await self._count()
         for place, (kind, obj) in list(self._over.overlay.laid.items()):
@@ -145,6 +148,15 @@ class Controllers:
             for item in listing.items:
                 if any(each["uid"] == uid for each in item["metadata"].get("ownerReferences") or ()):
                     yield kind, item
+
+    async def _let_go(self) -> None:
+        for place, (kind, obj) in list(self._over.overlay.laid.items()):
+            held = finalizers_of(obj)
+            if obj is not None and is_terminating(obj) and _THEIRS & set(held):
+                patch = [
+                    {"op": "replace", "path": "/metadata/finalizers", "value": [each for each in held if each not in _THEIRS]}
+                ]
+                await self._over.json_patch(kind, place.name, place.namespace, patch)
 
     # -- the rest --------------------------------------------------------------------------------------
 
