@@ -92,13 +92,15 @@ class Compared:
     happened: set[Write]
     garbage: set[str] = field(default_factory=set)
     """What an owner left, and is gone in the end, as foreseen."""
+    unsure: set[Write] = field(default_factory=set)
+    """Writes that were made, of which the record cannot tell whether they changed something: others were under way."""
     unchanged: set[str] = field(default_factory=set)
     """What is in the end as it was before, as foreseen."""
     states: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def _apart(self) -> dict[str, Write]:
-        return {f"foreseen only: {' '.join(each)}": each for each in sorted(self.foreseen - self.happened)} | {
+        return {f"foreseen only: {' '.join(each)}": each for each in sorted(self.foreseen - self.happened - self.unsure)} | {
             f"happened only: {' '.join(each)}": each for each in sorted(self.happened - self.foreseen)
         }
 
@@ -165,6 +167,7 @@ async def _compare(arena: Arena, run: Run, step: Step, name: str, *, whole: bool
             foreseen,
             _happened(arena.exchanges(run.tag)[mark:]),
             _garbage(before, expected, world),
+            _happened(arena.exchanges(run.tag)[mark:], changed=False),
             _unchanged(before, expected, run.tag),
             _states(expected, world, run.tag),
             [*problems, *filter(None, [found.restless])],
@@ -206,10 +209,11 @@ def _verb(written: Written) -> str:
     return "update" if written.verb == "status" else written.verb
 
 
-def _happened(exchanges: Iterable[Exchange]) -> set[Write]:
+def _happened(exchanges: Iterable[Exchange], *, changed: bool = True) -> set[Write]:
+    """The writes that changed something, or, as far as the record can tell, did not."""
     found = set()
     for each in exchanges:
-        if not each.is_write or not each.changed:
+        if not each.is_write or each.changed != changed or not 200 <= each.status < 300:
             continue
         kind = _BY_PLURAL.get((each.api_version, each.resource))
         body = each.stored if isinstance(each.stored, dict) else {}

@@ -45,6 +45,8 @@ LONGEST_S = 3600.0
 
 _waits: ContextVar[bool] = ContextVar("waits", default=False)
 """Whether the run of this task would wait before it looks again."""
+_asking: ContextVar[tuple[str, str]] = ContextVar("asking", default=("", ""))
+"""Service and unit that are asked."""
 _meanwhile: ContextVar[bool] = ContextVar("meanwhile", default=False)
 """Whether a run waits while this is done."""
 
@@ -103,6 +105,7 @@ class Foresight:
         self._controllers = Controllers(hands, kinds)
         self._restless = ""
         self._waiting = asyncio.Lock()
+        self._held: set[tuple[str, str]] = set()
         self._noted = 0
         self._queue: dict[str, _Asked] = {}
         self._later: dict[str, tuple[_Asked, Verdict, int]] = {}
@@ -130,9 +133,10 @@ class Foresight:
         while not self._restless:
             self._controllers.note()
             self._restless = self._tell()
-            if not self._queue:
+            name = next((name for name, each in self._queue.items() if each.of not in self._held), None)
+            if name is None:
                 return
-            asked = self._queue.pop(next(iter(self._queue)))
+            asked = self._queue.pop(name)
             await self._ask(asked)
             self.looks += 1
             said(self.looks, len(self.overlay.written))
@@ -140,11 +144,17 @@ class Foresight:
                 self._restless = f"{len(self._queue)} objects are still to be looked at"
 
     async def _others_first(self) -> None:
-        """Where a run waits before it looks again: what else is to be done is done meanwhile, and waits for nothing."""
+        """Where a run waits before it looks again: what other units are to do is done meanwhile.
+
+        The same unit has to wait for it, as runs for one owner do; and what is done meanwhile waits for nothing.
+        """
         async with self._waiting:
-            who, owner, inside = acting.get(), running_owner.get(), _meanwhile.set(True)
+            who, owner, inside, of = acting.get(), running_owner.get(), _meanwhile.set(True), _asking.get()
+            self._held.add(of)
             await self._work_off()
+            self._held.discard(of)
             _meanwhile.reset(inside)
+            _asking.set(of)
             acting.set(who)
             running_owner.set(owner)
 
@@ -194,6 +204,7 @@ class Foresight:
         unit = next(each for each in self._fresh(part) if each.name == asked.of[1])
         acting.set(Actor(part.service.function, unit.name, asked.cause, asked.step))
         running_owner.set("")
+        _asking.set(asked.of)
         engine = Engine(part.service.function, part.over, [unit], deadline_s=LONGEST_S, service=part.service)
         self._bugs.about = _about(asked.request)
         verdict = await engine.answer(asked.request)
