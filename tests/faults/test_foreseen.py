@@ -18,7 +18,7 @@ from tenantry.testing.workload import load_workload, workload_names
 
 WORKLOADS = Path(__file__).parent / "workloads"
 SAMPLE = "namespace-registration"
-OF_SAMPLE = ("register", "move", "delete-last")
+OF_SAMPLE = ("register", "move")
 FOLDER = os.environ.get("FORESEEN", "")
 
 pytestmark = pytest.mark.timeout(600)
