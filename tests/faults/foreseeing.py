@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from tenantry.api import Api
 from tenantry.engine.overlay.api import OverlayApi
+from tenantry.engine.overlay.asking import DryRuns
 from tenantry.engine.overlay.store import Written, place_of
 from tenantry.model.kinds import EVENT, JOB, Key, Kind, Object, is_terminating
 from tenantry.serving.config import load_config
@@ -59,7 +60,8 @@ class Shadow(Run):
     """The hands of a run over an overlay: the same steps, of which nothing is done."""
 
     def __init__(self, run: Run, future: Foresight) -> None:
-        super().__init__(run.tag, cast(Api, _Hands(future.hands)), self._rest)
+        asked = OverlayApi(future.hands.live, future.overlay, ask=DryRuns())  # what is refused to hands is no part of a plan
+        super().__init__(run.tag, cast(Api, _Hands(asked)), self._rest)
         self.declared = dict(run.declared)
         self._future = future
 

@@ -41,6 +41,8 @@ LOOKS = 20_000
 SAME_WRITES = 12
 """Writes of one function to one object, at most, until it counts as coming to no rest."""
 LONGEST_S = 3600.0
+YIELD_S = 0.002
+"""A run that waits looks so often whether others still run."""
 
 
 _waits: ContextVar[bool] = ContextVar("waits", default=False)
@@ -104,7 +106,8 @@ class Foresight:
         self._parts = parts
         self._controllers = Controllers(hands, kinds)
         self._restless = ""
-        self._waiting = asyncio.Lock()
+        self._running: set[tuple[str, str, Owner]] = set()
+        self._sleeping = 0
         self._held: set[tuple[str, str]] = set()
         self._noted = 0
         self._queue: dict[str, _Asked] = {}
@@ -144,19 +147,23 @@ class Foresight:
                 self._restless = f"{len(self._queue)} objects are still to be looked at"
 
     async def _others_first(self) -> None:
-        """Where a run waits before it looks again: what other units are to do is done meanwhile.
+        """Where a run waits before it looks again: what other runs and units are to do is done meanwhile.
 
-        The same unit has to wait for it, as runs for one owner do; and what is done meanwhile waits for nothing.
+        The same unit has to wait for it, as runs for one owner do; and what is done meanwhile waits for nothing.  Of runs that
+        all wait the first goes on.
         """
-        async with self._waiting:
-            who, owner, inside, of = acting.get(), running_owner.get(), _meanwhile.set(True), _asking.get()
-            self._held.add(of)
-            await self._work_off()
-            self._held.discard(of)
-            _meanwhile.reset(inside)
-            _asking.set(of)
-            acting.set(who)
-            running_owner.set(owner)
+        self._sleeping += 1
+        while len(self._running) > self._sleeping:
+            await asyncio.sleep(YIELD_S)
+        self._sleeping -= 1
+        who, owner, inside, of = acting.get(), running_owner.get(), _meanwhile.set(True), _asking.get()
+        self._held.add(of)
+        await self._work_off()
+        self._held.discard(of)
+        _meanwhile.reset(inside)
+        _asking.set(of)
+        acting.set(who)
+        running_owner.set(owner)
 
     def sweep(self) -> None:
         """Have every owner of every unit looked at: what a schedule asks for."""
@@ -229,6 +236,10 @@ class Foresight:
         return unit
 
     def _handler(self, handler: Handler[Any]) -> Handler[Any]:
+        def ended(owner: Owner, well: bool) -> None:
+            self._running.discard((*_asking.get(), owner))
+            handler.ended(owner, well)
+
         def second_look_after_s(observed: Any) -> float:
             _waits.set(handler.second_look_after_s(observed) > 0 and not _meanwhile.get())
             return 0.0
@@ -237,9 +248,18 @@ class Foresight:
             if _waits.get():
                 _waits.set(False)
                 await self._others_first()
+            if reader.live:
+                self._running.add((*_asking.get(), owner))
             return await handler.observe(owner, reader)
 
-        return replace(handler, observe=observe, pause_s=0.0, refused_again_after_s=0.0, second_look_after_s=second_look_after_s)
+        return replace(
+            handler,
+            observe=observe,
+            pause_s=0.0,
+            refused_again_after_s=0.0,
+            second_look_after_s=second_look_after_s,
+            ended=ended,
+        )
 
     def _again(self) -> bool:
         """Ask again what did not end well, where something has changed since."""
