@@ -91,7 +91,7 @@ def test_units_of_one_service_join_what_they_need() -> None:
     assert {each.name.rpartition("-")[2] for each in service.triggers} == {"releases", "records", "sources", "locked"}
     function = Function(locks)
     settings = function.configure(Config())
-    (releases, sources, *_), again = function._units(settings), function._units(settings)
+    (releases, sources, *_), again = function.units(settings), function.units(settings)
     assert vars(releases)["_index"] is vars(sources)["_index"]
     assert vars(again[0])["_index"] is not vars(releases)["_index"], "an engine has units of its own"
 

@@ -211,7 +211,7 @@ class Api(Wire):
             for item in found:
                 # Lists leave these out of their items; every reader of ours wants them.
                 item["apiVersion"], item["kind"] = kind.api_version, kind.kind
-                _forget_others(item)
+                forget_others(item)
                 kept = self._kept(kind, item)
                 items.append(kept if keep is None else keep(kept))
             metadata = page["metadata"]
@@ -329,10 +329,17 @@ class Api(Wire):
         return self._kept(kind, await self.request("POST", path, query, body))
 
     async def json_patch(
-        self, kind: Kind, name: str, namespace: str, operations: Sequence[Object], *, subresource: str = ""
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str,
+        operations: Sequence[Object],
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Object:
         """A JSON patch (RFC 6902) of one object; a ``test`` that fails is a `ConflictError`."""
-        query = {"fieldManager": self.field_manager}
+        query = {"fieldManager": self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
         try:
             return self._kept(kind, await self.request("PATCH", path, query, operations, content_type=_JSON_PATCH))
@@ -348,6 +355,7 @@ class Api(Wire):
         uid: str = "",
         resource_version: str = "",
         propagation: str = "Background",
+        dry_run: bool = False,
     ) -> None:
         """Delete under preconditions; an object that is deleted already is fine.
 
@@ -358,6 +366,8 @@ class Api(Wire):
         body: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if given := {name: value for name, value in preconditions.items() if value}:
             body["preconditions"] = given
+        if dry_run:
+            body["dryRun"] = ["All"]
         try:
             await self.request("DELETE", kind.path(namespace, name), None, body)
         except KindNotServed:
@@ -366,7 +376,7 @@ class Api(Wire):
             return
 
 
-def _forget_others(item: Object) -> None:
+def forget_others(item: Object) -> None:
     """Drop the field ownership of others from a listed object: half of its size, and unused here."""
     entries = item["metadata"].get("managedFields")
     if entries:

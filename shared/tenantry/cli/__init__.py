@@ -27,6 +27,7 @@ COMMANDS = (
     Command("replay", "tenantry.cli.replay", "Have functions look again: at dead letters, or at what was decided in a time."),
     Command("config", "tenantry.cli.configuration", "Check and show the configuration."),
     Command("check", "tenantry.cli.check", "Check manifests of a tenant before they are pushed."),
+    Command("plan", "tenantry.cli.foresee", "What functions would write because of a change, before it is made."),
     Command("profile", "tenantry.cli.profile", "One tenant or many: the policies of Flux tenancy, printed or applied."),
     Command("audit", "tenantry.cli.audit", "What the profile of many tenants would refuse, before it is switched on."),
     Command("sources", "tenantry.cli.sources", "Which sources of other namespaces a namespace may use."),
@@ -115,6 +116,7 @@ def main() -> None:
       tenantry cluster up               only the control plane; it stays until `tenantry cluster down`
       tenantry invoke namespace-registration --kind Namespace --name team-a
       tenantry authorize-namespace tenant1 --to operators
+      tenantry plan --label namespace/team-a field.cattle.io/projectId=p-1
       tenantry config check tenantry.yaml
       tenantry status                   whether everything works, and what to do where it does not
     """

@@ -94,7 +94,7 @@ class Function:
         self.name = descriptor.name
         self._descriptor = descriptor
         self._modules = [(import_module(f"{unit}.unit"), service) for unit, service in descriptor.units]
-        self._keeps = keeps
+        self.keeps = keeps
         self._concurrency = concurrency
         self.on_write: OnWrite | None = None
         self._made: Units | None = None
@@ -114,11 +114,12 @@ class Function:
         """
         if self._settings is None:
             settings = Settings(config or load_config(), duty_of_process(self._descriptor))
-            self._made = self._units(settings)
+            self._made = self.units(settings)
             self._settings = settings
         return self._settings
 
-    def _units(self, settings: Settings) -> Units:
+    def units(self, settings: Settings) -> Units:
+        """New units, as these settings make them."""
         settings = replace(settings, _common={})  # each time new ones, with nothing in common with those before
         return [module.made(settings) for module, service in self._modules if settings.has(service)]
 
@@ -127,12 +128,12 @@ class Function:
         async with self._starting:
             if self._engine is None:
                 settings = self.configure()
-                units, self._made = self._made or self._units(settings), None  # an engine has units of its own
+                units, self._made = self._made or self.units(settings), None  # an engine has units of its own
                 self._api = await Api.connect(
                     field_manager=field_manager(self.name),
                     kubeconfig=kubeconfig,
                     concurrency=int(os.environ.get(CONCURRENCY_VARIABLE, self._concurrency)),
-                    keeps=self._keeps,
+                    keeps=self.keeps,
                 )
                 if sink := os.environ.get(SINK_VARIABLE):
                     from tenantry.serving.emit import Emitter

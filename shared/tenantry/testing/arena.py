@@ -84,6 +84,8 @@ class Arena:
         self.workload = workload
         self.logs: list[tuple[int, str]] = []
         self.hands: Api
+        self.kubeconfig: Path
+        """Of the administrator, past the proxies."""
         self.world: World
         self.player: Player
         self.proxies: list[FaultProxy] = []
@@ -123,7 +125,7 @@ class Arena:
         plane = await asyncio.to_thread(planes.take)
         if self._planes:
             self._stack.push_async_callback(asyncio.to_thread, planes.give_back, plane)
-        config_path = self._folder / "tenantry.yaml"
+        config_path, self.kubeconfig = self._folder / "tenantry.yaml", plane.kubeconfig
         config_path.write_text(yaml.safe_dump(dict(self.workload.config)))
         enter = self._stack.enter_async_context
         installer = await enter(await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=plane.kubeconfig))
