@@ -153,7 +153,7 @@ class Foresight:
         all wait the first goes on.
         """
         self._sleeping += 1
-        while len(self._running) > self._sleeping:
+        while len(self._running) > self._sleeping:  # noqa: ASYNC110 - who runs sets no event
             await asyncio.sleep(YIELD_S)
         self._sleeping -= 1
         who, owner, inside, of = acting.get(), running_owner.get(), _meanwhile.set(True), _asking.get()
