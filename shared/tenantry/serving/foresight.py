@@ -153,7 +153,7 @@ class Foresight:
         all wait the first goes on.
         """
         self._sleeping += 1
-        while len(self._running) > self._sleeping:
+        while len(self._running) > self._sleeping:  # noqa: ASYNC110 - each is told by a callback of the engine, not awaited
             await asyncio.sleep(YIELD_S)
         self._sleeping -= 1
         who, owner, inside, of = acting.get(), running_owner.get(), _meanwhile.set(True), _asking.get()
@@ -207,6 +207,9 @@ class Foresight:
         return ""
 
     async def _ask(self, asked: _Asked) -> None:
+        if not _meanwhile.get():
+            self._running.clear()  # whatever ended without saying so
+            self._sleeping = 0
         part = next(each for each in self._parts if each.service.name == asked.of[0])
         unit = next(each for each in self._fresh(part) if each.name == asked.of[1])
         acting.set(Actor(part.service.function, unit.name, asked.cause, asked.step))
