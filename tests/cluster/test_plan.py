@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -14,8 +16,15 @@ from people import C1, FUNCTION, LABEL, PROJECT_ID, People, registration, token
 from scoping import SCOPES, Scoping, role
 
 from tenantry.api import Api
+from tenantry.engine.overlay.api import OverlayApi
+from tenantry.engine.overlay.store import Overlay
+from tenantry.engine.reader import Reader
+from tenantry.engine.snapshot import Prefetch
+from tenantry.engine.unit import Handler, Owner, Stages, Unit
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
+from tenantry.model.config import Config
+from tenantry.model.descriptor import Service
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -25,10 +34,14 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     SCOPE_INSTANCE,
     SERVICE_ACCOUNT,
+    Key,
     Object,
     labels_of,
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.plan import Apply, Plan, plan_of
+from tenantry.serving.foresight import Bugs, Foreseen, Foresight, PlannedPart
+from tenantry.serving.function import Function, Settings
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -250,3 +263,62 @@ async def test_a_cluster_without_functions_is_no_empty_plan(plan: Command, admin
     """Only functions that are installed are asked; one that is not can be named."""
     code, output, _ = await plan("--function", "rbac-aggregation", "--label", "namespace/default", "a=b")
     assert (code, output) == (NOTHING, f"{NO_WRITE}\n")
+
+
+class Flips(Unit):
+    """A unit that never comes to rest: it makes a label what it is not."""
+
+    name = "flips"
+    kinds = frozenset({CONFIG_MAP})
+
+    def __init__(self, *, breaks: bool) -> None:
+        def planned(live: Object | None) -> Plan:
+            if breaks or live is None:
+                raise ValueError("broken")
+            other = "b" if labels_of(live).get("side") == "a" else "a"
+            return plan_of(Apply(CONFIG_MAP, obj(CONFIG_MAP, "coin", "default", labels={"side": other}), live))
+
+        self.handlers = {
+            "coin": Handler[Object | None](
+                observe=lambda owner, reader: reader.get(CONFIG_MAP, owner.name, "default"), plan=planned
+            )
+        }
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        return [[Owner("coin", key.name)]] if key.name == "coin" else []
+
+    def prefetch(self) -> list[Prefetch]:
+        return []
+
+    async def sweep(self, reader: Reader) -> list[Owner]:
+        return []
+
+
+async def coin_flipped(admin: Api, *, breaks: bool) -> Foreseen:
+    """What is foreseen of a ConfigMap with such a unit."""
+    overlay, function = Overlay(), cast(Function, SimpleNamespace(units=lambda _: [Flips(breaks=breaks)]))
+    kinds = {"flips": frozenset({(CONFIG_MAP.group, CONFIG_MAP.kind)})}
+    part = PlannedPart(
+        Service("f", "f"), function, Settings(Config()), OverlayApi(admin, overlay, field_manager="tenantry-f"), kinds
+    )
+    with Bugs() as bugs:
+        future = Foresight([part], OverlayApi(admin, overlay), [CONFIG_MAP], bugs)
+        await future.hands.create(CONFIG_MAP, obj(CONFIG_MAP, "coin", "default"))
+        return await future.to_rest()
+
+
+async def test_what_never_comes_to_rest_ends(admin: Api) -> None:
+    """A unit that undoes what it did is told by name after some rounds."""
+    found = await coin_flipped(admin, breaks=False)
+
+    assert found.restless == "f writes ConfigMap default/coin again and again"
+    assert await admin.get(CONFIG_MAP, "coin", "default") is None
+
+
+async def test_a_bug_of_a_unit_is_no_empty_plan(admin: Api) -> None:
+    """A unit that fails is named with its error, and with what it was asked about."""
+    found = await coin_flipped(admin, breaks=True)
+
+    assert [(each.unit, each.about, each.reason) for each in found.problems] == [
+        ("flips", "ConfigMap default/coin", "a bug: ValueError: broken")
+    ]

@@ -22,7 +22,7 @@ import yaml
 from commanding import Command, account_kubeconfig
 from people import registration, token
 from standing import World
-from times import LOCAL_S, SERVED_S, START_S
+from times import LEFT_TO_MAKE_WHOLE, LOCAL_S, SERVED_S, START_S
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION, ROLE_BINDING, SERVICE_ACCOUNT
@@ -277,6 +277,7 @@ async def test_watch_prints_what_changed(world: World, control_plane: ControlPla
         assert await asyncio.wait_for(process.wait(), LOCAL_S) == 3
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_watch_draws_anew_on_a_terminal(world: World, control_plane: ControlPlane) -> None:
     """On a terminal the screen is drawn anew at a change, no wider and no higher than it is."""
     name = f"seen-{token()}"
@@ -317,6 +318,7 @@ async def completed(kubeconfig: Path, *words: str) -> list[str]:
     return output.decode().split()
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_names_are_completed_from_the_cluster(world: World, control_plane: ControlPlane, tmp_path: Path) -> None:
     """Commands, types, owners and namespaces are offered; where the cluster cannot be asked none are, without a word."""
     kubeconfig = control_plane.kubeconfig

@@ -82,6 +82,7 @@ GARBAGE = "the garbage collector and the function both delete what an owner left
 FIRST = "Kubernetes and the function both make the ServiceAccount of a new namespace: whoever comes first"
 
 MORE = "what is made may be made at once or be added to: it depends on what the run that makes it finds done"
+MEANWHILE = "what goes with its namespace may be told something before it is gone"
 TAKEN_BACK = "what is said for a moment, and taken back, depends on what a run finds done"
 
 
@@ -94,6 +95,8 @@ class Compared:
     happened: set[Write]
     garbage: set[str] = field(default_factory=set)
     """What an owner left, and is gone in the end, as foreseen."""
+    gone: set[str] = field(default_factory=set)
+    """What was there before, and is gone in the end, as foreseen."""
     unsure: set[Write] = field(default_factory=set)
     """Writes that were made, of which the record cannot tell whether they changed something: others were under way."""
     unchanged: set[str] = field(default_factory=set)
@@ -128,6 +131,8 @@ class Compared:
             return MORE
         if verb == "update" and role in self.unchanged:
             return TAKEN_BACK
+        if verb == "update" and role in self.gone:
+            return MEANWHILE
         about = role.rpartition(" of ")[2]
         names = {f"{each.partition(' ')[0]} {each.rpartition('/')[2].rpartition(' ')[2]}" for each in self.garbage}
         return GARBAGE if role.startswith("Event ") and about in names else ""
@@ -140,6 +145,7 @@ async def compare(arena: Arena, scenario: Scenario) -> list[Compared]:
         arena.only = run.tag
     compared = []
     try:
+        await arena.sweep()  # what was begun before has come to rest
         for number, step in enumerate([*scenario.before, *scenario.steps], 1):
             compared.append(await _compare(arena, run, step, f"{scenario.name} step {number}", whole=scenario.by_itself))
     finally:
@@ -169,6 +175,7 @@ async def _compare(arena: Arena, run: Run, step: Step, name: str, *, whole: bool
             foreseen,
             _happened(arena.exchanges(run.tag)[mark:]),
             _garbage(before, expected, world),
+            {role_of(str(key)) for key in before.keys() - expected.keys() - world.keys()},
             _happened(arena.exchanges(run.tag)[mark:], changed=False),
             _unchanged(before, expected, run.tag),
             _states(expected, world, run.tag),

@@ -29,6 +29,8 @@ FURTHER = (
     "-withdrawals",
     "-switches",
     "-templates",
+    "-injection",
+    "helm-rights",
     "-paas-mappings",
     "rbac-aggregation-tenants",
     "release-provisioning-tenants",

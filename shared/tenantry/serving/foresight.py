@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic_core import to_json
+
 from tenantry.api import Api
 from tenantry.engine import Engine, Verdict
 from tenantry.engine.context import running_owner
@@ -31,15 +33,15 @@ from tenantry.engine.request import Look, Request, RunOwner, Sweep
 from tenantry.engine.unit import ANY_KIND, Handler, Owner, Unit
 from tenantry.model.config import Config
 from tenantry.model.descriptor import Descriptor, Service
-from tenantry.model.kinds import Key, Kind, labels_of
+from tenantry.model.kinds import Key, Kind, Object, labels_of
 from tenantry.model.names import SYSTEM_NAMESPACE, field_manager
 from tenantry.serving.function import Function, Settings
 from tenantry.serving.installed import descriptor_of
 
 LOOKS = 20_000
 """Looks, at most: who has not come to rest then never does."""
-SAME_WRITES = 12
-"""Writes of one function to one object, at most, until it counts as coming to no rest."""
+SAME_STATES = 8
+"""So often, at most, one function makes an object what it was before: then it counts as coming to no rest."""
 LONGEST_S = 3600.0
 YIELD_S = 0.002
 """A run that waits looks so often whether others still run."""
@@ -74,7 +76,7 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class PlannedPart:
     """A Service of a function with its view of the cluster."""
 
     service: Service
@@ -98,7 +100,7 @@ class _Asked:
 class Foresight:
     """Functions over one cluster and one overlay.  Made by `foresight`."""
 
-    def __init__(self, parts: Sequence[_Part], hands: OverlayApi, kinds: Iterable[Kind], bugs: _Bugs) -> None:
+    def __init__(self, parts: Sequence[PlannedPart], hands: OverlayApi, kinds: Iterable[Kind], bugs: Bugs) -> None:
         self.hands = hands
         """The API by which the change itself is made: what is written with it is laid on, as the change."""
         self.overlay = hands.overlay
@@ -112,7 +114,7 @@ class Foresight:
         self._noted = 0
         self._queue: dict[str, _Asked] = {}
         self._later: dict[str, tuple[_Asked, Verdict, int]] = {}
-        self._counts: Counter[tuple[str, Key]] = Counter()
+        self._counts: Counter[tuple[str, Key, int]] = Counter()
         self._bugs = bugs
 
     async def to_rest(self, said: Callable[[int, int], None] = lambda *_: None) -> Foreseen:
@@ -153,7 +155,7 @@ class Foresight:
         all wait the first goes on.
         """
         self._sleeping += 1
-        while len(self._running) > self._sleeping:  # noqa: ASYNC110 - who runs sets no event
+        while len(self._running) > self._sleeping:  # noqa: ASYNC110 - each is told by a callback of the engine, not awaited
             await asyncio.sleep(YIELD_S)
         self._sleeping -= 1
         who, owner, inside, of = acting.get(), running_owner.get(), _meanwhile.set(True), _asking.get()
@@ -201,12 +203,16 @@ class Foresight:
             hint = {str(name): str(value) for name, value in labels_of(written.after or written.before).items()}
             for of in self._concerned(written.key):
                 self._add(_Asked(Look(written.key, hint), written.actor.step + 1, str(written.key), of))
-            self._counts[written.actor.name, written.key] += 1
-            if written.actor.unit and self._counts[written.actor.name, written.key] > SAME_WRITES:
+            state = written.actor.name, written.key, _state(written.after)
+            self._counts[state] += 1
+            if written.actor.unit and self._counts[state] > SAME_STATES:
                 return f"{written.actor.name} writes {written.key} again and again"
         return ""
 
     async def _ask(self, asked: _Asked) -> None:
+        if not _meanwhile.get():
+            self._running.clear()  # whatever ended without saying so
+            self._sleeping = 0
         part = next(each for each in self._parts if each.service.name == asked.of[0])
         unit = next(each for each in self._fresh(part) if each.name == asked.of[1])
         acting.set(Actor(part.service.function, unit.name, asked.cause, asked.step))
@@ -227,7 +233,7 @@ class Foresight:
         for part in self._parts:
             yield from ((part.service.name, unit) for unit, kinds in part.kinds.items() if wanted & kinds)
 
-    def _fresh(self, part: _Part) -> list[Unit]:
+    def _fresh(self, part: PlannedPart) -> list[Unit]:
         return [self._hurried(unit) for unit in part.function.units(part.settings)]
 
     def _hurried(self, unit: Unit) -> Unit:
@@ -293,9 +299,9 @@ async def foresight(
     """
     overlay = Overlay()
     async with AsyncExitStack() as stack:
-        bugs = stack.enter_context(_Bugs())
+        bugs = stack.enter_context(Bugs())
         live = await stack.enter_async_context(await Api.connect(field_manager=hands, kubeconfig=kubeconfig))
-        parts: list[_Part] = []
+        parts: list[PlannedPart] = []
         kinds: dict[tuple[str, str], Kind] = {}
         for service in services:
             descriptor = descriptor_of(service.function)
@@ -315,7 +321,7 @@ async def foresight(
             every += [each.kind for each in descriptor.makes]
             kinds |= {(kind.group, kind.kind): kind for kind in every if kind != ANY_KIND}
             named = {unit.name: frozenset((kind.group, kind.kind) for kind in unit.kinds) for unit in units}
-            parts.append(_Part(service, function, settings, OverlayApi(own, overlay, ask=ask, asking=asking), named))
+            parts.append(PlannedPart(service, function, settings, OverlayApi(own, overlay, ask=ask, asking=asking), named))
         yield Foresight(parts, OverlayApi(live, overlay, ask=ask), kinds.values(), bugs)
 
 
@@ -326,7 +332,7 @@ def function_of(descriptor: Descriptor) -> Function:
     return function
 
 
-class _Bugs(logging.Handler):
+class Bugs(logging.Handler):
     """Keeps quiet what engines log while they plan, but for bugs, whose messages it keeps."""
 
     def __init__(self) -> None:
@@ -351,6 +357,15 @@ class _Bugs(logging.Handler):
         log = logging.getLogger("tenantry")
         log.removeHandler(self)
         log.propagate = self._before
+
+
+def _state(obj: Object | None) -> int:
+    """An object's state, without what only counts."""
+    if obj is None:
+        return 0
+    counted = ("resourceVersion", "generation", "managedFields")
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in counted}
+    return hash(to_json({**obj, "metadata": metadata}))
 
 
 def _about(request: Request) -> str:
