@@ -12,7 +12,7 @@ import pytest
 from attackers import Attackers
 from people import changed, registration, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, Owners
-from times import FULL, PROJECTS_S, SIDE_BY_SIDE
+from times import FULL, LEFT_TO_MAKE_WHOLE, PROJECTS_S, SIDE_BY_SIDE
 from victims import SPARE, Victim, asked, create_all, delete_all
 
 from tenantry.api import Api
@@ -24,7 +24,7 @@ from tenantry.testing.objects import obj
 MANY = 200 if FULL else 25
 MB = 1_000_000
 
-pytestmark = pytest.mark.timeout(300 if FULL else 150)
+pytestmark = [pytest.mark.timeout(300 if FULL else 150), LEFT_TO_MAKE_WHOLE]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from forgery import forget_peak
 from people import changed, registration, token
 from releases import CONFIG, DASHBOARD, PROVISIONING, REGISTRATION, Owners, conditions_of, values_of
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, ROLES_BOUND, cluster_role, user
-from times import FULL, PROJECTS_S, SIDE_BY_SIDE
+from times import FULL, LEFT_TO_MAKE_WHOLE, PROJECTS_S, SIDE_BY_SIDE
 from victims import SPARE, Victim, as_written, asked, at_full_size, create_all, delete_all, somebody
 
 from tenantry.api import Api
@@ -33,7 +33,7 @@ MB = 1_000_000
 SLOW_S = (90.0 if FULL else 30.0) * SIDE_BY_SIDE
 """Seconds until thousands of objects are told something each."""
 
-pytestmark = pytest.mark.timeout(600 if FULL else 180)
+pytestmark = [pytest.mark.timeout(600 if FULL else 180), LEFT_TO_MAKE_WHOLE]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

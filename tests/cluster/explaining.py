@@ -16,6 +16,7 @@ from people import C1, registration, token
 from releases import Owners
 from rights import AGGREGATE_FROM, RBAC, ROLE_OF, cluster_role, group, user
 from scoping import Scoping, role
+from times import START_S
 
 from tenantry.api import Api
 from tenantry.cli.explain.resources import find, served_resources
@@ -66,7 +67,7 @@ class Explained:
         self.paas = f"pa{self.run}"
         self.tenant = f"t{self.run}"
         self.team, self.other = f"team-{self.run}", f"other-{self.run}"
-        self.operators = Operators(admin, home=f"ops-{self.run}", prefix=f"m{self.run}-")
+        self.operators = Operators(admin, home=f"ops-{self.run}", prefix=f"m{self.run}-", eventually_s=START_S)
         self.csv_home = f"olm-{self.run}"
         self.csv = f"my-op-{self.run}.v1"
         self.scope = f"scope-{self.run}"
@@ -83,13 +84,13 @@ class Explained:
 
     async def people(self) -> None:
         """Everything that people declare, and bindings that they make themselves."""
-        scoping = Scoping(self.admin)
+        scoping = Scoping(self.admin, START_S)
         await asyncio.gather(*(scoping.namespace(each) for each in (self.team, self.other, self.csv_home)))
         declared = (self._project, self._scopes, self._olm, self._members, self._paas, self._tenant, self._themselves)
         await asyncio.gather(*(each() for each in declared))
 
     async def _project(self) -> None:
-        owners = Owners(self.admin)
+        owners = Owners(self.admin, START_S)
         await owners.project(name=self.project)
         home = registration(self.project)
         people = {"jane": user("jane"), "crew": group("crew")}
@@ -114,7 +115,7 @@ class Explained:
         await owners.until(ROLE_BINDING, f"helm-cattle-helm-system-{self.release}", self.release, bool)
 
     async def _scopes(self) -> None:
-        scoping = Scoping(self.admin)
+        scoping = Scoping(self.admin, START_S)
         run = self.run
         subjects = [{"kind": "User", "name": "alice"}, {"kind": "Group", "name": "devs"}]
         await scoping.template(f"edits-{run}", role(f"edits-{run}", rules=[EDITS], subjects=subjects))
@@ -142,7 +143,7 @@ class Explained:
             "installModes": [{"type": mode, "supported": True} for mode in ALL_MODES],
         }
         await self.admin.apply(CLUSTER_SERVICE_VERSION, obj(CLUSTER_SERVICE_VERSION, self.csv, self.csv_home, spec=spec))
-        await Scoping(self.admin).scoped(f"ns.{self.csv_home}.{self.csv}")
+        await Scoping(self.admin, START_S).scoped(f"ns.{self.csv_home}.{self.csv}")
 
     async def _members(self) -> None:
         await self.operators.begin()
@@ -150,13 +151,13 @@ class Explained:
         await self.operators.ready()
 
     async def _paas(self) -> None:
-        paasing = Paasing(self.admin)
+        paasing = Paasing(self.admin, START_S)
         await paasing.config()
         await paasing.paas(self.paas, **example())
         await paasing.ready(self.paas)
 
     async def _tenant(self) -> None:
-        tenants = Tenants(self.admin)
+        tenants = Tenants(self.admin, START_S)
         await tenants.declare(self.tenant, f"ns-{self.tenant}", clusterRole="edit")
         await tenants.ready(self.tenant)
 
