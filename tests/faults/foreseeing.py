@@ -38,8 +38,9 @@ _COUNTS = ("metadata.uid", "metadata.resourceVersion", "metadata.creationTimesta
 class _Hands:
     """The API of hands over an overlay; of what they do to pods the Job controller's part is done, too."""
 
-    def __init__(self, over: OverlayApi) -> None:
+    def __init__(self, over: OverlayApi, unasked: OverlayApi) -> None:
         self._over = over
+        self._unasked = unasked
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._over, name)
@@ -53,7 +54,7 @@ class _Hands:
         done = body["status"]["phase"] == "Succeeded"
         ended = {"type": "Complete", "status": "True"} if done else {"type": "Failed", "status": "True", **told}
         steps = [{"op": "add", "path": "/status", "value": {"conditions": [ended]}}]
-        return await self._over.json_patch(JOB, name, namespace, steps, subresource="status")
+        return await self._unasked.json_patch(JOB, name, namespace, steps, subresource="status")
 
 
 class Shadow(Run):
@@ -61,7 +62,7 @@ class Shadow(Run):
 
     def __init__(self, run: Run, future: Foresight) -> None:
         asked = OverlayApi(future.hands.live, future.overlay, ask=DryRuns())  # what is refused to hands is no part of a plan
-        super().__init__(run.tag, cast(Api, _Hands(asked)), self._rest)
+        super().__init__(run.tag, cast(Api, _Hands(asked, future.hands)), self._rest)
         self.declared = dict(run.declared)
         self._future = future
 
