@@ -83,7 +83,7 @@ class Decided:
             try:
                 if self._path is None:
                     self._path = await ledger_of_cluster(self._api)
-                newest, found = await asyncio.to_thread(_newer, self._path, self._seen)
+                newest, found = await asyncio.to_thread(newer, self._path, self._seen)
             except (ApiError, click.UsageError, LedgerError) as error:
                 if not self._given:
                     self._path = None
@@ -105,7 +105,7 @@ class Decided:
             self._news.tell()
 
 
-def _newer(path: Path, seen: int) -> tuple[int, Sequence[Object]]:
+def newer(path: Path, seen: int) -> tuple[int, Sequence[Object]]:
     """The number of the newest decision in the file, and those since ``seen``, as many as are kept."""
     with reading(path) as connection:
         newest: int = connection.execute("SELECT COALESCE(MAX(id), 0) FROM decisions").fetchone()[0]

@@ -109,7 +109,7 @@ class Live:
         await asyncio.sleep(AGAIN_S)
 
     async def _draw(self, standing: Standing) -> None:
-        text, key = await asyncio.to_thread(_drawn, standing, self.version + 1)
+        text, key = await asyncio.to_thread(drawn, standing, self.version + 1, datetime.now(UTC))
         if key != self._key:
             self.text, self._key, self.version = text, key, self.version + 1
             self.news.tell()
@@ -126,9 +126,9 @@ class Live:
             self.news.tell()
 
 
-def _drawn(standing: Standing, version: int) -> tuple[str, str]:
+def drawn(standing: Standing, version: int, at: datetime) -> tuple[str, str]:
     """The text of a map, and a digest of it without what changes by itself: times and ages."""
-    data = page_data(map_of(standing.seen), datetime.now(UTC))
+    data = page_data(map_of(standing.seen), at)
     lasting = {**data, "at": "", "problems": [{**each, "concerns": ""} for each in data["problems"]]}
     key = hashlib.sha256(json.dumps(lasting).encode()).hexdigest()
     numbered: dict[str, Any] = {"version": version, **data}
