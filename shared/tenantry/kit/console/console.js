@@ -107,7 +107,9 @@ let stream = null, paused = false, number = 0, newest = data.version, fetching =
 function say() {
   const text = paused ? "Paused: what is shown may be old." : old ? "What is shown may be old." : connected ? "Live." : "Connecting…";
   byId("live").textContent = text;
-  byId("trouble").replaceChildren(...(old ? [make("p", { class: "notice older", text: `What is shown may be old: ${old}` })] : []));
+  const trouble = old ? `What is shown may be old: ${old}` : "";
+  if (byId("trouble").textContent === trouble) return;  // it is read aloud at each change
+  byId("trouble").replaceChildren(...(trouble ? [make("p", { class: "notice older", text: trouble })] : []));
 }
 
 async function update() {
@@ -120,7 +122,7 @@ async function update() {
     newest = Math.max(newest, next.version);
     byId("at").textContent = `As it was at ${data.at}, with the rights of your kubeconfig.`;
     if (data.summary !== before) byId("news").textContent = data.summary;
-    const node = about && all.find((each) => pathOf(each) === about);
+    const node = about && all.find((each) => about.endsWith(keyOf(each)) && pathOf(each) === about);
     if (node) { clearTimeout(soon); soon = setTimeout(() => explain(node), FRESH_MS); }
   } catch {
     return;  // the stream tells that the console is gone

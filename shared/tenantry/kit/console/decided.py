@@ -70,20 +70,21 @@ class Decided:
 
     async def about(self, what: str) -> list[dict[str, Any]]:
         """The newest decisions about an owner or object, the newest first; none where no ledger can be read."""
-        if self._path is None or self.missing:
-            return []
         try:
-            return await asyncio.to_thread(_about, self._path, what)
-        except LedgerError:
+            return await asyncio.to_thread(_about, await self._file(), what)
+        except (ApiError, click.UsageError, LedgerError):
             return []
+
+    async def _file(self) -> Path:
+        if self._path is None:
+            self._path = await ledger_of_cluster(self._api)
+        return self._path
 
     async def _follow(self) -> None:
         while True:
             await self._news.heard.wait()
             try:
-                if self._path is None:
-                    self._path = await ledger_of_cluster(self._api)
-                newest, found = await asyncio.to_thread(newer, self._path, self._seen)
+                newest, found = await asyncio.to_thread(newer, await self._file(), self._seen)
             except (ApiError, click.UsageError, LedgerError) as error:
                 if not self._given:
                     self._path = None
