@@ -278,11 +278,11 @@ function showProblems(most) {
 
 // -- the first map, and each later one: what was open stays open, and the focus stays where it was ------------
 
-// Draws a box anew; where the focus was in it, it goes to the button of the same words, else to the heading.
+// Draws a box anew; where the focus was in it, it goes to what has the same words, else to the heading.
 function keeping(box, heading, draw) {
   const had = box.contains(document.activeElement) ? document.activeElement.textContent : null;
   draw();
-  if (had !== null) ([...box.querySelectorAll("button")].find((each) => each.textContent === had) || heading).focus();
+  if (had !== null) ([...box.querySelectorAll("button, summary")].find((each) => each.textContent === had) || heading).focus();
 }
 
 // Which lists are open, by the path of what they are below, and which part of each is shown.

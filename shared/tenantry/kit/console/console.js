@@ -17,7 +17,7 @@ showProblems(FIRST_PROBLEMS);
 
 // -- one object ----------------------------------------------------------------------------------------------
 
-let about = null, asking = null, soon = 0;
+let about = null, drawnAbout = "", asking = null, soon = 0;
 
 function lineOf(text) {
   const depth = Math.min(4, Math.ceil((text.length - text.trimStart().length) / 2));
@@ -32,6 +32,9 @@ function answerOf(answer) {
 }
 
 function drawAbout(node, found) {
+  const same = JSON.stringify([pathOf(node), found]);
+  if (same === drawnAbout) return;  // what somebody opened in it stays open
+  drawnAbout = same;
   const parts = [make("p", {}, make("strong", { text: titleOf(node) }), node[SPACE] ? ` in ${node[SPACE]}` : "")];
   if (found.error) parts.push(make("p", { class: "notice", text: found.error }));
   if (kindOf(node) === "project") {
@@ -57,7 +60,7 @@ async function explain(node) {
   }
   try {
     const found = await asked(`about?${query}`, mine.signal);
-    if (mine === asking) { drawAbout(node, found); byId("about").dataset.of = titleOf(node); }
+    if (mine === asking) drawAbout(node, found);
   } catch (error) {
     if (error.name !== "AbortError" && mine === asking) drawAbout(node, { error: "The console does not answer." });
   }
