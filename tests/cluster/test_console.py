@@ -12,15 +12,19 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
-from commanding import Command
+from commanding import Command, account_kubeconfig
 from consoles import Console, awaited, serving
 from people import C1, FUNCTION, People, registration, token
 from times import PROJECTS_S
 
+from tenantry.api import Api
+from tenantry.api.errors import Forbidden
 from tenantry.kit.console.app import NO_HOST, NO_TOKEN, ONLY_GET
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CONFIG_MAP
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT
+from tenantry.testing import eventually
+from tenantry.testing.objects import obj
 
 PATHS = ("", "map", "about?kind=Namespace&name=default", "events")
 
@@ -168,6 +172,35 @@ async def test_ctrl_c_ends_it_at_once(control_plane: ControlPlane, ledger: Path,
         said = await awaited(events, "state", lambda state: state["noDecisions"].startswith("there is no ledger"))
         assert "decisions.enabled is true" in said["noDecisions"]
         assert await other.end() == 0
+
+
+async def test_it_has_the_rights_of_its_kubeconfig(control_plane: ControlPlane, admin: Api, project: str, tmp_path: Path) -> None:
+    """Who may see namespaces alone gets these, is told first what could not be read, and of an object that it may not be read."""
+    name = f"looks-{token()}"
+    rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]}]
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    await admin.create(SERVICE_ACCOUNT, obj(SERVICE_ACCOUNT, name, "default"))
+    await admin.create(CLUSTER_ROLE, obj(CLUSTER_ROLE, name, rules=rules))
+    await admin.create(CLUSTER_ROLE_BINDING, obj(CLUSTER_ROLE_BINDING, name, roleRef=ref, subjects=[subject]))
+    kubeconfig = await account_kubeconfig(admin, control_plane, "default", name, tmp_path / "kubeconfig")
+    async with await Api.connect(field_manager=name, kubeconfig=kubeconfig) as theirs:
+        await eventually(lambda: _may_list(theirs), what="the rights are in force")
+    async with serving(kubeconfig) as other, other.events() as events:
+        found = await other.get("map")
+        assert f'"{registration(project)}"' in json.dumps(found["groups"])
+        assert "rolebindings.rbac.authorization.k8s.io" in dict(found["unread"])
+        said = await awaited(events, "state", lambda state: state["noDecisions"].startswith("which ledger"))
+        assert "name it with --ledger" in said["noDecisions"]
+        asked = {"kind": "ConfigMap", "name": "dummy.cattle.io.v1alpha1", "namespace": registration(project)}
+        assert (await other.get("about", **asked))["error"].startswith("you may not read ConfigMap dummy.cattle.io.v1alpha1")
+
+
+async def _may_list(api: Api) -> bool:
+    try:
+        return bool((await api.list(NAMESPACE)).items)
+    except Forbidden:
+        return False
 
 
 async def test_a_port_that_is_taken_is_said(as_admin: Command) -> None:
