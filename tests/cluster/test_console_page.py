@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,12 +22,19 @@ from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.cli.standing.page import page_data
+from tenantry.cli.standing.read import Standing
+from tenantry.kit.console.app import App
+from tenantry.kit.console.decided import Decided
+from tenantry.kit.console.live import Live, drawn
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.map import map_of
+from tenantry.serving import server
 from tenantry.testing import eventually
 
 pytestmark = [LEFT_TO_MAKE_WHOLE, NEEDS_CHROMIUM]
+INTERACTIVE_MS = 2000
+"""On two cores: the page of ten thousand namespaces answers the first key."""
 TAKEN_MS = 500
 """A map of ten thousand namespaces takes the place of another, on two cores."""
 DRAWN = 3000
@@ -166,6 +175,27 @@ async def test_updates_can_be_paused(page: Page, console: Console, world: World,
     assert not await page.run(f"!!{title(name)}")
     await page.run("document.getElementById('pause').click()")
     await shown(page, f"!!{title(name)}")
+
+
+async def test_ten_thousand_namespaces_are_ready_at_once(page: Page, admin: Api) -> None:
+    """The page that is served of so many is drawn, and answers the first key, within two seconds."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    live = Live(admin, Standing(large(1000, 9)))
+    (live.text, _), live.version = drawn(Standing(large(1000, 9)), 1, datetime.now(UTC)), 1
+    app = App(live, Decided(admin, None, live.news), "t", port)
+    serving_it = server.make_server(app, "127.0.0.1", port)
+    task = asyncio.create_task(serving_it.serve(sockets=[listener]))
+    try:
+        ready = await page.open(f"http://127.0.0.1:{port}/t/")
+        print(f"10,000 namespaces: ready after {ready} ms")
+        assert ready < INTERACTIVE_MS
+        await find(page, "team-00777-8")
+        assert await page.run("document.activeElement.querySelector('.title').textContent") == "team-00777-8"
+    finally:
+        app.end()
+        serving_it.should_exit = True
+        await task
 
 
 async def test_ten_thousand_namespaces_come_without_stalling(page: Page, console: Console) -> None:

@@ -23,6 +23,7 @@ _DECLARED = {"paas": "Paas", "tenant": "Tenant"}
 """Owners in the map that are objects themselves, with their kinds."""
 _LONGEST = 512
 """Of a name: those of Kubernetes are shorter."""
+_CONFIG = "start the console with the file in TENANTRY_CONFIG"
 MISSING = "name an object: kind, name and, if it has one, namespace"
 
 
@@ -50,7 +51,7 @@ async def about(live: Live, decided: Decided, query: Mapping[str, str]) -> dict[
 
 async def _answers(live: Live, kind: str, name: str, namespace: str) -> list[dict[str, Any]]:
     kinds = live.followed.kinds_with(kind, namespace, name) or [await _served(live.api, kind)]
-    reading = Reading(live.api, await configured(live.api, None))
+    reading = Reading(live.api, await configured(live.api, None, _CONFIG))
     found = []
     for each in kinds:
         told = await named_object_told(each, name, namespace if each.namespaced else "", reading)
