@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+from tenantry.testing.proxy import FaultProxy
 
 PATHS = ("", "map", "about?kind=Namespace&name=default", "events")
 
@@ -172,6 +174,19 @@ async def test_ctrl_c_ends_it_at_once(control_plane: ControlPlane, ledger: Path,
         said = await awaited(events, "state", lambda state: state["noDecisions"].startswith("there is no ledger"))
         assert "decisions.enabled is true" in said["noDecisions"]
         assert await other.end() == 0
+
+
+async def test_a_cluster_that_is_gone_is_told(control_plane: ControlPlane, project: str, tmp_path: Path) -> None:
+    """Where the API server is not reached any more the page keeps its map, and is told that it may be old, and why."""
+    async with AsyncExitStack() as reached:
+        proxy = await reached.enter_async_context(FaultProxy(control_plane.kubeconfig, tmp_path))
+        async with serving(proxy.kubeconfig_for(control_plane.kubeconfig)) as other, other.events() as events:
+            await awaited(events, "state", lambda state: state == {"old": "", "noDecisions": ""})
+            await reached.aclose()
+            assert (await awaited(events, "state", lambda state: state["old"]))["old"]
+            assert f'"{registration(project)}"' in json.dumps((await other.get("map"))["groups"])
+            found = await other.get("about", kind="Namespace", name=registration(project))
+            assert "cannot" in found["error"] or "connect" in found["error"].lower()
 
 
 async def test_it_has_the_rights_of_its_kubeconfig(control_plane: ControlPlane, admin: Api, project: str, tmp_path: Path) -> None:
