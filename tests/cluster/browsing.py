@@ -22,6 +22,27 @@ from tenantry.testing import eventually
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), "")
 NEEDS_CHROMIUM = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: install chromium, then run `make whole ARGS=-k page`")
+CONTRAST = """(() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (each) => {
+    for (let at = each; at; at = at.parentElement) {
+      const found = parse(getComputedStyle(at).backgroundColor);
+      if (found.length < 4 || found[3] > 0) return found;
+    }
+    return [255, 255, 255];
+  };
+  const bad = new Set();
+  for (const each of document.body.querySelectorAll('*')) {
+    if (![...each.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim())) continue;
+    if (['SCRIPT', 'STYLE', 'NOSCRIPT'].includes(each.tagName)) continue;
+    const [a, b] = [light(parse(getComputedStyle(each).color)), light(ground(each))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) bad.add(`${each.className || each.tagName}: ${each.textContent.slice(0, 30)}`);
+  }
+  return [...bad];
+})()"""
+"""The texts of a page that do not stand out from their ground as WCAG AA wants."""
 PROBLEM_EVENTS = ("Runtime.exceptionThrown", "Log.entryAdded")
 
 
@@ -68,14 +89,13 @@ class Page:
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         await self.ask("Emulation.setEmulatedMedia", features=features)
 
-    async def open(self, path: Path) -> int:
-        """Open a file; the milliseconds from its beginning until it said that it is ready."""
-        await self.ask("Page.navigate", url=path.as_uri())
+    async def open(self, where: Path | str) -> int:
+        """Open a file or address; the milliseconds from its beginning until it said that it is ready."""
+        url = where if isinstance(where, str) else where.as_uri()
+        await self.ask("Page.navigate", url=url)
 
         async def ready() -> Any:
-            return await self.run(
-                f"location.href === {json.dumps(path.as_uri())} && document.documentElement?.dataset.ready || ''"
-            )
+            return await self.run(f"location.href === {json.dumps(url)} && document.documentElement?.dataset.ready || ''")
 
         return int(await eventually(ready, within=START_S, what="the page is ready"))
 
@@ -91,10 +111,12 @@ class Page:
             "ArrowDown": 40,
             "Home": 36,
             "End": 35,
+            "Escape": 27,
+            "e": 69,
         }
         for _ in range(times):
             for kind in ("keyDown", "keyUp"):
-                text = {"text": "\r" if key == "Enter" else key} if kind == "keyDown" and key in ("Enter", " ") else {}
+                text = {"text": "\r" if key == "Enter" else key} if kind == "keyDown" and key in ("Enter", " ", "e") else {}
                 await self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes[key], **text)
 
     async def type(self, text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from browsing import NEEDS_CHROMIUM, Page, browser
+from browsing import CONTRAST, NEEDS_CHROMIUM, Page, browser
 from commanding import Command
 from many import large
 from standing import World
@@ -173,30 +173,8 @@ async def test_it_fits_and_can_be_read(page: Page, many: Path, width: int, dark:
     await page.open(many)
     await page.run("document.querySelectorAll('[role=treeitem]')[1].querySelector('.row').click()")
     assert await page.run("document.documentElement.scrollWidth") <= width
-    assert await page.run(_CONTRAST) == []
+    assert await page.run(CONTRAST) == []
     await page.picture(tmp_path / "page.png")
-
-
-_CONTRAST = """(() => {
-  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const ground = (each) => {
-    for (let at = each; at; at = at.parentElement) {
-      const found = parse(getComputedStyle(at).backgroundColor);
-      if (found.length < 4 || found[3] > 0) return found;
-    }
-    return [255, 255, 255];
-  };
-  const bad = new Set();
-  for (const each of document.body.querySelectorAll('*')) {
-    if (![...each.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim())) continue;
-    if (['SCRIPT', 'STYLE', 'NOSCRIPT'].includes(each.tagName)) continue;
-    const [a, b] = [light(parse(getComputedStyle(each).color)), light(ground(each))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) bad.add(`${each.className || each.tagName}: ${each.textContent.slice(0, 30)}`);
-  }
-  return [...bad];
-})()"""
 
 
 async def test_the_picture_of_the_docs(page: Page, as_admin: Command, world: World, tmp_path: Path) -> None:

@@ -99,20 +99,40 @@ def _milliseconds(found: list[Object]) -> int:
 
 
 def _show(decision: Object) -> None:
-    verdict = decision["verdict"]
+    click.secho(in_a_line(decision_head(decision)), bold=True, fg=None if went_well(decision) else "yellow")
+    for line in decision_causes(decision):
+        click.echo(in_a_line(f"  {line}"))
+    for write in decision["writes"]:
+        click.echo(in_a_line(f"  {write_line(write)}"))
+    for line in refused_lines(decision):
+        click.secho(in_a_line(f"  {line}"), fg="yellow")
+
+
+def decision_head(decision: Object) -> str:
+    """A decision in a line: when, who, for whom, and how it ended."""
     part = f", part {decision['part']} of {decision['parts']}" if decision["parts"] > 1 else ""
     who = f"{decision['function']}/{decision['unit']}"
-    click.secho(
-        in_a_line(f"{decision['time']} {who} {decision['owner']}: {_ended(verdict)} in {decision['durationMs']} ms{part}"),
-        bold=True,
-        fg=None if verdict["complete"] and verdict["status"] == 204 else "yellow",
-    )
-    for line in _causes(decision):
-        click.echo(in_a_line(f"  because of {line}"))
-    for write in decision["writes"]:
-        click.echo(in_a_line(f"  {write['verb']} {object_name(write)}{_fields(write)}"))
-    for refused in decision["refused"]:
-        click.secho(in_a_line(f"  refused {object_name(refused)}: {refused['cause']}"), fg="yellow")
+    return f"{decision['time']} {who} {decision['owner']}: {_ended(decision['verdict'])} in {decision['durationMs']} ms{part}"
+
+
+def went_well(decision: Object) -> bool:
+    """Whether nothing is left to be done, and nothing was refused."""
+    return bool(decision["verdict"]["complete"]) and decision["verdict"]["status"] == 204
+
+
+def decision_causes(decision: Object) -> Iterable[str]:
+    """A line for each object whose events were causes."""
+    return (f"because of {line}" for line in _causes(decision))
+
+
+def write_line(write: Object) -> str:
+    """A write in a line, with the fields that it changed."""
+    return f"{write['verb']} {object_name(write)}{_fields(write)}"
+
+
+def refused_lines(decision: Object) -> Iterable[str]:
+    """A line for each write that was refused."""
+    return (f"refused {object_name(each)}: {each['cause']}" for each in decision["refused"])
 
 
 def _ended(verdict: Object) -> str:

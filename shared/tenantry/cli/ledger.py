@@ -60,19 +60,32 @@ def ledger_path(given: Path | None, kubeconfig: Path | None) -> Path:
 
 
 async def _of_cluster(kubeconfig: Path | None) -> Path:
-    from tenantry.local.ledger_box import ledger_file, ledgers, ledgers_told
+    from tenantry.local.ledger_box import ledgers
 
     try:
         async with await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api:
-            told = await ledgers_told(api)
-            path = told.path or await ledger_file(api)
+            return await ledger_of_cluster(api)
+    except (ConnectError, ApiError) as error:
+        there = ", ".join(str(each) for each in sorted(ledgers().glob("*.db"))) or "none yet"
+        raise LedgerError(f"{error}\nWithout the cluster name a ledger with --ledger; on this machine: {there}") from error
+
+
+async def ledger_of_cluster(api: Api) -> Path:
+    """The ledger on this machine of the cluster that a client talks to; with the kit only.
+
+    Raises:
+        UsageError: there is none here, or which one it is may not be seen; the message says where to ask.
+        ApiError: the API server does not say.
+    """
+    from tenantry.local.ledger_box import ledger_file, ledgers_told
+
+    try:
+        told = await ledgers_told(api)
+        path = told.path or await ledger_file(api)
     except Forbidden as error:
         raise click.UsageError(
             f"which ledger is this cluster's cannot be seen ({error.message}): name it with --ledger"
         ) from error
-    except (ConnectError, ApiError) as error:
-        there = ", ".join(str(each) for each in sorted(ledgers().glob("*.db"))) or "none yet"
-        raise LedgerError(f"{error}\nWithout the cluster name a ledger with --ledger; on this machine: {there}") from error
     if path.is_file():
         return path
     if told.elsewhere:

@@ -26,6 +26,7 @@ Ready. Ctrl-C ends everything. To see what it does, in another terminal:
   {program} demo
   {program} status     what runs, and what is wrong
   {program} tree       each project with all that it has
+  {program} console    the same as a page
 {history}{story}
 What functions write is shown here. Events that none of them could handle: {program} dead-letters
 """

@@ -11,17 +11,15 @@ import click
 
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
-from tenantry.api.errors import Forbidden, KindNotServed
 from tenantry.cli.explain.can import Judged, can_told, is_unknown, judged
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.missing import missing_told
-from tenantry.cli.explain.objects import object_told
-from tenantry.cli.explain.printed import can_lines, heading, lacking_lines, object_lines, say
-from tenantry.cli.explain.reading import Reading, named
+from tenantry.cli.explain.objects import named_object_told
+from tenantry.cli.explain.printed import can_lines, heading, lacking_lines, object_answer, object_lines, say
+from tenantry.cli.explain.reading import Reading
 from tenantry.cli.explain.resources import find, place_of, resource_named, served_resources
 from tenantry.cli.explain.subjects import asked_about
 from tenantry.cli.explain.told import Told
-from tenantry.cli.explain.units import MAKES
 from tenantry.cli.one_line import OneLine, OneLineGroup, WrongUse, answer_of
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
@@ -222,12 +220,8 @@ def _say_missing(told: Told) -> None:
 
 
 def _say_object(told: Told) -> None:
-    if any(each["does"] == MAKES for each in told["madeBy"]):
-        heading("ours", told["object"], good=True)
-    elif told["ours"]:
-        heading("ours in part", f"{told['object']}: somebody else made it", good=True)
-    else:
-        heading("not ours", f"{told['object']}: no function made it", good=False)
+    answer, rest = object_answer(told)
+    heading(answer, rest, good=told["ours"])
     say(object_lines(told))
 
 
@@ -279,13 +273,5 @@ async def _object(kind: str, name: str, where: _Where) -> Told:
             resource_named(head, "get", await served_resources(api))  # says what is near
             raise WrongUse(f"the server serves no {head}")
         place = _namespace(where) if found.kind.namespaced else ""
-        text = named(found.kind, rest or name, place)
-        try:
-            live = await api.get(found.kind, rest or name, place)
-        except KindNotServed:
-            live = None
-        except Forbidden as error:
-            raise WrongUse(f"you may not read {text}: {error.message}") from error
-        if live is None:
-            raise WrongUse(f"there is no {text}: is it spelled like this, and in another namespace (-n)?")
-        return await object_told(live, Reading(api, await configured(api, where.config), progress))
+        reading = Reading(api, await configured(api, where.config), progress)
+        return await named_object_told(found.kind, rest or name, place, reading)

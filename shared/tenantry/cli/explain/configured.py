@@ -36,8 +36,8 @@ class Configured:
         return f"{self.source}:{line}" if line else "default"
 
 
-async def configured(api: Api, file: Path | None) -> Configured:
-    """Read the configuration.
+async def configured(api: Api, file: Path | None, way: str = "name the file with --config") -> Configured:
+    """Read the configuration.  ``way`` is how whoever asks can name its file, for where it cannot be known.
 
     Raises:
         ConfigError: a file cannot be used.
@@ -48,14 +48,10 @@ async def configured(api: Api, file: Path | None) -> Configured:
     try:
         found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
     except Forbidden:
-        return Configured(
-            note=f"the configuration in namespace {SYSTEM_NAMESPACE} may not be read, so defaults count: use --config"
-        )
+        return Configured(note=f"the configuration in namespace {SYSTEM_NAMESPACE} may not be read, so defaults count: {way}")
     maps = [each for each in found if each["metadata"]["name"].startswith(CONFIG_MAP_NAME) and FILE in (each.get("data") or {})]
     if not maps:
-        note = (
-            f"no ConfigMap {CONFIG_MAP_NAME} is in namespace {SYSTEM_NAMESPACE}, so defaults count: name the file with --config"
-        )
+        note = f"no ConfigMap {CONFIG_MAP_NAME} is in namespace {SYSTEM_NAMESPACE}, so defaults count: {way}"
         return Configured(note=note)
     newest = max(maps, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
     source, text = f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']} {FILE}", newest["data"][FILE]

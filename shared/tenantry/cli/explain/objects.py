@@ -6,14 +6,34 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tenantry.cli.explain.reading import Reading
+from tenantry.api.errors import Forbidden, KindNotServed
+from tenantry.cli.explain.reading import Reading, named
 from tenantry.cli.explain.told import Told, explained_told, unread_told
 from tenantry.cli.explain.units import explained
-from tenantry.model.kinds import Object, finalizers_of, key_of
+from tenantry.cli.one_line import WrongUse
+from tenantry.model.kinds import Kind, Object, finalizers_of, key_of
 from tenantry.model.names import field_manager
 from tenantry.serving.installed import descriptors
 
 _OURS = field_manager("")
+
+
+async def named_object_told(kind: Kind, name: str, namespace: str, reading: Reading) -> Told:
+    """All that is known of the object of a name, read live.
+
+    Raises:
+        WrongUse: there is none, or it may not be read; the message says which.
+    """
+    text = named(kind, name, namespace)
+    try:
+        live = await reading.api.get(kind, name, namespace)
+    except KindNotServed:
+        live = None
+    except Forbidden as error:
+        raise WrongUse(f"you may not read {text}: {error.message}") from error
+    if live is None:
+        raise WrongUse(f"there is no {text}: is it spelled like this, and in another namespace (-n)?")
+    return await object_told(live, reading)
 
 
 async def object_told(obj: Object, reading: Reading) -> Told:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from tenantry.cli.explain.told import Told
+from tenantry.cli.explain.units import MAKES
 from tenantry.cli.output import in_a_line
 
 _FIELDS, _STEPS = 12, 3
@@ -115,6 +116,15 @@ def lacking_lines(told: Told) -> Iterator[str]:
         yield ""
         yield f"{each['role']} would give it: {each['fix']}"
     yield from rest_lines(told)
+
+
+def object_answer(told: Told) -> tuple[str, str]:
+    """Whether an object is ours, and its name with what follows."""
+    if any(each["does"] == MAKES for each in told["madeBy"]):
+        return "ours", told["object"]
+    if told["ours"]:
+        return "ours in part", f"{told['object']}: somebody else made it"
+    return "not ours", f"{told['object']}: no function made it"
 
 
 def object_lines(told: Told) -> Iterator[str]:

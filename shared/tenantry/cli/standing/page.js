@@ -1,7 +1,7 @@
 "use strict";
 // Only what is open is in the document: a node's children are made when it opens and removed when it closes, PAGE at a time.
 const PAGE = 100, RESULTS = 50;
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = null;  // what is shown: `load` takes it, and takes another later
 const [KIND, NAME, SPACE, NOTE, ROLE, BY, SUBJECTS, PROBLEMS, CHILDREN] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 const byId = (id) => document.getElementById(id);
 
@@ -29,6 +29,8 @@ const problemsOf = (node) => (node[PROBLEMS] || []).map((each) => data.problems[
 // -- the whole tree, walked once: parents, and how many errors are below -------------------------------------
 
 const parents = new Map(), below = new Map(), all = [];
+const keyOf = (node) => `${kindOf(node)}\n${node[SPACE] || ""}\n${node[NAME]}`;
+const pathOf = (node) => (parents.get(node) ? `${pathOf(parents.get(node))}\t` : "") + keyOf(node);
 function walk(node, parent) {
   parents.set(node, parent);
   all.push(node);
@@ -37,7 +39,6 @@ function walk(node, parent) {
   if (errors) below.set(node, errors);
   return errors;
 }
-for (const group of data.groups) walk(group, null);
 
 // -- tree ----------------------------------------------------------------------------------------------------
 
@@ -84,8 +85,8 @@ function itemFor(node, level, position, size) {
 }
 
 // A page of a list, with an item before and after it that brings the next one; returns the items of the nodes.
-function pageOf(list, nodes, level, from) {
-  const to = Math.min(nodes.length, from + PAGE);
+function pageOf(list, nodes, level, from, count = PAGE) {
+  const to = Math.min(nodes.length, from + count);
   return nodes.slice(from, to).map((node, index) => itemFor(node, level, from + index + 1, nodes.length));
 }
 
@@ -117,8 +118,8 @@ function earlier(list, nodes, level, from) {
   return item;
 }
 
-function fill(list, nodes, level, from) {
-  const made = pageOf(list, nodes, level, from), to = from + made.length;
+function fill(list, nodes, level, from, count = PAGE) {
+  const made = pageOf(list, nodes, level, from, count), to = from + made.length;
   list.replaceChildren(...(from ? [earlier(list, nodes, level, from)] : []), ...made, ...(to < nodes.length ? [later(list, nodes, level, to)] : []));
   return made;
 }
@@ -137,11 +138,16 @@ function toggle(item, wanted) {
 }
 
 let current = null;
-function focus(item) {
+let chosen = () => {};  // what else happens with a node that somebody goes to
+function enter(item) {
   if (current) current.tabIndex = -1;
   current = item;
   item.tabIndex = 0;
+}
+function focus(item) {
+  enter(item);
   item.focus();
+  if (item.node) chosen(item.node);
 }
 
 const shown = () => [...byId("tree").querySelectorAll("[role=treeitem]")];
@@ -183,7 +189,7 @@ function reveal(node) {
 
 // -- who reaches what ----------------------------------------------------------------------------------------
 
-let reach = null;
+let reach = null, reached = null;
 function reachOf(subject) {
   if (!reach) {
     reach = new Map(data.subjects.map((each) => [each, new Map()]));
@@ -191,10 +197,16 @@ function reachOf(subject) {
       for (const each of subjectsOf(node)) reach.get(each).set(`${node[SPACE] || ""}\n${data.texts[node[ROLE]]}`, node);
     }
   }
-  return [...reach.get(subject).values()];
+  return [...(reach.get(subject) || new Map()).values()];
 }
 
 function showReach(subject, from = 0) {
+  drawReach(subject, from);
+  if (!from) byId("reach-title").focus();
+}
+
+function drawReach(subject, from) {
+  reached = [subject, from];
   const found = reachOf(subject), box = byId("reach");
   const rows = found.slice(0, from + PAGE).map((node) => make("tr", {},
     make("td", {}, node[SPACE] ? make("button", { text: node[SPACE], onclick: () => reveal(node) }) : "every namespace"),
@@ -205,7 +217,6 @@ function showReach(subject, from = 0) {
   if (found.length > rows.length) {
     box.append(make("button", { text: `Show more of ${found.length - rows.length}`, onclick: () => showReach(subject, from + PAGE) }));
   }
-  if (!from) byId("reach-title").focus();
 }
 
 // -- find ----------------------------------------------------------------------------------------------------
@@ -230,18 +241,23 @@ byId("query").addEventListener("input", () => { clearTimeout(waiting); waiting =
 
 // -- what is always there ------------------------------------------------------------------------------------
 
-byId("summary").textContent = data.summary;
-byId("at").textContent = `As it was at ${data.at}, with the rights of who asked.`;
-if (data.unread.length) {
-  byId("notices").append(make("div", { class: "notice" }, make("strong", { text: "Not all of the cluster: what follows lacks what could not be read." }),
-    make("ul", {}, ...data.unread.map(([what, why]) => make("li", { text: `${what}: ${why}` })))));
-}
-if (data.missing.length) {
-  byId("notices").append(make("div", { class: "notice older" }, make("strong", { text: "Older installation." }),
-    ` The cluster does not serve ${data.missing.join(", ")}: apply knative/ of this version again.`));
+function showHead() {
+  byId("summary").textContent = data.summary;
+  byId("at").textContent = `As it was at ${data.at}, with the rights of who asked.`;
+  byId("notices").replaceChildren();
+  if (data.unread.length) {
+    byId("notices").append(make("div", { class: "notice" }, make("strong", { text: "Not all of the cluster: what follows lacks what could not be read." }),
+      make("ul", {}, ...data.unread.map(([what, why]) => make("li", { text: `${what}: ${why}` })))));
+  }
+  if (data.missing.length) {
+    byId("notices").append(make("div", { class: "notice older" }, make("strong", { text: "Older installation." }),
+      ` The cluster does not serve ${data.missing.join(", ")}: apply knative/ of this version again.`));
+  }
 }
 
+let problemsShown = 10;
 function showProblems(most) {
+  problemsShown = most;
   const box = byId("problems");
   if (!data.problems.length) {
     box.replaceChildren(make("p", { class: "well", text: data.unread.length ? "None in what could be read." : "✓ None." }));
@@ -259,8 +275,62 @@ function showProblems(most) {
     box.append(make("button", { text: `Show more of ${data.problems.length - most}`, onclick: () => showProblems(most + 20) }));
   }
 }
-showProblems(10);
-const first = fill(byId("tree"), data.groups, 1, 0);
-if (first.length) { current = first[0]; current.tabIndex = 0; }
-if (data.groups.length) toggle(first[0], true);
+
+// -- the first map, and each later one: what was open stays open, and the focus stays where it was ------------
+
+// Draws a box anew; where the focus was in it, it goes to what has the same words, else to the heading.
+function keeping(box, heading, draw) {
+  const had = box.contains(document.activeElement) ? document.activeElement.textContent : null;
+  draw();
+  if (had !== null) ([...box.querySelectorAll("button, summary")].find((each) => each.textContent === had) || heading).focus();
+}
+
+// Which lists are open, by the path of what they are below, and which part of each is shown.
+function openLists() {
+  const found = new Map();
+  for (const list of [byId("tree"), ...byId("tree").querySelectorAll("[role=group]")]) {
+    const drawn = [...list.children].filter((each) => each.node), owner = list.closest("[role=treeitem]");
+    if (drawn.length) found.set(owner ? pathOf(owner.node) : "", [Number(drawn[0].getAttribute("aria-posinset")) - 1, drawn.length]);
+  }
+  return found;
+}
+
+function restore(list, nodes, level, path, open) {
+  const [from, count] = open.get(path) || [0, PAGE];
+  const begin = Math.min(from, Math.max(0, nodes.length - 1));
+  for (const item of fill(list, nodes, level, begin, Math.max(count, PAGE))) {
+    const below = pathOf(item.node);
+    if (open.has(below) && item.hasAttribute("aria-expanded")) {
+      toggle(item, true);
+      restore(item.querySelector(":scope > [role=group]"), childrenOf(item.node), level + 1, below, open);
+    }
+  }
+}
+
+function load(next) {
+  const tree = byId("tree"), again = data !== null, had = tree.contains(document.activeElement);
+  const open = again ? openLists() : new Map(), at = current && current.node ? pathOf(current.node) : "";
+  const height = window.scrollY;
+  data = next;
+  for (const each of [parents, below, items]) each.clear();
+  all.length = 0;
+  reach = null;
+  current = null;
+  for (const group of data.groups) walk(group, null);
+  showHead();
+  keeping(byId("problems"), byId("problems-title"), () => showProblems(problemsShown));
+  restore(tree, data.groups, 1, "", open);
+  const drawn = shown();
+  if (!again && drawn.length) toggle(drawn[0], true);
+  const near = drawn.find((item) => item.node && pathOf(item.node) === at)
+    || drawn.findLast((item) => item.node && at.startsWith(`${pathOf(item.node)}\t`)) || drawn[0];
+  if (near) enter(near);
+  if (had) (near || byId("map-title")).focus();
+  if (!again) return;
+  if (byId("query").value) keeping(byId("results"), byId("query"), search);
+  if (reached) keeping(byId("reach"), byId("reach-title"), () => drawReach(...reached));
+  window.scrollTo(0, height);
+}
+
+load(JSON.parse(byId("data").textContent));
 document.documentElement.dataset.ready = Math.round(performance.now());

@@ -31,6 +31,7 @@ from tenantry.model.map.seen import kept
 
 if TYPE_CHECKING:
     from tenantry.local.backlog import Verb
+    from tenantry.local.reflector import Reflector
 
 TOGETHER_S = 0.5
 """Changes within it are one redraw."""
@@ -117,7 +118,7 @@ async def _watch(kubeconfig: Path | None, tell: Callable[[Sight], None], system:
         api = await stack.enter_async_context(await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig))
         found, standing = await look(api, system=system)
         tell(found)
-        followed = await stack.enter_async_context(_Followed(api, standing))
+        followed = await stack.enter_async_context(Followed(api, standing))
         while not stop.is_set():
             await _first_of(stop, followed.changed, AGAIN_S if system else None)
             if stop.is_set():
@@ -144,11 +145,17 @@ async def _first_of(stop: asyncio.Event, changed: asyncio.Event, within: float |
             each.cancel()
 
 
-class _Followed:
-    """The lists of a look, kept as they are now; between ``async with`` and its end."""
+class Followed:
+    """The lists of a look, kept as they are now; between ``async with`` and its end.
 
-    def __init__(self, api: Api, standing: Standing) -> None:
+    ``on_state`` is called when a watch is lost, and when all work again: see ``lost``.
+    """
+
+    def __init__(self, api: Api, standing: Standing, on_state: Callable[[], None] = lambda: None) -> None:
         self.changed = asyncio.Event()
+        self.lost: dict[Kind, str] = {}
+        """The kinds that nothing is heard of now, each with the reason."""
+        self._on_state = on_state
         self._api = api
         self._standing = standing
         self._keys = mark_keys()
@@ -157,7 +164,7 @@ class _Followed:
         }
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> _Followed:
+    async def __aenter__(self) -> Followed:
         from tenantry.local.reflector import Reflector
 
         reflectors = [
@@ -167,7 +174,7 @@ class _Followed:
                 keep_objects=True,
                 reduce=lambda each: kept(each, self._keys),
                 on_change=self._noter(kind),
-                on_state=lambda *_: None,
+                on_state=self._state_noter(kind),
             )
             for kind in self._objects
         ]
@@ -192,6 +199,22 @@ class _Followed:
                 self.changed.set()
 
         return note
+
+    def _state_noter(self, kind: Kind) -> Callable[[Reflector, str, bool], None]:
+        def note(_: Reflector, reason: str, unreachable: bool) -> None:
+            del unreachable
+            if reason:
+                self.lost[kind] = reason
+            else:
+                self.lost.pop(kind, None)
+            self._on_state()
+
+        return note
+
+    def kinds_with(self, kind: str, namespace: str, name: str) -> list[Kind]:
+        """The kinds of a name that have an object of a name, as they are served: two groups can have one name of a kind."""
+        found = [each for each, objects in self._objects.items() if each.kind == kind and (namespace, name) in objects]
+        return [self._standing.kinds[each] for each in found]
 
     async def now(self) -> Standing:
         """The lists as they are now, and what `tenantry up` tells."""
