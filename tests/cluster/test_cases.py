@@ -28,7 +28,7 @@ FAILING = ROOT / "tests" / "cluster" / "cases" / "failing.yaml"
 LEFT = ("A labelled namespace gives its project", "A Tenant has", "An event that comes twice")
 """Left to `make whole`; `test_up` acts out the first."""
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), LEFT_TO_MAKE_WHOLE]
 
 
 def _run_now(cases: Sequence[Case]) -> list[Case]:

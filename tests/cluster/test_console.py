@@ -16,7 +16,7 @@ import pytest_asyncio
 from commanding import Command, account_kubeconfig
 from consoles import Console, awaited, serving
 from people import C1, FUNCTION, People, registration, token
-from times import PROJECTS_S
+from times import LEFT_TO_MAKE_WHOLE, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
@@ -27,6 +27,8 @@ from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP,
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 PATHS = ("", "map", "about?kind=Namespace&name=default", "events")
 

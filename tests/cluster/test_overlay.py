@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from people import token
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
@@ -35,7 +36,7 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [pytest.mark.no_policies, LEFT_TO_MAKE_WHOLE]
 US, OTHER = "tenantry-a", "tenantry-b"
 WIDGET = Kind("overlay.example.com/v1", "Widget", "widgets")
 _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
