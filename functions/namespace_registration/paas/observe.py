@@ -22,6 +22,7 @@ from namespace_registration.paas.seen import (
     selector_of,
 )
 from namespace_registration.paas.wanted import shared_quota, values_of
+from tenantry.engine.paas import active_config, read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
@@ -39,14 +40,13 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import ADOPT
-from tenantry.model.paas.config import PaasConfig, active_of, config_of
+from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
 from tenantry.model.paas.names import (
     CLUSTER_RESOURCE_QUOTA,
     MANAGED_BY_PAAS,
     NAMESPACES_PART,
     PAAS,
-    PAAS_CONFIG,
     PAAS_FINALIZER,
     PAAS_NS,
     QUOTA_NAME,
@@ -59,20 +59,9 @@ FEW_PAAS_NS = 200
 """So many PaasNS in the whole cluster are read at once, rather than those of each namespace."""
 
 
-async def read_paas(name: str, reader: Reader) -> Paas | None:
-    """A Paas by name."""
-    found = await if_served(PAAS, reader, reader.get(PAAS, name))
-    return paas_of(found) if found is not None else None
-
-
 async def read_paas_ns(namespace: str, name: str, reader: Reader) -> Object | None:
     """A PaasNS."""
     return await if_served(PAAS_NS, reader, reader.get(PAAS_NS, name, namespace))
-
-
-async def _config(reader: Reader) -> PaasConfig | None:
-    active = await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
-    return config_of(active) if active is not None else None
 
 
 @dataclass(slots=True)
@@ -137,12 +126,12 @@ async def observe_paas(name: str, reader: Reader) -> PaasSeen:
     live = await if_served(PAAS, reader, reader.get(PAAS, name, verify=_declared))
     paas = paas_of(live) if live is not None else None
     if paas is not None and _is_new(paas, reader):
-        config, quotas = await asyncio.gather(_config(reader), _quotas(name, reader, lists=False))
+        config, quotas = await asyncio.gather(active_config(reader), _quotas(name, reader, lists=False))
         namespaces = _Namespaces(lists=False)
         reader.knows_only_part(PAAS, name)  # what its lists would have shown is looked at for the event of the finalizer
     else:
         config, namespaces, quotas = await asyncio.gather(
-            _config(reader), _Namespaces.labelled(name, reader), _quotas(name, reader)
+            active_config(reader), _Namespaces.labelled(name, reader), _quotas(name, reader)
         )
     await namespaces.look_at((cause.name for cause in reader.causes if cause.kind == NAMESPACE.kind), reader)
     if paas is not None:

@@ -15,6 +15,7 @@ from namespace_registration.paas import observe, plan, report
 from namespace_registration.paas.seen import OutsideSeen, PaasSeen, is_held, prefixes
 from namespace_registration.paas.wanted import waits
 from tenantry.api.errors import KindNotServed
+from tenantry.engine.paas import read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, is_cluster_scoped, stage
@@ -148,7 +149,7 @@ class PaasUnit(Unit):
     async def _named(self, name: str, hint: Mapping[str, str], reader: Reader) -> list[Owner]:
         """The Paas that exist and could want a name, and the one that the label named."""
         named = hint.get(MANAGED_BY_PAAS, "")
-        there = [each for each in (*prefixes(name), name) if await observe.read_paas(each, reader) is not None]
+        there = [each for each in (*prefixes(name), name) if await read_paas(each, reader) is not None]
         return [Owner(PAAS_OWNER, each) for each in dict.fromkeys([named, *there]) if each]
 
     async def _there_is_none(self, reader: Reader) -> bool:

@@ -24,6 +24,7 @@ from rbac_aggregation.paas.claims import (
 )
 from rbac_aggregation.paas.kept import kept_subjects
 from rbac_aggregation.paas.seen import Policy, Seen, bound_roles, is_for_accounts, is_left, ours_among, rights_of, version_of
+from tenantry.engine.paas import live_config
 from tenantry.engine.reader import Fingerprint, Reader
 from tenantry.engine.reads import by_name, if_served, joined
 from tenantry.model.conditions import find_condition
@@ -39,7 +40,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.paas.config import PaasConfig, active_of, config_of
+from tenantry.model.paas.config import PaasConfig, config_of
 from tenantry.model.paas.declared import Paas, PaasNs, paas_ns_of, paas_of
 from tenantry.model.paas.groups import names_of
 from tenantry.model.paas.names import (
@@ -50,7 +51,6 @@ from tenantry.model.paas.names import (
     MANAGED_BY_PAAS,
     NAMESPACES_PART,
     PAAS,
-    PAAS_CONFIG,
     PAAS_NS,
     PAAS_UID,
     RIGHTS_FINALIZER,
@@ -138,13 +138,10 @@ async def _config(reader: Reader) -> PaasConfig | None:
     def version(live: Object | None) -> Hashable:
         return live is not None and (live["metadata"]["uid"], live["metadata"].get("generation"))
 
-    async def active(reader: Reader) -> Object | None:
-        return await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
-
     async def again(fresh: Reader) -> Hashable:
-        return version(await active(fresh))
+        return version(await live_config(fresh))
 
-    live = await active(reader)
+    live = await live_config(reader)
     reader.depends_on(again, version(live))
     return config_of(live) if live is not None else None
 

@@ -27,6 +27,7 @@ from release_provisioning.paas.seen import (
     owner_of,
 )
 from tenantry.api.errors import ConflictError, NotFound, RefusedError
+from tenantry.engine.paas import read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.model.kinds import Object, key_of, object_of
@@ -45,12 +46,6 @@ async def active_config(reader: Reader) -> PaasConfig | None:
     """The configuration in force."""
     found = await live_config(reader)
     return config_of(found) if found is not None else None
-
-
-async def read_paas(name: str, reader: Reader) -> Paas | None:
-    """A Paas."""
-    found = await if_served(PAAS, reader, reader.get(PAAS, name))
-    return paas_of(found) if found is not None else None
 
 
 async def every_paas(reader: Reader) -> tuple[Paas, ...]:

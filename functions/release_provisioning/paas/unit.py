@@ -16,7 +16,6 @@ from release_provisioning.paas.observe import (
     live_config,
     observe_paas,
     observe_set,
-    read_paas,
     with_elements,
 )
 from release_provisioning.paas.plan import doubtful, plan_paas, plan_set
@@ -35,6 +34,7 @@ from release_provisioning.paas.seen import (
     told_sets,
 )
 from tenantry.engine.hints import Hints
+from tenantry.engine.paas import read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit

@@ -36,6 +36,7 @@ from scope_binding.paas.seen import (
 )
 from tenantry.api.errors import AlreadyExists, NotFound, RefusedError, TransientError
 from tenantry.engine.leftovers import observe_leftovers
+from tenantry.engine.paas import active_config, read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
 from tenantry.model.kinds import (
@@ -48,7 +49,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.paas.config import PaasConfig, active_of, config_of
+from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, paas_of
 from tenantry.model.paas.names import (
     ACCOUNTS_FINALIZER,
@@ -68,18 +69,6 @@ _MOVES = frozenset({PAAS_CONFIG.kind, ROLE_BINDING.kind, CLUSTER_ROLE_BINDING.ki
 FENCE = f"tenantry-fence-{PAAS_ACCOUNTS.name}"
 FEW = 16
 """Up to so many namespaces are read one by one; for more a list is cheaper."""
-
-
-async def active_config(reader: Reader) -> PaasConfig | None:
-    """The configuration in force."""
-    found = await if_served(PAAS_CONFIG, reader, reader.chosen_shared(PAAS_CONFIG, active_of))
-    return config_of(found) if found is not None else None
-
-
-async def read_paas(name: str, reader: Reader) -> Paas | None:
-    """A Paas."""
-    found = await if_served(PAAS, reader, reader.get(PAAS, name))
-    return paas_of(found) if found is not None else None
 
 
 async def capable(reader: Reader) -> tuple[Paas, ...]:

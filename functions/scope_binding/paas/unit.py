@@ -12,13 +12,11 @@ from itertools import chain
 from scope_binding.paas.descriptor import PERMISSIONS_LABEL
 from scope_binding.paas.observe import (
     FEW,
-    active_config,
     capable,
     observe_namespace,
     observe_paas,
     observe_role,
     only_named_like_ours,
-    read_paas,
     shared_bindings,
 )
 from scope_binding.paas.plan import doubtful, plan_namespace, plan_paas, plan_role
@@ -41,6 +39,7 @@ from scope_binding.paas.seen import (
     subjects_of,
 )
 from tenantry.engine.hints import Hints
+from tenantry.engine.paas import active_config, read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name
 from tenantry.engine.snapshot import Prefetch
