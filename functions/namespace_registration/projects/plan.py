@@ -18,6 +18,7 @@ from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, is_terminating, 
 from tenantry.model.names import NAMESPACE_NAME, OPERATED, ORPHANED, PROJECT_ID, REGISTERED_CONDITION
 from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Refusal, RemoveLabel, Write, plan_of
 from tenantry.model.projects import (
+    LABEL_CHANGED,
     REGISTRATION_MANAGER,
     ChartFiles,
     Place,
@@ -65,7 +66,6 @@ class Member(NamedTuple):
 
 
 INVALID_PROJECT_ID = "InvalidProjectID"
-LABEL_CHANGED = "ProjectLabelChanged"
 FIXES = fixes(PROJECTS, admission=OF_NAMESPACES)
 
 

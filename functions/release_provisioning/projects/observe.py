@@ -30,7 +30,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import CLEANUP, DASHBOARD_VALUES, SYSTEM_NAMESPACE
-from tenantry.model.projects import RELEASE_FUNCTION, earlier_label, is_member, project_of_registration_name
+from tenantry.model.projects import RELEASE_FUNCTION, is_member, project_of_registration_name
 from tenantry.model.releases import ChartKey, by_age, chart_for, held_by, project_of
 
 T = TypeVar("T")
@@ -113,18 +113,10 @@ async def _contenders(found: Sequence[Object], config: Config, reader: Reader) -
     """Each with its project, by its namespace, which is read once for all that are in it: they may be thousands (a-19)."""
     names = sorted({each["metadata"]["namespace"] for each in found}) if config.project_label else []
     homes = await by_name(NAMESPACE, filter(project_of_registration_name, names), reader)
-    placed = ((each, project_of(each, homes.get(each["metadata"]["namespace"]), config)) for each in found)
+    living = ((each, homes.get(each["metadata"]["namespace"])) for each in found)
+    placed = ((each, home, project_of(each, home, config)) for each, home in living)
     denied = config.denied_project_ids if config.project_label else ()
-    return tuple(
-        Contender(
-            each,
-            chart_for(each, config),
-            project,
-            project in denied,
-            earlier_label(homes.get(each["metadata"]["namespace"]), config) if project else "",
-        )
-        for each, project in placed
-    )
+    return tuple(Contender(each, chart_for(each, config), project, project in denied, home) for each, home, project in placed)
 
 
 async def _namespaces(holder: Contender, config: Config, reader: Reader) -> Sequence[Object]:

@@ -29,8 +29,10 @@ from tenantry.model.names import (
     UPSTREAM_PROJECT_CHART_FINALIZER,
 )
 from tenantry.model.projects import (
+    LABEL_CHANGED,
     REGISTRATION_MANAGER,
     RELEASE_MANAGER,
+    earlier_label,
     is_made_for_release,
     is_member,
     label_changed,
@@ -51,8 +53,6 @@ from tenantry.model.selectors import BadSelector, parse_selector
 
 WITHOUT_TARGETS = "NoTargets"
 """The reason where the project has no namespace; the release is taken away then."""
-LABEL_CHANGED = "ProjectLabelChanged"
-"""The reason where it has none by a label key that is configured only now; the release is left as it is."""
 
 
 def was_served(asked: Object) -> bool:
@@ -65,15 +65,14 @@ class Contender:
     """A ProjectHelmChart that may claim the release name, or for which something of the release was made.
 
     ``chart`` is None when its helmApiVersion is not ours; ``project`` is empty when its namespace is no
-    registration namespace of ours; ``denied`` says that the project is on the deny list.  ``earlier`` is the label key by which
-    the project was registered, where the configuration names another one now.
+    registration namespace of ours; ``denied`` says that the project is on the deny list.  ``home`` is its namespace.
     """
 
     object: Object
     chart: Chart | None
     project: str
     denied: bool = False
-    earlier: str = ""
+    home: Object | None = None
 
     @cached_property
     def key(self) -> ChartKey:
@@ -162,8 +161,8 @@ def checked(holder: Contender, seen: ObservedRelease, config: Config) -> tuple[S
         targets = targets_of(holder, seen, config)
     except BadSelector as error:
         return (), ReleaseProblem("InvalidSelector", f"{where}: spec.projectNamespaceSelector.{error}")
-    if not targets and holder.earlier:
-        return (), ReleaseProblem(LABEL_CHANGED, label_changed(holder.project, holder.earlier, config))
+    if not targets and (earlier := earlier_label(holder.home, config)):
+        return (), ReleaseProblem(LABEL_CHANGED, label_changed(holder.project, earlier, config))
     if not targets:
         fix = "add one to the project" if config.project_label else "set or widen spec.projectNamespaceSelector"
         return (), ReleaseProblem(WITHOUT_TARGETS, f"there is no namespace to deploy this ProjectHelmChart for: {fix}")

@@ -42,7 +42,8 @@ def report_role(seen: RoleSeen, refusals: Sequence[Refusal]) -> Plan:
 
 def report_namespace(seen: NamespaceSeen, refusals: Sequence[Refusal]) -> Plan:
     """A Warning on a namespace that could not be let go: no Paas may be left that it could be told on."""
-    return report_leftovers(seen.leftovers, refusals, PAAS_ACCOUNTS, "paas", "its finalizer could not be taken off")
+    failed = "its finalizer could not be taken off"
+    return report_leftovers(seen.leftovers, refusals, PAAS_ACCOUNTS, "paas", failed=failed, by_hand="do it")
 
 
 def is_missing(seen: GrantsSeen, grant: AccountGrant) -> bool:

@@ -131,9 +131,11 @@ class SourceAccess(Unit):
     async def _knows_no_tenant_of(self, namespace: str, reader: Reader) -> bool:
         """Whether the index that stands says nothing of a namespace."""
         planned = self._memory.planned
-        if not self._memory.version or planned is None or namespace in planned.tenants:
-            return False
-        return await reader.version(ACCESS_INDEX, DEFAULT) == self._memory.version
+        return planned is not None and namespace not in planned.tenants and await self._stands(reader)
+
+    async def _stands(self, reader: Reader) -> bool:
+        """Whether the index is still as this process knows it."""
+        return self._memory.version != "" and await reader.version(ACCESS_INDEX, DEFAULT) == self._memory.version
 
     async def _is_known(self, key: Key, reader: Reader) -> bool:
         """Whether the index that stands was made from this state of a source or SourceGrant."""
@@ -143,7 +145,7 @@ class SourceAccess(Unit):
         live = await if_served(kind, reader, reader.get(kind, key.name, key.namespace))
         if not self._memory.knew((key.kind, key.namespace, key.name), live):
             return False
-        return await reader.version(ACCESS_INDEX, DEFAULT) == self._memory.version
+        return await self._stands(reader)
 
     async def _index_owners(self, reader: Reader) -> Stages:
         """The index, unless it stands as this function has written it; then namespaces that have something new to be told."""

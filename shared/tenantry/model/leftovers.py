@@ -27,13 +27,18 @@ class Leftovers:
     now: str = ""
 
 
-DELETED = "it could not be deleted"
-
-
-def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Service, unit: str, failed: str = DELETED) -> Plan:
+def report_leftovers(
+    left: Leftovers,
+    refusals: Sequence[Refusal],
+    service: Service,
+    unit: str,
+    *,
+    failed: str = "it could not be deleted",
+    by_hand: str = "delete it",
+) -> Plan:
     """A Warning on each object whose deletion was refused and that has none yet; ``service`` has the rights for it.
 
-    ``failed`` says what was refused where that was no deletion.
+    ``failed`` says what was refused, and ``by_hand`` what people can do themselves, where that was no deletion.
     """
     writes: list[Apply] = []
     for refusal in refusals:
@@ -41,7 +46,7 @@ def report_leftovers(left: Leftovers, refusals: Sequence[Refusal], service: Serv
         if about is not None and left.warnings.get(refusal.key) is None:
             fix = fixes(service)[refusal.cause] if refusal.cause in ("admission", "rights") else ""
             note = f"nobody declares this any more and {failed}: {refusal.message[:REFUSAL_CHARACTERS]}"
-            note += f". To fix it, {fix}, or {'delete it' if failed is DELETED else 'do it'} by hand" if fix else ""
+            note += f". To fix it, {fix}, or {by_hand} by hand" if fix else ""
             by = (service.function, unit, "CleanUp")
             writes.append(warning(about, warning_of(about), REASON, note, None, left.now, by=by))
     return plan_of(*writes)

@@ -108,6 +108,10 @@ def earlier_label(registration: Object | None, config: Config) -> str:
     return "" if not config.project_label or config.project_label in keys else next(iter(keys), "")
 
 
+LABEL_CHANGED = "ProjectLabelChanged"
+"""The reason where a project is left as it is because the configuration names another label key than it was registered by."""
+
+
 def label_changed(project: str, earlier: str, config: Config) -> str:
     """What is told of a project that is left as it is for that, with the fix."""
     accept = f"annotate namespace {registration_name(project)} with {PROJECT_LABEL_ACCEPTED}={config.project_label}"
