@@ -53,6 +53,7 @@ def configure(**parts: Any) -> Step:
                 await asyncio.sleep(0.02)
             else:
                 return
+        raise AssertionError(f"the PaasConfig takes no {steps}")
 
     return step
 

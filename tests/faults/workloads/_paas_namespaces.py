@@ -92,7 +92,7 @@ def holds_what_is_declared(objects: list[Object]) -> str:
 
 ON, OFF, CPU = {"enabled": True}, {"enabled": False}, "limits.cpu"
 OWN = {"quotas": {"defaults": {CPU: "8"}}}
-WIDE = {"quotas": {"clusterwide": True, "ratio": "0.5", "min": {CPU: "1"}, "max": {CPU: "10"}, "defaults": {CPU: "2"}}}
+WIDE = {"quotas": {"clusterwide": True, "ratio": 0.5, "min": {CPU: "1"}, "max": {CPU: "10"}, "defaults": {CPU: "2"}}}
 CONFIGURED = configure(capabilities={"c-@": OWN, "k-@": WIDE})
 
 
