@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from tenantry.api import Api
 from tenantry.local.presence import BROKER, Present, present
 from tenantry.model.config import Config
 from tenantry.model.event import PING_TYPE, Event
+from tenantry.model.map.system import Told
 
 if TYPE_CHECKING:
     from tenantry.local.broker import Broker
@@ -93,16 +93,7 @@ def document(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ToldHere:
-    """What one `tenantry up` says; ``document`` is empty where it cannot be asked, and ``why`` says why not."""
-
-    holder: str
-    document: Mapping[str, Any]
-    why: str = ""
-
-
-async def told_of(api: Api) -> list[ToldHere]:
+async def told_of(api: Api) -> list[Told]:
     """What each `tenantry up` that serves the cluster says of itself.
 
     Raises:
@@ -111,19 +102,19 @@ async def told_of(api: Api) -> list[ToldHere]:
     return [await _ask(each) for each in await present(api)]
 
 
-async def _ask(there: Present) -> ToldHere:
+async def _ask(there: Present) -> Told:
     holder, address = there.holder, there.told.get(BROKER, "")
     if not there.is_here:
-        return ToldHere(holder, {}, f"`tenantry up` runs on {there.machine}: ask there")
+        return Told(holder, {}, f"`tenantry up` runs on {there.machine}: ask there")
     if not address:
-        return ToldHere(holder, {}, "`tenantry up` is starting: ask again in a moment")
+        return Told(holder, {}, "`tenantry up` is starting: ask again in a moment")
     url = urlsplit(address)._replace(path=STATUS).geturl()
     timeout = aiohttp.ClientTimeout(total=ANSWER_S)
     try:
         async with aiohttp.ClientSession(trust_env=False, timeout=timeout) as session, session.get(url) as response:
             if response.status != 200:
-                return ToldHere(holder, {}, f"the `tenantry up` of {holder} is of another version: start it again")
+                return Told(holder, {}, f"the `tenantry up` of {holder} is of another version: start it again")
             found = json.loads(await response.content.read(_ANSWER_BYTES))
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-        return ToldHere(holder, {}, f"nothing answers at {url}: if {holder} was killed, `tenantry up` is to be started again")
-    return ToldHere(holder, found)
+        return Told(holder, {}, f"nothing answers at {url}: if {holder} was killed, `tenantry up` is to be started again")
+    return Told(holder, found)

@@ -13,11 +13,12 @@ from tenantry.api import Api
 from tenantry.api.errors import KindNotServed, NotConverted, NotFound, RefusedError
 from tenantry.cli.progress import ReadProgress
 from tenantry.cli.served import ServedKinds, has_ours, served_kinds
-from tenantry.cli.standing.told import Told, here
+from tenantry.cli.standing.told import here
 from tenantry.model.config import Config
 from tenantry.model.descriptor import OwnerMark, Tells
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object
 from tenantry.model.map.seen import MapSeen, kept, kinds_of
+from tenantry.model.map.system import Told
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, parse_config
 from tenantry.serving.installed import descriptors

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed, NotFound, RefusedError, TransientError
 from tenantry.cli.served import ServedKinds
-from tenantry.cli.standing.told import Told
 from tenantry.model.event import SWEPT
 from tenantry.model.kinds import DEPLOYMENT, Kind, Object
 from tenantry.model.map.system import (
     GivenUp,
     System,
+    Told,
     absent_state,
     deployed_state,
     knative_state,

@@ -24,6 +24,15 @@ _KNATIVE_SWEEP = "scales to zero and keeps no time: see the metric tenantry.swee
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What one `tenantry up` says: ``document`` is as `tenantry.local.told` has it; it is empty where ``why`` says why."""
+
+    holder: str
+    document: Mapping[str, Any]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceState:
     """One Service.  ``up`` is None where nobody can say; ``swept`` is empty before the first sweep and where it is not known."""
 
