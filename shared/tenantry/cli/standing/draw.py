@@ -157,7 +157,7 @@ def _problem(problem: ToldProblem, now: datetime, glyphs: Glyphs, width: int) ->
 def concerns(problem: ToldProblem, now: datetime) -> str:
     """Whom a problem concerns, and for how long."""
     since = ""
-    if problem.since and now.timestamp():
+    if problem.since:
         since = f", for {time_text((now - datetime.fromisoformat(problem.since)).total_seconds())}"
     whom = f"{counted(problem.people, 'person', 'people')}, {counted(problem.namespaces, 'namespace', 'namespaces')}"
     return f"concerns {whom}{since}"

@@ -84,8 +84,7 @@ function itemFor(node, level, position, size) {
   return item;
 }
 
-// A page of a list, with an item before and after it that brings the next one; returns the items of the nodes.
-function pageOf(list, nodes, level, from, count = PAGE) {
+function pageOf(nodes, level, from, count = PAGE) {
   const to = Math.min(nodes.length, from + count);
   return nodes.slice(from, to).map((node, index) => itemFor(node, level, from + index + 1, nodes.length));
 }
@@ -98,29 +97,30 @@ function another(level, text, go) {
   return item;
 }
 
-function later(list, nodes, level, from) {
+function later(nodes, level, from) {
   const left = nodes.length - from;
   const item = another(level, `Show ${Math.min(PAGE, left)} more of ${left}`, () => {
-    const made = pageOf(list, nodes, level, from);
-    item.replaceWith(...made, ...(left > PAGE ? [later(list, nodes, level, from + PAGE)] : []));
+    const made = pageOf(nodes, level, from);
+    item.replaceWith(...made, ...(left > PAGE ? [later(nodes, level, from + PAGE)] : []));
     focus(made[0]);
   });
   return item;
 }
 
-function earlier(list, nodes, level, from) {
+function earlier(nodes, level, from) {
   const begin = Math.max(0, from - PAGE);
   const item = another(level, `Show ${from - begin} of ${from} before`, () => {
-    const made = pageOf(list, nodes, level, begin).slice(0, from - begin);
-    item.replaceWith(...(begin ? [earlier(list, nodes, level, begin)] : []), ...made);
+    const made = pageOf(nodes, level, begin, from - begin);
+    item.replaceWith(...(begin ? [earlier(nodes, level, begin)] : []), ...made);
     focus(made[made.length - 1]);
   });
   return item;
 }
 
+// A page of a list, with an item before and after it that brings the next one; returns the items of the nodes.
 function fill(list, nodes, level, from, count = PAGE) {
-  const made = pageOf(list, nodes, level, from, count), to = from + made.length;
-  list.replaceChildren(...(from ? [earlier(list, nodes, level, from)] : []), ...made, ...(to < nodes.length ? [later(list, nodes, level, to)] : []));
+  const made = pageOf(nodes, level, from, count), to = from + made.length;
+  list.replaceChildren(...(from ? [earlier(nodes, level, from)] : []), ...made, ...(to < nodes.length ? [later(nodes, level, to)] : []));
   return made;
 }
 

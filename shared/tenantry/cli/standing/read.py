@@ -83,7 +83,7 @@ async def read_standing(api: Api, progress: ReadProgress, within: str = "") -> S
     chosen = {kind: found for kind, found in wanted.items() if not within or kind.namespaced or kind == NAMESPACE}
     lists = await asyncio.gather(*(_read(api, kind, found, within, keys, unread, progress) for kind, found in chosen.items()))
     objects = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
-    seen = MapSeen(objects, config, unread, tuple(missing), within, tells(), marks())
+    seen = MapSeen(objects, config, unread, tuple(missing), tells(), marks())
     return Standing(seen, chosen, served, told)
 
 

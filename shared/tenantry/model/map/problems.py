@@ -28,12 +28,11 @@ _VERBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ToldProblem:
-    """One condition that tells of a problem; ``plural`` names the kind for ``kubectl``, ``owner`` is as ``project/p-a``."""
+    """One condition that tells of a problem; ``owner`` is as ``project/p-a``."""
 
     kind: str
     name: str
     namespace: str
-    plural: str
     condition: str
     reason: str
     message: str
@@ -126,7 +125,6 @@ def problems_in(
                 kind.kind,
                 name,
                 namespace,
-                plural,
                 each.type,
                 str(condition.get("reason") or ""),
                 message,
