@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from tenantry.model.conditions import find_condition
 from tenantry.model.descriptor import Tells
 from tenantry.model.kinds import Kind, Object
 
@@ -89,18 +90,17 @@ def fix_in(message: str) -> str:
 
 def told(obj: Object, tells: Iterable[Tells]) -> Iterator[tuple[Tells, Object]]:
     """The conditions of an object that tell of a problem; of several with one text the first."""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
     said: set[tuple[object, object]] = set()
     for each in tells:
-        for found in conditions:
-            if found.get("type") != each.type or found.get("status") != each.bad or found.get("reason") in each.wanted:
-                continue
-            if each.reasons and found.get("reason") not in each.reasons:
-                continue
-            text = found.get("reason"), found.get("message")
-            if text not in said:
-                said.add(text)
-                yield each, found
+        found = find_condition(obj, each.type)
+        if found is None or found.get("status") != each.bad or found.get("reason") in each.wanted:
+            continue
+        if each.reasons and found.get("reason") not in each.reasons:
+            continue
+        text = found.get("reason"), found.get("message")
+        if text not in said:
+            said.add(text)
+            yield each, found
 
 
 def problems_in(
