@@ -98,7 +98,7 @@ def _service_lines(system: System, now: datetime, glyphs: Glyphs) -> Iterator[Li
         age = each.age_s(now)
         last = "unknown" if age is None else f"{time_text(age)} ago"
         rows.append((each.name, each.state, f"{last}, late" if each.is_late(now) else last, time_text(each.every_s or None)))
-        lines.append("" if each.is_well(now) and not each.note.startswith("its last sweep") else "red")
+        lines.append("red" if each.failed or not each.is_well(now) else "")
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def joined(row: Sequence[str]) -> str:

@@ -43,6 +43,8 @@ class ServiceState:
     swept: str = ""
     every_s: int = 0
     note: str = ""
+    failed: bool = False
+    """Its last sweep was not complete; it is tried again, and given up as a dead letter."""
 
     def age_s(self, now: datetime) -> float | None:
         """Seconds since its last complete sweep."""
@@ -124,15 +126,15 @@ def period_s(schedule: str) -> int:
 def told_state(service: Service, schedule: str, told: Mapping[str, Any]) -> ServiceState:
     """A Service by what `tenantry up` tells of it."""
     tried, up = told.get("tried") or {}, bool(told.get("up"))
-    note = ""
-    if tried and tried.get("status") != 204:
+    note, failed = "", bool(tried) and tried.get("status") != 204
+    if failed:
         what = f"answered {tried['status']}" if tried.get("status") else "gave no answer"
         note = f"its last sweep {what} at {tried['at']}: see what `tenantry up` printed then"
     elif not told.get("swept"):
         note = "has not swept yet"
     starts = int(told.get("starts") or 0)
     state = f"running, started {starts} times" if starts > 1 and up else "running" if up else "has ended, see `tenantry up`"
-    return ServiceState(service.name, service.function, up, state, str(told.get("swept") or ""), period_s(schedule), note)
+    return ServiceState(service.name, service.function, up, state, str(told.get("swept") or ""), period_s(schedule), note, failed)
 
 
 def knative_state(service: Service, schedule: str, live: Object) -> ServiceState:
