@@ -78,17 +78,13 @@ async def read_standing(api: Api, progress: ReadProgress, within: str = "") -> S
         if found is not None:
             wanted[kind] = found
         elif ours:
-            missing.append(_name(kind))
+            missing.append(kind.resource)
     keys = mark_keys()
     chosen = {kind: found for kind, found in wanted.items() if not within or kind.namespaced or kind == NAMESPACE}
     lists = await asyncio.gather(*(_read(api, kind, found, within, keys, unread, progress) for kind, found in chosen.items()))
     objects = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
     seen = MapSeen(objects, config, unread, tuple(missing), tells(), marks())
     return Standing(seen, chosen, served, told)
-
-
-def _name(kind: Kind) -> str:
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 async def _read(
@@ -107,7 +103,7 @@ async def _read(
     except KindNotServed:
         return []  # its CRD went a moment ago
     except (RefusedError, NotConverted) as error:
-        unread[_name(kind)] = " ".join(error.message.split())
+        unread[kind.resource] = " ".join(error.message.split())
         return None
     return listed.items
 

@@ -115,7 +115,6 @@ def problems_in(
     found = []
     metadata = obj["metadata"]
     name, namespace = metadata["name"], metadata.get("namespace") or ""
-    plural = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
     for each, condition in told(obj, tells):
         places = concerned()
         message = str(condition.get("message") or "")
@@ -128,7 +127,7 @@ def problems_in(
                 each.type,
                 str(condition.get("reason") or ""),
                 message,
-                fix_in(message) or f"kubectl describe {plural} {name}{where}",
+                fix_in(message) or f"kubectl describe {kind.resource} {name}{where}",
                 each.warns,
                 str(condition.get("lastTransitionTime") or ""),
                 owner,
