@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed, NotFound, RefusedError, TransientError
 from tenantry.cli.served import ServedKinds
+from tenantry.model.descriptor import Service
 from tenantry.model.event import SWEPT
 from tenantry.model.kinds import DEPLOYMENT, Kind, Object
 from tenantry.model.map.system import (
     GivenUp,
+    ServiceState,
     System,
     Told,
     absent_state,
@@ -51,26 +53,26 @@ async def read_system(api: Api, served: ServedKinds, told: Sequence[Told], unrea
     readies = not_ready(zip(names, [found or [] for found in events], strict=True))
     knative = await _list(api, served, KNATIVE_SERVICES, unread) if KNATIVE_SERVICES in served else []
     deployments = await _deployments(api, unread)
-    states = []
-    for function in descriptors().values():
-        for service in function.services:
-            given = next((each["services"][service.name] for each in documents if service.name in each["services"]), None)
-            if given is not None:
-                states.append(told_state(service, function.sweep, given))
-            elif (live := _named(knative, service.name)) is not None:
-                states.append(knative_state(service, function.sweep, live))
-            elif (live := _named(deployments, service.name)) is not None:
-                swept, note = await _asked(api, service.name)
-                states.append(deployed_state(service, function.sweep, live, swept, note))
-            elif silent or knative is None or deployments is None:
-                states.append(absent_state(service, function.sweep, None, "unknown"))
-            elif documents:
-                states.append(absent_state(service, function.sweep, None, "not served by this `tenantry up`"))
-            else:
-                states.append(absent_state(service, function.sweep, False, NOTHING_RUNS))
+
+    async def state(service: Service, sweep: str) -> ServiceState:
+        given = next((each["services"][service.name] for each in documents if service.name in each["services"]), None)
+        if given is not None:
+            return told_state(service, sweep, given)
+        if (live := _named(knative, service.name)) is not None:
+            return knative_state(service, sweep, live)
+        if (live := _named(deployments, service.name)) is not None:
+            return deployed_state(service, sweep, live, *await _asked(api, service.name))
+        if silent or knative is None or deployments is None:
+            return absent_state(service, sweep, None, "unknown")
+        if documents:
+            return absent_state(service, sweep, None, "not served by this `tenantry up`")
+        return absent_state(service, sweep, False, NOTHING_RUNS)
+
+    wanted = [(service, function.sweep) for function in descriptors().values() for service in function.services]
+    states = await asyncio.gather(*(state(service, sweep) for service, sweep in wanted))
     backlog = sum(int(count) for each in documents for count in each["backlog"].values()) if documents else None
-    states.sort(key=lambda each: each.name)
-    return System(tuple(states), backlog, "" if documents else _BACKLOG_UNKNOWN, letters, dropped, readies)
+    by_name = tuple(sorted(states, key=lambda each: each.name))
+    return System(by_name, backlog, "" if documents else _BACKLOG_UNKNOWN, letters, dropped, readies)
 
 
 def _named(found: Sequence[Object] | None, name: str) -> Object | None:
