@@ -103,7 +103,7 @@ async def _read(
     except KindNotServed:
         return []  # its CRD went a moment ago
     except (RefusedError, NotConverted) as error:
-        unread[kind.resource] = " ".join(error.message.split())
+        unread[kind.resource] = error.line
         return None
     return listed.items
 
@@ -124,9 +124,7 @@ async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *,
     try:
         found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector=PART_OF)).items
     except RefusedError as error:
-        unread["the configuration"] = (
-            f"{' '.join(error.message.split())}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
-        )
+        unread["the configuration"] = f"{error.line}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
         return Config()
     files = [each for each in found if CONFIG_FILE in (each.get("data") or {})]
     if not files:

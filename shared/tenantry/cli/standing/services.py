@@ -86,7 +86,7 @@ async def _list(api: Api, served: ServedKinds, which: tuple[str, str], unread: d
     except KindNotServed:
         return []
     except RefusedError as error:
-        unread[f"{plural}.{group} in {SYSTEM_NAMESPACE}"] = " ".join(error.message.split())
+        unread[f"{plural}.{group} in {SYSTEM_NAMESPACE}"] = error.line
         return None
 
 
@@ -95,7 +95,7 @@ async def _deployments(api: Api, unread: dict[str, str]) -> list[Object] | None:
     try:
         return (await api.list(kind, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
     except RefusedError as error:
-        unread[f"deployments.apps in {SYSTEM_NAMESPACE}"] = " ".join(error.message.split())
+        unread[f"deployments.apps in {SYSTEM_NAMESPACE}"] = error.line
         return None
 
 
@@ -103,7 +103,7 @@ async def _letters(api: Api, unread: dict[str, str]) -> tuple[tuple[GivenUp, ...
     try:
         book = await Store(api).read()
     except RefusedError as error:
-        unread["dead letters"] = " ".join(error.message.split())
+        unread["dead letters"] = error.line
         return (), 0
     letters = [GivenUp(each.function, each.key, each.status, each.count, each.last, each.reason) for each in book]
     return tuple(reversed(letters)), book.dropped
@@ -116,11 +116,11 @@ async def _asked(api: Api, service: str) -> tuple[str, str]:
         async with asyncio.timeout(_ASK_S):
             found = await api.request("GET", path)
     except (TimeoutError, TransientError, NotFound) as error:
-        words = error.message if isinstance(error, ApiError) else f"no answer within {_ASK_S:g} s"
-        why = f"the API server does not reach it ({' '.join(words.split())}), as the network policies of knative/base want it"
+        words = error.line if isinstance(error, ApiError) else f"no answer within {_ASK_S:g} s"
+        why = f"the API server does not reach it ({words}), as the network policies of knative/base want it"
         return "", f"{why}; the metric tenantry.sweep.age has the time"
     except RefusedError as error:
-        return "", f"{' '.join(error.message.split())}; that right, or the metric tenantry.sweep.age, tells the time"
+        return "", f"{error.line}; that right, or the metric tenantry.sweep.age, tells the time"
     except ApiError as error:
         return "", error.message
     swept = str(found.get("swept") or "")

@@ -19,7 +19,7 @@ async def here(api: Api, unread: dict[str, str]) -> tuple[Told, ...]:
 
         return tuple(await told_of(api))
     except RefusedError as error:
-        unread["leases of `tenantry up`"] = " ".join(error.message.split())
+        unread["leases of `tenantry up`"] = error.line
         return ()
 
 
