@@ -22,7 +22,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.limits import few
-from tenantry.model.map.items import note_of, subject_text
+from tenantry.model.map.items import count_text, note_of, subject_text
 from tenantry.model.map.nodes import Node
 from tenantry.model.map.problems import ToldProblem, problems_in
 from tenantry.model.map.seen import READ_ALWAYS, MapSeen, named_namespaces
@@ -84,11 +84,17 @@ class Map:
                     found[subject].add((node.namespace or EVERYWHERE, node.role))
         return {subject: tuple(sorted(found[subject])) for subject in sorted(found)}
 
-    def document(self) -> Object:
-        """As JSON has it."""
+    def lacks(self) -> Object:
+        """What was not read, as JSON has it: it is first in each document, and empty where all was read."""
         return {
             **({"unread": dict(self.unread)} if self.unread else {}),
             **({"notServed": list(self.missing)} if self.missing else {}),
+        }
+
+    def document(self) -> Object:
+        """As JSON has it."""
+        return {
+            **self.lacks(),
             "people": self.people,
             "namespaces": self.namespaces,
             "problems": [each.document() for each in self.problems],
@@ -193,9 +199,9 @@ class _Maker:
                     continue  # another system's: only what of ours is wrong with it is shown
                 chart = self._chart_of(each) if kind != PROJECT_HELM_CHART else ""
                 (self._of_chart[chart] if chart in charts else self._inside[each["metadata"]["namespace"]]).append((kind, each))
-        for name, namespace in self._namespaces.items():
+        for namespace in self._namespaces.values():
             if (chart := self._chart_of(namespace)) in charts:
-                self._of_chart[chart].append((NAMESPACE, self._namespaces[name]))
+                self._of_chart[chart].append((NAMESPACE, namespace))
 
     def _shared_sources(self) -> dict[str, list[Node]]:
         found: defaultdict[str, list[Node]] = defaultdict(list)
@@ -298,8 +304,7 @@ class _Maker:
     def _owner(self, type_: str, name: str) -> Node:
         places = self._of_owner[type_, name]
         people = frozenset().union(*(self._subjects.get(place, frozenset()) for place in places))
-        counts = f"{len(places)} {'namespace' if len(places) == 1 else 'namespaces'}"
-        notes = [f"{counts}, {len(people)} {'person' if len(people) == 1 else 'people'}"]
+        notes = [f"{count_text(places, 'namespace', 'namespaces')}, {count_text(people, 'person', 'people')}"]
         problems: tuple[ToldProblem, ...] = ()
         declared = self._declared[type_]
         if name in declared:
