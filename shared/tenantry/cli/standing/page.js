@@ -44,9 +44,13 @@ function walk(node, parent) {
 
 const items = new Map();
 
+function markOf(problem) {
+  const [kind, sign] = problem.warns ? ["warning", "⚠"] : ["error", "✗"];
+  return make("span", { class: `mark ${kind}`, text: `${sign} ${kind}: ${problem.reason}` });
+}
+
 function marks(node) {
-  const found = problemsOf(node).map((each) =>
-    make("span", { class: `mark ${each.warns ? "warning" : "error"}`, text: `${each.warns ? "⚠ warning" : "✗ error"}: ${each.reason}` }));
+  const found = problemsOf(node).map(markOf);
   const inside = (below.get(node) || 0) - problemsOf(node).filter((each) => !each.warns).length;
   if (inside) found.push(make("span", { class: "mark error", text: `✗ ${inside} inside` }));
   return found;
@@ -241,9 +245,10 @@ byId("query").addEventListener("input", () => { clearTimeout(waiting); waiting =
 
 // -- what is always there ------------------------------------------------------------------------------------
 
+let asker = "who asked";
 function showHead() {
   byId("summary").textContent = data.summary;
-  byId("at").textContent = `As it was at ${data.at}, with the rights of who asked.`;
+  byId("at").textContent = `As it was at ${data.at}, with the rights of ${asker}.`;
   byId("notices").replaceChildren();
   if (data.unread.length) {
     byId("notices").append(make("div", { class: "notice" }, make("strong", { text: "Not all of the cluster: what follows lacks what could not be read." }),
@@ -267,7 +272,7 @@ function showProblems(most) {
     const node = all.find((found) => (found[PROBLEMS] || []).some((index) => data.problems[index] === each));
     const where = node ? make("button", { text: each.about, onclick: () => reveal(node) }) : each.about;
     return make("article", { class: `card ${each.warns ? "warning" : "error"}` },
-      make("p", {}, make("span", { class: `mark ${each.warns ? "warning" : "error"}`, text: `${each.warns ? "⚠ warning" : "✗ error"}: ${each.reason}` }), " ", where),
+      make("p", {}, markOf(each), " ", where),
       make("p", { class: "soft", text: each.concerns }), make("p", { text: each.told }), make("p", { class: "fix", text: `Fix: ${each.fix}` }));
   });
   box.replaceChildren(...cards);
