@@ -13,6 +13,7 @@ from tenantry.cli.standing.draw import node_text, summary
 from tenantry.cli.standing.glyphs import UNICODE, cut, printable
 from tenantry.model.kinds import NAMESPACE
 from tenantry.model.map import Map, Node
+from tenantry.model.map.nodes import GROUPS
 
 WIDTH, COLUMNS, GAP, PAD = 1280, 3, 16, 12
 LINE, HEAD = 18, 24
@@ -70,7 +71,7 @@ def picture_of(map_: Map, at: datetime) -> str:
 def _owners(map_: Map) -> Iterator[Node]:
     """What has a card: projects, Paas and tenants each, and the other groups."""
     for group in map_.groups:
-        if group.name in ("projects", "paas", "tenants"):
+        if group.name in GROUPS.values():
             yield from group.children
         else:
             yield group

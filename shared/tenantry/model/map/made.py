@@ -23,15 +23,12 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.limits import few
 from tenantry.model.map.items import count_text, note_of, subject_text
-from tenantry.model.map.nodes import Node
+from tenantry.model.map.nodes import GROUPS, OWNERS, Node
 from tenantry.model.map.problems import ToldProblem, problems_in
 from tenantry.model.map.seen import READ_ALWAYS, MapSeen, named_namespaces
 from tenantry.model.names import PROJECT_ID, SYSTEM_NAMESPACE
 from tenantry.model.projects import Place, place_of
 
-OWNERS = ("project", "paas", "tenant")
-"""Types of owners that namespaces belong to, in the order in which they are shown."""
-_GROUPS = (("project", "projects"), ("paas", "paas"), ("tenant", "tenants"))
 _EVERY_OF: Mapping[str, str] = {"PaasConfig": "paas"}
 """What concerns all namespaces of a type of owner, and not all of the cluster."""
 _SYSTEM = "system:"
@@ -266,7 +263,7 @@ class _Maker:
     def made(self) -> Map:
         """The whole map."""
         owned: list[Node] = []
-        for type_, title in _GROUPS:
+        for type_, title in GROUPS.items():
             names = sorted({name for owner, name in self._of_owner if owner == type_} | self._declared[type_].keys())
             if names:
                 nodes = tuple(self._owner(type_, name) for name in names)
