@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tenantry.api import Api
 from tenantry.api.errors import KindNotServed, NotConverted, NotFound, RefusedError
+from tenantry.cli.config_maps import FILE, newest_of
 from tenantry.cli.progress import ReadProgress
 from tenantry.cli.served import ServedKinds, has_ours, served_kinds
 from tenantry.cli.standing.told import here
@@ -24,7 +25,6 @@ from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, p
 from tenantry.serving.installed import descriptors
 
 PERSON = "tenantry-cli"
-CONFIG_FILE = "tenantry.yaml"
 PART_OF = "app.kubernetes.io/part-of=tenantry"
 NOT_HERE = (
     "this cluster has no Tenantry: it serves none of its kinds. Install it with `kubectl apply --server-side -k knative/`, "
@@ -126,12 +126,11 @@ async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *,
     except RefusedError as error:
         unread["the configuration"] = f"{error.line}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
         return Config()
-    files = [each for each in found if CONFIG_FILE in (each.get("data") or {})]
-    if not files:
+    newest = newest_of(found)
+    if newest is None:
         return Config()
-    newest = max(files, key=lambda each: str(each["metadata"]["creationTimestamp"]))
     try:
-        return parse_config(newest["data"][CONFIG_FILE], f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']}")
+        return parse_config(newest["data"][FILE], f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']}")
     except ConfigError as error:
         unread["the configuration"] = f"{' '.join(str(error).split())}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
         return Config()
