@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from tenantry.api import Api
+from tenantry.engine.recorder import now_seconds
 from tenantry.local.presence import BROKER, Present, present
 from tenantry.model.config import Config
 from tenantry.model.event import PING_TYPE, Event
@@ -55,7 +55,7 @@ class Sweeps:
         if event.type != PING_TYPE or "resync" not in event.extensions or service is None:
             return
         known = self._last.setdefault(service, {})
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = now_seconds()
         known["tried"] = {"at": now, "status": status, "seconds": round(seconds, 3)}
         if status == 204:
             known["swept"] = now
