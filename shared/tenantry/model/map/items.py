@@ -9,14 +9,6 @@ from tenantry.model.limits import few
 from tenantry.model.names import LOCK, LOCK_PAUSED
 
 
-def subject_text(subject: Mapping[str, str], namespace: str) -> str:
-    """A subject of a binding: ``User alice``; a ServiceAccount with its namespace."""
-    kind, name = subject.get("kind", ""), subject.get("name", "")
-    if kind == "ServiceAccount":
-        return f"{kind} {subject.get('namespace') or namespace}/{name}"
-    return f"{kind} {name}"
-
-
 def note_of(obj: Object) -> str:
     """A few words about an object; empty where there is nothing to say beyond its name."""
     say = _NOTES.get(obj["kind"])

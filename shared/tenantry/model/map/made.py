@@ -22,12 +22,13 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.limits import few
-from tenantry.model.map.items import count_text, note_of, subject_text
+from tenantry.model.map.items import count_text, note_of
 from tenantry.model.map.nodes import GROUPS, OWNERS, Node
 from tenantry.model.map.problems import ToldProblem, problems_in
 from tenantry.model.map.seen import READ_ALWAYS, MapSeen, named_namespaces
 from tenantry.model.names import PROJECT_ID, SYSTEM_NAMESPACE
 from tenantry.model.projects import Place, place_of
+from tenantry.model.rbac import subject_of
 
 _EVERY_OF: Mapping[str, str] = {"PaasConfig": "paas"}
 """What concerns all namespaces of a type of owner, and not all of the cluster."""
@@ -135,7 +136,7 @@ class _Maker:
             if not _is_kubernetes_own(each):
                 self._bindings[each["metadata"]["namespace"]].append(each)
         self._subjects = {
-            name: frozenset(subject_text(subject, name) for each in found for subject in each.get("subjects") or ())
+            name: frozenset(str(subject_of(subject, name)) for each in found for subject in each.get("subjects") or ())
             for name, found in self._bindings.items()
             if not self._is_system(name)
         }
@@ -337,7 +338,7 @@ class _Maker:
     def _binding(self, kind: Kind, obj: Object) -> Node:
         metadata, ref = obj["metadata"], obj.get("roleRef") or {}
         namespace = metadata.get("namespace") or ""
-        subjects = tuple(subject_text(each, namespace) for each in obj.get("subjects") or ())
+        subjects = tuple(str(subject_of(each, namespace)) for each in obj.get("subjects") or ())
         by = next(self._marks(obj), None)
         role = f"{ref.get('kind', '')}/{ref.get('name', '')}"
         return Node(kind.kind, metadata["name"], namespace, role=role, by="/".join(by) if by else "", subjects=subjects)
