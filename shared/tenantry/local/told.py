@@ -23,7 +23,6 @@ from tenantry.model.map.system import Told
 if TYPE_CHECKING:
     from tenantry.local.broker import Broker
     from tenantry.local.processes import FunctionProcess
-    from tenantry.local.schedule import Schedule
     from tenantry.local.source import ApiServerSource
 
 STATUS = "/status"
@@ -70,7 +69,6 @@ def document(
     sweeps: Sweeps,
     broker: Broker,
     sources: Sequence[ApiServerSource],
-    schedule: Schedule | None,
     config: Config,
 ) -> dict[str, Any]:
     """What is told, as JSON has it."""
@@ -89,7 +87,6 @@ def document(
             "lost": counters.lost,
         },
         "places": config.model_dump(mode="json", by_alias=True, include=PLACES),
-        "next": {name: schedule.next_tick(name).isoformat() for name in schedule.pings} if schedule is not None else {},
     }
 
 
