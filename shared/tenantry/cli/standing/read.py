@@ -9,7 +9,7 @@ import asyncio
 import os
 from dataclasses import dataclass, field
 
-from tenantry.api import Api
+from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed, NotConverted, NotFound, RefusedError
 from tenantry.cli.config_maps import FILE, newest_of
 from tenantry.cli.progress import ReadProgress
@@ -39,6 +39,8 @@ class Standing:
     seen: MapSeen
     kinds: dict[Kind, Kind] = field(default_factory=dict)
     """The kinds that were read, and each in the version in which the cluster serves it."""
+    versions: dict[Kind, str] = field(default_factory=dict)
+    """The resource version of each list, from which a watch goes on."""
     served: ServedKinds = field(default_factory=dict)
     told: tuple[Told, ...] = ()
 
@@ -82,14 +84,16 @@ async def read_standing(api: Api, progress: ReadProgress, within: str = "") -> S
     keys = mark_keys()
     chosen = {kind: found for kind, found in wanted.items() if not within or kind.namespaced or kind == NAMESPACE}
     lists = await asyncio.gather(*(_read(api, kind, found, within, keys, unread, progress) for kind, found in chosen.items()))
-    objects = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
+    found_of = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
+    objects = {kind: found.items for kind, found in found_of.items()}
+    versions = {kind: found.resource_version for kind, found in found_of.items()}
     seen = MapSeen(objects, config, unread, tuple(missing), tells(), marks())
-    return Standing(seen, chosen, served, told)
+    return Standing(seen, chosen, versions, served, told)
 
 
 async def _read(
     api: Api, kind: Kind, served: Kind, within: str, keys: frozenset[str], unread: dict[str, str], progress: ReadProgress
-) -> list[Object] | None:
+) -> Listing | None:
     """The objects of a kind; None where they cannot be read, which is noted."""
 
     def small(obj: Object) -> Object:
@@ -98,14 +102,13 @@ async def _read(
     try:
         if within and kind == NAMESPACE:
             found = await api.get(NAMESPACE, within)
-            return [small(found)] if found is not None else []
-        listed = await api.list(served, within, keep=progress.counting(small))
+            return Listing([small(found)] if found is not None else [], "")
+        return await api.list(served, within, keep=progress.counting(small))
     except KindNotServed:
-        return []  # its CRD went a moment ago
+        return Listing([], "")  # its CRD went a moment ago
     except (RefusedError, NotConverted) as error:
         unread[kind.resource] = error.line
         return None
-    return listed.items
 
 
 async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *, whole: bool = True) -> Config:
